@@ -21,7 +21,8 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.simulator.temporary_folders import make_folders
-from tests.support.worlds.dated_lists import CAPABILITIES, DatedWorld, deleted, entry, updated
+from tests.support.worlds.timed_source import CAPABILITIES, TimedSource, deleted, entry, updated
+from tests.support.worlds.world import World
 
 _NAMES: Final = "pq"
 _OPTIONS: Final = PullOptions(max_delete=DeletionLimit(count=len(_NAMES)))
@@ -58,7 +59,7 @@ class DatedLife:
         self._is_moving &= self._shape != "days"
         self._kept = luck.choice((2, 3, 30))
         head = self._shape if self._shape == "changedump" else "changelist"
-        self._world = DatedWorld(folder, "resourcelist", head)
+        self._world = World(folder, TimedSource("resourcelist", head))
         self._changes: list[_Change] = []
         self._listed, self._made = 0, self._now
 
@@ -120,7 +121,8 @@ class DatedLife:
 
     def _copies(self) -> dict[str, str]:
         return {
-            Path(path).name: body.decode() for path, body in self._world.files_on_disk().items()
+            Path(path).name: body.decode()
+            for path, body in self._world.home.files_on_disk().items()
         }
 
     def _go_on(self) -> None:
@@ -137,8 +139,8 @@ class DatedLife:
         luck, world = self._luck, self._world
         world.clock.advance(seconds=after.total_seconds())
         at, text = format_w3c(self._now), f"{name}{len(self._changes):03}"
-        if name in world.contents and luck.random() < 0.5:
-            del world.contents[name]
+        if name in world.source.served and luck.random() < 0.5:
+            del world.source.served[name]
             text, written = "", deleted(name, at)
         elif luck.random() >= self._borrowed:
             before = format_w3c(self._now - timedelta(minutes=luck.choice((1, 600))))
@@ -147,13 +149,13 @@ class DatedLife:
             values = luck.choice((f' change="updated" datetime="{at}"', ' change="updated"'))
             written = entry(name, text, at, values)
         if text:
-            world.has(**{name: text})
+            world.source.has(**{name: text})
         self._changes.append(_Change(self._now, name, text, written))
 
     def _write_resource_list(self) -> None:
         last = {change.name: change for change in self._changes}
         there = (_TIMES.sub("", change.written) for change in last.values() if change.text)
-        self._world.resource_list(format_w3c(self._now), *there)
+        self._world.source.resource_list(format_w3c(self._now), *there)
 
     def _write_lists(self, *, is_behind: bool = False) -> None:
         """Write the lists; they may grow up to a deletion while they are behind."""
@@ -171,13 +173,15 @@ class DatedLife:
         written = {change.written: change.text for change in listed if change.at >= since}
         begun = format_w3c(since)
         if self._shape == "changelist":
-            self._world.change_list(*written, interval=begun)
+            self._world.source.change_list(*written, interval=begun)
             return
         paths = {
             text: f'<rs:md path="/{text}" ' if text else "<rs:md " for text in written.values()
         }
         marked = (change.replace("<rs:md ", paths[text]) for change, text in written.items())
-        self._world.change_dump(*marked, since=begun, packed={text: text for text in paths if text})
+        self._world.source.change_dump(
+            *marked, since=begun, packed={text: text for text in paths if text}
+        )
 
     def _write_days(self, listed: list[_Change]) -> None:
         """Write a list for each day, and their index, from which old ones are dropped."""
@@ -188,11 +192,11 @@ class DatedLife:
             begun, ended = format_w3c(since), f"{format_w3c(since)} {format_w3c(until)}"
             is_over = self._is_ended and day < days
             changes = (change.written for change in listed if since <= change.at < since + _DAY)
-            self._world.change_list(
+            self._world.source.change_list(
                 *changes, interval=ended if self._is_made or is_over else begun, name=name
             )
             index[name] = ended if is_over else begun
-        self._world.change_index(**index)
+        self._world.source.change_index(**index)
 
 
 def live_dated(seed: int) -> str:

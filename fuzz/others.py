@@ -16,8 +16,11 @@ from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Resource
-from resourcesync.server.conditions import format_http_date, parse_http_date
-from resourcesync.server.ranges import ByteRange, select_ranges
+from resourcesync.server.representations import (
+    format_http_date,
+    parse_http_date,
+    select_ranges,
+)
 from resourcesync.websub.messages import (
     SubscriptionRequest,
     read_fields,
@@ -343,7 +346,6 @@ def _run_field(data: bytes) -> str:
     spans = select_ranges(text, _SIZE)
     end = -1
     for span in spans if isinstance(spans, tuple) else ():
-        assert isinstance(span, ByteRange)
         hold(end < span.start < span.stop <= _SIZE, "are in their order, apart and within")
         end = span.stop
     return f"field {moment} {spans!r}" if moment or isinstance(spans, tuple) else f"none {spans!r}"

@@ -10,8 +10,8 @@ import pytest
 from resourcesync import Publisher
 from resourcesync.errors import ConfigurationError
 from resourcesync.server import create_app
-from resourcesync.server.connections import ConnectionLimits
-from resourcesync.server.mounts import run_lifespan
+from resourcesync.server.asgi import run_lifespan
+from resourcesync.server.uvicorn_server import ConnectionLimits
 from tests.support.servers.asgi import ask
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"

@@ -343,13 +343,13 @@ def test_the_first_pull_is_no_change_of_the_source(
 
 def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> None:
     world = World(tmp_path / "m")
-    world.put("a", "same")
-    world.publish()
+    world.source.put("a", "same")
+    world.source.publish()
     world.pull()
-    world.put("a", "other")
-    world.publish()
+    world.source.put("a", "other")
+    world.source.publish()
     world.pull()
-    (tmp_path / "m" / next(iter(world.files_on_disk()))).write_bytes(b"altered")
+    (tmp_path / "m" / next(iter(world.home.files_on_disk()))).write_bytes(b"altered")
     world.audit()
     world.clock.advance(hours=2)
     world.pull()
@@ -381,12 +381,12 @@ def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path
 def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) -> None:
     world, place = World(tmp_path / "m"), str(tmp_path / "m")
     for number in range(40):
-        world.put(f"{number}", "same")
-    world.publish()
+        world.source.put(f"{number}", "same")
+    world.source.publish()
     world.pull()
     for number in range(30):
-        world.remove(f"{number}")
-    world.publish()
+        world.source.remove(f"{number}")
+    world.source.publish()
     world.clock.advance(hours=2)
     assert world.pull().held == 30
 

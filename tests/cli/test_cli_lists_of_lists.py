@@ -9,9 +9,9 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource
-from tests.support.software.foreign_world import Event, Known
+from tests.support.software.software_source import Event, Known
 from tests.support.software.weko import INDEX, Weko
-from tests.support.worlds.world import BASE
+from tests.support.worlds.network import BASE
 
 AT = 'at="2026-01-01T00:00:00Z"'
 

@@ -70,7 +70,9 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
         modules = set(eval(ran.stdout.splitlines()[-1]))
         assert ran.returncode == 0
         assert "click" in modules
-        assert modules & set(HEAVY) == set(), arguments
+        # The settings that a command's options are made from are structs of msgspec.
+        own = set() if arguments == ["--help"] else {"msgspec"}
+        assert modules & set(HEAVY) - own == set(), arguments
 
 
 def test_help_of_the_whole_is_quick(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from tests.support.commands.settings_file import museum, put
 from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.scripted_source import ScriptedSource, serve, sha256
-from tests.support.worlds.linking_world import PATCH, LinkingSource, link
-from tests.support.worlds.loose_source import Style
+from tests.support.worlds.loose_source import PATCH, Links, LooseLists, Style, link
 
 CODE = """
 class Flat:
@@ -96,7 +95,8 @@ class Changing:
     def __init__(self, server: HostileServer) -> None:
         self._server = server
         self.base = f"{server.origin}/resourcesync/"
-        self._source = LinkingSource(self.base, Style())
+        self._links = Links()
+        self._lists = LooseLists(Style(), self._links, self.base)
         self._now = NOW
 
     def publish(self, name: str, body: bytes, patch: tuple[str, bytes] | None = None) -> None:
@@ -105,11 +105,11 @@ class Changing:
             media_type, data = patch
             place = self._server.on(f"/patches/{name}", serve(data))
             facts = f' type="{media_type}" hash="{sha256(data)}" length="{len(data)}"'
-            self._source.patches[uri] = link(PATCH, place, facts)
+            self._links.patches[uri] = link(PATCH, place, facts)
         self._server.on(f"/{name}", serve(body))
         self._now += 60 * SECOND
-        self._source.publish(self._now, {uri: body})
-        for document, text in self._source.documents().items():
+        self._lists.publish(self._now, {uri: body})
+        for document, text in self._lists.documents().items():
             self._server.on(f"/resourcesync/{document}", serve(text.encode()))
 
 

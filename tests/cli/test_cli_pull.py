@@ -15,7 +15,7 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource, dead_address
-from tests.support.worlds.dump_world import many, zipped
+from tests.support.worlds.dump_source import many, zipped
 
 
 def test_a_first_pull_says_where_from_what_and_that_it_is_in_sync(

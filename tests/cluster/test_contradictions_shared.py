@@ -1,7 +1,6 @@
 """Lists that contradict each other: a mirror with a table, and workers, come to the same."""
 
 import os
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,34 +11,20 @@ from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports.mirror import Fixity, StateTransaction
 from tests.support.servers.tiny_source import TinySource
-from tests.support.simulated.shared_world import SharedCampaign
-from tests.support.worlds.contradicting import (
+from tests.support.worlds.contradicting_source import (
     LISTED_AT,
     ONE,
     OTHERS,
-    ContradictingWorld,
+    ContradictingSource,
     change,
 )
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.folder_home import FolderHome
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.table_workers import Steady, TableWorkers
+from tests.support.worlds.world import World
 
 URI = BASE + ONE
 LATER = "2026-01-02T12:00:00Z"
-
-
-class Unmoved(random.Random):
-    """No worker dies, and what was done is folded into the table."""
-
-    def random(self) -> float:
-        return 0.5
-
-
-class SharedWorld(ContradictingWorld, SharedCampaign):
-    """The same Source, and a mirror with a table whose resources are fetched by workers."""
-
-    def __init__(self, folder: Path) -> None:
-        SharedCampaign.__init__(self, folder, style=None, max_entries=1_000)
-        self.luck = Unmoved()
 
 
 @pytest.fixture(autouse=True)
@@ -49,16 +34,14 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def worlds(tmp_path: Path) -> Iterator[list[ContradictingWorld]]:
-    for name in ("plain", "shared"):
-        (tmp_path / name).mkdir()
-    shared = SharedWorld(tmp_path / "shared" / "mirror")
-    made: list[ContradictingWorld] = [ContradictingWorld(tmp_path / "plain" / "mirror"), shared]
-    for world in made:
-        world.begin()
-        assert world.pull().state is MirrorState.IN_SYNC
-    yield made
-    shared.close()
+def worlds(tmp_path: Path) -> Iterator[list[World[ContradictingSource]]]:
+    with TableWorkers(Steady()) as workers:
+        homes = FolderHome(tmp_path / "plain"), FolderHome(tmp_path / "shared", workers)
+        made = [World(home, ContradictingSource()) for home in homes]
+        for world in made:
+            world.source.begin()
+            assert world.pull().state is MirrorState.IN_SYNC
+        yield made
 
 
 def summary(report: RunReport) -> tuple[Any, ...]:
@@ -88,15 +71,15 @@ ENTRIES = {
     [("first", "first"), ("second", "first"), ("third", "first"), (None, "first"), ("first", None)],
 )
 def test_a_table_comes_to_the_same_as_a_plain_mirror(
-    worlds: list[ContradictingWorld],
+    worlds: list[World[ContradictingSource]],
     served: str | None,
     listed: str | None,
     entries: tuple[str, ...],
 ) -> None:
     told: list[list[object]] = []
     for world in worlds:
-        world.serve_one(served)
-        world.list(LISTED_AT, listed, *entries)
+        world.source.serve_one(served)
+        world.source.list(LISTED_AT, listed, *entries)
         found: list[object] = []
         for _ in range(2):
             world.clock.advance(seconds=3_600)
@@ -109,12 +92,12 @@ def test_a_table_comes_to_the_same_as_a_plain_mirror(
 @pytest.mark.parametrize("served", ["first", None])
 @pytest.mark.parametrize("policy", ["never", "signalled", "auto"])
 def test_policies_of_deletion_hold_for_workers_too(
-    worlds: list[ContradictingWorld], policy: str, served: str | None
+    worlds: list[World[ContradictingSource]], policy: str, served: str | None
 ) -> None:
     told: list[object] = []
     for world in worlds:
-        world.serve_one(served)
-        world.list(LISTED_AT, "first", change("deleted"))
+        world.source.serve_one(served)
+        world.source.list(LISTED_AT, "first", change("deleted"))
         world.clock.advance(seconds=3_600)
         told.append((summary(world.pull(delete=policy)), world.files(), world.audit().in_sync))
 
@@ -122,14 +105,14 @@ def test_policies_of_deletion_hold_for_workers_too(
 
 
 def test_an_old_deletion_beside_an_entry_that_cannot_be_used_is_not_obeyed_by_workers(
-    worlds: list[ContradictingWorld],
+    worlds: list[World[ContradictingSource]],
 ) -> None:
     for world in worlds:
-        world.list(LISTED_AT, None, change("deleted"))
-        document = world.documents.open("resourcesync/resourcelist.xml")
+        world.source.list(LISTED_AT, None, change("deleted"))
+        document = world.source.published.documents.open("resourcesync/resourcelist.xml")
         assert document is not None
         text = document.read().decode().replace("</urlset>", f"{REFUSED}</urlset>")
-        world.documents.write("resourcesync/resourcelist.xml", [text.encode()])
+        world.source.published.documents.write("resourcesync/resourcelist.xml", [text.encode()])
         world.clock.advance(seconds=3_600)
 
         assert world.pull().state is MirrorState.BEHIND
@@ -138,16 +121,16 @@ def test_an_old_deletion_beside_an_entry_that_cannot_be_used_is_not_obeyed_by_wo
 
 @pytest.mark.parametrize("served", ["first", "second", None])
 def test_what_could_not_be_asked_for_is_decided_later_by_workers_too(
-    worlds: list[ContradictingWorld], served: str | None
+    worlds: list[World[ContradictingSource]], served: str | None
 ) -> None:
     told: list[object] = []
     for world in worlds:
-        world.answers[URI] = Answer(status=500)
-        world.list(LISTED_AT, "first", change("updated" if served else "deleted", "second"))
+        world.network.answers[URI] = Answer(status=500)
+        world.source.list(LISTED_AT, "first", change("updated" if served else "deleted", "second"))
         world.clock.advance(seconds=3_600)
         first = summary(world.pull())
-        del world.answers[URI]
-        world.serve_one(served)
+        del world.network.answers[URI]
+        world.source.serve_one(served)
         world.clock.advance(seconds=3_600)
         told.append((first, summary(world.pull()), world.files(), world.audit().in_sync))
 
@@ -155,7 +138,7 @@ def test_what_could_not_be_asked_for_is_decided_later_by_workers_too(
 
 
 def test_what_a_person_brought_back_is_called_so_by_workers_too(
-    worlds: list[ContradictingWorld],
+    worlds: list[World[ContradictingSource]],
 ) -> None:
     for world in worlds:
         with world.destination() as destination:
@@ -163,7 +146,7 @@ def test_what_a_person_brought_back_is_called_so_by_workers_too(
             copy = state.copy(URI)
             assert copy is not None
             state.commit(StateTransaction(installed=[copy._replace(fixity=Fixity.RESTORED)]))
-        world.list(LISTED_AT, None, change("deleted", time=LATER))
+        world.source.list(LISTED_AT, None, change("deleted", time=LATER))
         world.clock.advance(seconds=3_600)
 
         dry, foreseen = world.pull(dry_run=True), world.told("plan")
@@ -174,10 +157,10 @@ def test_what_a_person_brought_back_is_called_so_by_workers_too(
 
 
 def test_a_dry_run_says_what_an_earlier_pull_left_to_delete(
-    worlds: list[ContradictingWorld],
+    worlds: list[World[ContradictingSource]],
 ) -> None:
     for world in worlds:
-        world.list(LISTED_AT, None, change("deleted", time=LATER))
+        world.source.list(LISTED_AT, None, change("deleted", time=LATER))
         world.clock.advance(seconds=3_600)
         assert world.pull(delete="never").unlisted == 1
         world.pull(mode="baseline", dry_run=True, delete="signalled")

@@ -1,12 +1,14 @@
 """Hard lives of mirrors whose copies are a table: the same promises as those of all others."""
 
 import os
+import random
 from pathlib import Path
 
 import pytest
 
+from tests.support.simulated.campaign import Campaign
 from tests.support.simulated.lives import born
-from tests.support.simulated.shared_world import SharedCampaign
+from tests.support.worlds.table_workers import TableWorkers
 
 STEPS = 30
 # Lives 21 and 22 found that what filters leave out was not counted, and that a new copy which a
@@ -21,26 +23,27 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-def live(folder: Path, seed: int) -> SharedCampaign:
+def live(folder: Path, seed: int) -> TableWorkers:
     style, max_entries, moves = born(seed, STEPS)
     folder.mkdir()
-    campaign = SharedCampaign(folder / "mirror", style=style, max_entries=max_entries)
-    try:
-        for move in moves:
-            campaign.do(move)
-        campaign.heal()
-    except Exception as error:
-        error.add_note(f"the life of seed {seed}: {style}, {max_entries} entries, {moves}")
-        raise
-    finally:
-        campaign.close()
-    return campaign
+    with TableWorkers(random.Random(f"{style} {max_entries}")) as workers:
+        campaign = Campaign(
+            folder / "mirror", style=style, max_entries=max_entries, workers=workers
+        )
+        try:
+            for move in moves:
+                campaign.do(move)
+            campaign.heal()
+        except Exception as error:
+            error.add_note(f"the life of seed {seed}: {style}, {max_entries} entries, {moves}")
+            raise
+    return workers
 
 
 def test_a_mirror_with_a_table_ends_in_step_whatever_happens_and_never_lies(
     tmp_path: Path,
 ) -> None:
-    lives = [live(tmp_path / str(seed), seed) for seed in (21, 22, 97, 216, 311)]
+    workers = [live(tmp_path / str(seed), seed) for seed in (21, 22, 97, 216, 311)]
 
-    assert sum(live.brought for live in lives) > 20, "workers had work"
-    assert sum(live.lost for live in lives) > 3, "workers died"
+    assert sum(each.brought for each in workers) > 20, "workers had work"
+    assert sum(each.lost for each in workers) > 3, "workers died"

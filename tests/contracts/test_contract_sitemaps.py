@@ -20,7 +20,7 @@ from resourcesync.errors import (
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.testing import AccountSuite
-from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+from tests.support.worlds.network import Answer, MemoryFetcher
 from tests.support.worlds.site_maps import HOME, MappedSite, index, urlset
 
 

@@ -8,17 +8,17 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from tests.support.documents.text import document
-from tests.support.worlds.dump_world import DumpWorld, Told, md, rows
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.dump_source import DumpSource, Told, md, rows
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 ARCHIVE = "changelist-archive"
 T = "2026-01-01T{:02}:00:00Z".format
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DumpWorld:
-    world = DumpWorld(tmp_path / "mirror")
+def world(tmp_path: Path) -> World[DumpSource]:
+    world = World(tmp_path / "mirror", DumpSource())
     world.clock.advance(hours=36)  # the hours of the lists are of the past
     return world
 
@@ -41,15 +41,17 @@ def gone(name: str, hour: int) -> Told:
     return Told(name=name, change="deleted", lastmod=T(hour))
 
 
-def tell(world: DumpWorld, name: str, *told: Told, from_: str = "", until: str = "") -> None:
+def tell(
+    world: World[DumpSource], name: str, *told: Told, from_: str = "", until: str = ""
+) -> None:
     """Serve a Change List, and what it tells of."""
-    world.put_all([told for told in told if told.change != "deleted"])
-    world.say(name, document(*rows(*told), md=md("changelist", from_=from_, until=until)))
+    world.source.put_all([told for told in told if told.change != "deleted"])
+    world.source.say(name, document(*rows(*told), md=md("changelist", from_=from_, until=until)))
 
 
-def begin(world: DumpWorld, *told: Told, at: str = T(1)) -> None:
-    world.put_all(told)
-    world.list_resources(told, at=at)
+def begin(world: World[DumpSource], *told: Told, at: str = T(1)) -> None:
+    world.source.put_all(told)
+    world.source.list_resources(told, at=at)
     assert world.pull().state is MirrorState.IN_SYNC
 
 
@@ -57,12 +59,12 @@ def begin(world: DumpWorld, *told: Told, at: str = T(1)) -> None:
 def test_never_keeps_also_what_was_to_be_deleted_and_held(tmp_path: Path, mode: str) -> None:
     world = World(tmp_path / "mirror")
     for number in range(10):
-        world.put(f"{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.html", f"{number}")
+    world.source.publish()
     world.pull()
     for number in range(5):
-        world.remove(f"{number}.html")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.publish()
     assert world.pull(max_delete=DeletionLimit(count=1)).held == 5
     world.clock.advance(hours=2)
 
@@ -75,26 +77,26 @@ def test_never_keeps_also_what_was_to_be_deleted_and_held(tmp_path: Path, mode: 
     assert len(world.files()) == 10
 
 
-def test_a_list_that_is_added_to_a_part_of_an_archive_is_read(world: DumpWorld) -> None:
-    world.offer(ARCHIVE, index(md(ARCHIVE), "part.xml"))
-    world.say("part.xml", document(md=md(ARCHIVE)))
+def test_a_list_that_is_added_to_a_part_of_an_archive_is_read(world: World[DumpSource]) -> None:
+    world.source.offer(ARCHIVE, index(md(ARCHIVE), "part.xml"))
+    world.source.say("part.xml", document(md=md(ARCHIVE)))
     begin(world, new("a", 1))
     for hour in range(2, 5):
         tell(world, f"{hour}.xml", new("a", hour, "updated"), from_=T(hour - 1), until=T(hour))
         names = [f"{number}.xml" for number in range(2, hour + 1)]
-        world.say("part.xml", document(*map(loc, names), md=md(ARCHIVE)))
+        world.source.say("part.xml", document(*map(loc, names), md=md(ARCHIVE)))
 
         report = world.pull()
 
         assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
-        assert world.is_here()
+        assert world.in_sync()
 
 
 @pytest.mark.parametrize(("newest_first", "told"), [(False, False), (False, True), (True, True)])
 def test_the_lists_of_an_archive_are_read_in_turn(
-    world: DumpWorld, *, newest_first: bool, told: bool
+    world: World[DumpSource], *, newest_first: bool, told: bool
 ) -> None:
-    world.offer(ARCHIVE, document(md=md(ARCHIVE)))
+    world.source.offer(ARCHIVE, document(md=md(ARCHIVE)))
     begin(world, new("a", 1), new("b", 1))
     spans = {"2.xml": (T(1), T(2)), "3.xml": (T(2), T(3))}
     from_, until = spans["2.xml"] if told else ("", "")
@@ -102,17 +104,17 @@ def test_the_lists_of_an_archive_are_read_in_turn(
     from_, until = spans["3.xml"] if told else ("", "")
     tell(world, "3.xml", new("a", 3, "created"), from_=from_, until=until)
     names = sorted(spans, reverse=newest_first)
-    world.offer(ARCHIVE, document(*map(loc, names), md=md(ARCHIVE)))
+    world.source.offer(ARCHIVE, document(*map(loc, names), md=md(ARCHIVE)))
 
     report = world.pull()
 
     assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
     assert (report.updated, report.deleted) == (1, 0)
-    assert world.is_here()
+    assert world.in_sync()
 
 
-def test_an_archive_of_a_draft_is_followed_from_list_to_list(world: DumpWorld) -> None:
-    world.offer(ARCHIVE, document(md=md(ARCHIVE)))
+def test_an_archive_of_a_draft_is_followed_from_list_to_list(world: World[DumpSource]) -> None:
+    world.source.offer(ARCHIVE, document(md=md(ARCHIVE)))
     begin(world, new("a", 1))
     names: list[str] = []
     for hour in range(2, 9):
@@ -121,64 +123,66 @@ def test_an_archive_of_a_draft_is_followed_from_list_to_list(world: DumpWorld) -
             told.append(new("x", hour, "created"))
         if hour in (4, 7):
             told.append(gone("x", hour))
-            del world.contents[BASE + "x"]
-            world.answers[BASE + "x"] = Answer(status=404)
+            del world.source.resources[BASE + "x"]
+            world.source.served[BASE + "x"] = Answer(status=404)
         tell(world, f"{hour}.xml", *told)
         names.append(f"{hour}.xml")
-        world.offer(ARCHIVE, document(*map(loc, names), md=md(ARCHIVE)))
+        world.source.offer(ARCHIVE, document(*map(loc, names), md=md(ARCHIVE)))
 
         report = world.pull()
 
         assert report.state is MirrorState.IN_SYNC
         assert report.created + report.updated + report.deleted == len(told)
-        assert world.is_here()
+        assert world.in_sync()
 
 
 def test_an_index_that_did_not_change_does_not_keep_the_archive_from_being_read(
-    world: DumpWorld,
+    world: World[DumpSource],
 ) -> None:
-    world.offer("changelist", index(md("changelist", from_=T(1)), "open.xml"))
-    world.offer(ARCHIVE, document(md=md(ARCHIVE)))
+    world.source.offer("changelist", index(md("changelist", from_=T(1)), "open.xml"))
+    world.source.offer(ARCHIVE, document(md=md(ARCHIVE)))
     tell(world, "open.xml", from_=T(1))
     begin(world, new("a", 1))
     assert world.pull().state is MirrorState.IN_SYNC
     tell(world, "2.xml", new("a", 2, "updated"), from_=T(1), until=T(3))
     tell(world, "open.xml", new("b", 4, "created"), from_=T(3))
-    world.say(f"{ARCHIVE}.xml", document(loc("2.xml"), md=md(ARCHIVE)))
+    world.source.say(f"{ARCHIVE}.xml", document(loc("2.xml"), md=md(ARCHIVE)))
 
     report = world.pull()
 
     assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
-    assert world.is_here()
+    assert world.in_sync()
 
 
-def test_changes_that_are_offered_late_do_not_hide_those_before_them(world: DumpWorld) -> None:
+def test_changes_that_are_offered_late_do_not_hide_those_before_them(
+    world: World[DumpSource],
+) -> None:
     begin(world, new("a", 1), new("b", 1), at="")
     fresh = [new("a", 2), new("b", 3)]
-    world.put_all(fresh)
-    world.list_resources(fresh, at="")
-    world.list_changes([new("b", 3, "updated")], from_="")
+    world.source.put_all(fresh)
+    world.source.list_resources(fresh, at="")
+    world.source.list_changes([new("b", 3, "updated")], from_="")
 
     report = world.pull()
 
     assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
-    assert world.is_here()
-    world.put_all([new("b", 4)])
-    world.list_changes([new("b", 3, "updated"), new("b", 4, "updated")], from_="")
+    assert world.in_sync()
+    world.source.put_all([new("b", 4)])
+    world.source.list_changes([new("b", 3, "updated"), new("b", 4, "updated")], from_="")
     assert world.pull().mode is Mode.INCREMENTAL
-    assert world.is_here()
+    assert world.in_sync()
 
 
 @pytest.mark.parametrize("why", ["deleted", "filtered"])
 def test_a_kept_copy_that_is_damaged_is_not_asked_for(tmp_path: Path, why: str) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.html", "a")
-    world.put("b.html", "b")
-    world.publish()
+    world.source.put("a.html", "a")
+    world.source.put("b.html", "b")
+    world.source.publish()
     world.pull()
     if why == "deleted":
-        world.remove("b.html")
-        world.publish()
+        world.source.remove("b.html")
+        world.source.publish()
     filters = Filters(exclude=("/b.html",) if why == "filtered" else ())
     world.pull(delete="never", filters=filters)
     (world.folder / "b.html").write_text("damaged")
@@ -191,33 +195,33 @@ def test_a_kept_copy_that_is_damaged_is_not_asked_for(tmp_path: Path, why: str) 
 
 
 def test_an_archive_that_tells_of_the_past_alone_does_not_hide_a_newer_list(
-    world: DumpWorld,
+    world: World[DumpSource],
 ) -> None:
-    world.offer(ARCHIVE, document(md=md(ARCHIVE)))
+    world.source.offer(ARCHIVE, document(md=md(ARCHIVE)))
     begin(world, new("a", 1), new("b", 1))
     fresh = [new("a", 2), new("b", 1), new("c", 2)]
-    world.put_all(fresh)
-    world.list_resources(fresh, at=T(3))
+    world.source.put_all(fresh)
+    world.source.list_resources(fresh, at=T(3))
 
     report = world.pull()
 
     assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
-    assert world.is_here()
+    assert world.in_sync()
     assert world.pull().mode is Mode.UNCHANGED
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
 @pytest.mark.parametrize("with_changes", [False, True])
 def test_only_what_is_signalled_goes_of_what_was_held(
-    world: DumpWorld, mode: str, *, with_changes: bool
+    world: World[DumpSource], mode: str, *, with_changes: bool
 ) -> None:
     told = [new(f"{number}", 1) for number in range(6)]
     if with_changes:
-        world.list_changes([], from_=T(1))
+        world.source.list_changes([], from_=T(1))
     begin(world, *told)
-    world.list_resources(told[:3], at=T(5))
+    world.source.list_resources(told[:3], at=T(5))
     if with_changes:
-        world.list_changes([], from_=T(5))
+        world.source.list_changes([], from_=T(5))
     assert world.pull(mode="baseline", max_delete=DeletionLimit(count=0)).held == 3
     world.clock.advance(hours=3)
 

@@ -7,12 +7,15 @@ import pytest
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.digests import Digest
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 
 @pytest.mark.parametrize("method", ["lists", "stat", "hash"])
-def test_an_audit_of_an_untouched_mirror_finds_nothing(world: World, method: str) -> None:
+def test_an_audit_of_an_untouched_mirror_finds_nothing(
+    world: World[PublishedSource], method: str
+) -> None:
     world.pull()
 
     report = world.audit(method=method)
@@ -20,12 +23,12 @@ def test_an_audit_of_an_untouched_mirror_finds_nothing(world: World, method: str
     assert report.in_sync
     assert (report.listed, report.present, report.accurate, report.extra) == (41, 41, 41, 0)
     assert (report.coverage, report.accuracy) == (1.0, 1.0)
-    size = sum(map(len, world.originals.contents().values()))
+    size = sum(map(len, world.source.originals.contents().values()))
     assert report.read == (size if method == "hash" else 0)
 
 
 def test_an_audit_names_what_is_missing_damaged_extra_and_newer_at_the_source(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
     damaged = world.folder / "objects/0002.html"
@@ -36,9 +39,9 @@ def test_an_audit_names_what_is_missing_damaged_extra_and_newer_at_the_source(
     os.utime(damaged, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     (world.folder / "objects/0001.html").unlink()
     (world.folder / "notes.txt").write_text("mine")
-    world.put("objects/0005.html", "newer")
-    world.remove("objects/0006.html")
-    world.publish()
+    world.source.put("objects/0005.html", "newer")
+    world.source.remove("objects/0006.html")
+    world.source.publish()
 
     report = world.audit()
     found = {(finding.kind.value, finding.path) for finding in report.findings}
@@ -55,7 +58,7 @@ def test_an_audit_names_what_is_missing_damaged_extra_and_newer_at_the_source(
     assert (report.extra, report.foreign) == (1, 1)
 
 
-def test_an_audit_offline_asks_nobody(world: World) -> None:
+def test_an_audit_offline_asks_nobody(world: World[PublishedSource]) -> None:
     world.pull()
     world.fetcher.asked.clear()
     (world.folder / "objects/0001.html").write_text("damaged")
@@ -66,17 +69,17 @@ def test_an_audit_offline_asks_nobody(world: World) -> None:
     assert world.fetcher.asked == []
 
 
-def test_an_audit_changes_nothing(world: World) -> None:
+def test_an_audit_changes_nothing(world: World[PublishedSource]) -> None:
     world.pull()
-    world.put("objects/0005.html", "newer")
-    world.publish()
+    world.source.put("objects/0005.html", "newer")
+    world.source.publish()
     world.audit()
 
     assert world.pull().updated == 1
     assert world.in_sync()
 
 
-def test_the_digest_of_every_copy_is_remembered(world: World) -> None:
+def test_the_digest_of_every_copy_is_remembered(world: World[PublishedSource]) -> None:
     world.pull()
     with world.state() as state:
         copies = list(state.copies())
@@ -86,7 +89,7 @@ def test_the_digest_of_every_copy_is_remembered(world: World) -> None:
     assert Digest("sha-256", copies[0].digests[8:]).is_usable
 
 
-def test_a_rolling_audit_takes_what_was_proven_longest_ago(world: World) -> None:
+def test_a_rolling_audit_takes_what_was_proven_longest_ago(world: World[PublishedSource]) -> None:
     world.pull()
     rolling = AuditRolling(share=0.5, oldest_first=True)
     world.clock.advance(seconds=60)
@@ -99,7 +102,7 @@ def test_a_rolling_audit_takes_what_was_proven_longest_ago(world: World) -> None
     assert reports[1].proven_since == world.clock.now()
 
 
-def test_a_rolling_audit_within_no_time_stops_and_says_so(world: World) -> None:
+def test_a_rolling_audit_within_no_time_stops_and_says_so(world: World[PublishedSource]) -> None:
     world.pull()
 
     report = world.audit(rolling=AuditRolling(oldest_first=True, seconds=0.0))
@@ -108,7 +111,7 @@ def test_a_rolling_audit_within_no_time_stops_and_says_so(world: World) -> None:
     assert report.listed == 41
 
 
-def test_a_full_audit_counts_as_proof_of_all(world: World) -> None:
+def test_a_full_audit_counts_as_proof_of_all(world: World[PublishedSource]) -> None:
     world.pull()
     world.clock.advance(seconds=60)
     world.audit(method="hash")
@@ -118,7 +121,9 @@ def test_a_full_audit_counts_as_proof_of_all(world: World) -> None:
     assert report.proven_since == world.clock.now()
 
 
-def test_a_sample_is_another_one_each_time_and_about_as_large_as_asked(world: World) -> None:
+def test_a_sample_is_another_one_each_time_and_about_as_large_as_asked(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
 
     counts = [world.audit(rolling=AuditRolling(share=0.5)).proven or 0 for _ in range(20)]
@@ -127,7 +132,9 @@ def test_a_sample_is_another_one_each_time_and_about_as_large_as_asked(world: Wo
     assert len(set(counts)) > 1
 
 
-def test_an_audit_of_what_is_served_asks_for_each_resource_once(world: World) -> None:
+def test_an_audit_of_what_is_served_asks_for_each_resource_once(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     world.fetcher.asked.clear()
 
@@ -135,27 +142,29 @@ def test_an_audit_of_what_is_served_asks_for_each_resource_once(world: World) ->
 
     assert report.in_sync
     assert len(world.asked_resources()) == 41
-    assert report.read == sum(map(len, world.originals.contents().values()))
+    assert report.read == sum(map(len, world.source.originals.contents().values()))
 
 
 @pytest.mark.parametrize("left", [0, 1])
-def test_an_audit_refuses_a_change_list_that_lost_its_changes(world: World, left: int) -> None:
+def test_an_audit_refuses_a_change_list_that_lost_its_changes(
+    world: World[PublishedSource], left: int
+) -> None:
     world.pull()
     for number in range(3):
-        world.put(f"objects/{number:04}.html", f"new {number}")
-        world.publish()
+        world.source.put(f"objects/{number:04}.html", f"new {number}")
+        world.source.publish()
     world.pull()
     uri = BASE + "resourcesync/changelist.xml"
     entries = re.compile(rb"<url>.*?</url>", re.DOTALL)
-    whole = world.honest(uri).body
+    whole = world.source.honest(uri).body
     kept = b"".join(entries.findall(whole)[:left])
     first = whole.index(b"<url>")
-    world.answers[uri] = Answer(body=whole[:first] + kept + entries.sub(b"", whole[first:]))
+    world.network.answers[uri] = Answer(body=whole[:first] + kept + entries.sub(b"", whole[first:]))
 
     for look in (world.pull, world.audit):
         with pytest.raises(SourceUnavailableError) as caught:
             look()
         assert caught.value.code == "stale-copy"
 
-    del world.answers[uri]
+    del world.network.answers[uri]
     assert not world.audit().findings

@@ -8,19 +8,20 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.tiny_source import TinySource
-from tests.support.worlds.dated_world import DatedWorld
+from tests.support.worlds.dated_server import DatedServer
 from tests.support.worlds.site_maps import urlset
+from tests.support.worlds.world import World
 
 PAGES = ("a", "b", "c")
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DatedWorld:
-    world = DatedWorld(tmp_path / "mirror")
+def world(tmp_path: Path) -> World[DatedServer]:
+    world = World(tmp_path / "mirror", DatedServer())
     for name in PAGES:
-        world.edit(name, "1")
+        world.source.edit(name, "1")
     world.clock.advance(hours=1)
-    world.sitemap = dict.fromkeys(PAGES, "2025-01-01")
+    world.source.sitemap = dict.fromkeys(PAGES, "2025-01-01")
     world.pull()
     return world
 
@@ -28,25 +29,25 @@ def world(tmp_path: Path) -> DatedWorld:
 @pytest.mark.parametrize("method", ["lists", "stat", "hash"])
 @pytest.mark.parametrize("offline", [True, False])
 def test_what_no_hash_proves_is_in_step_with_the_list_and_no_more(
-    world: DatedWorld, method: str, *, offline: bool
+    world: World[DatedServer], method: str, *, offline: bool
 ) -> None:
-    world.edit("b", "2")
+    world.source.edit("b", "2")
     report = world.audit(method=method, offline=offline)
     assert (report.in_sync, report.coverage) == (True, 1.0)
     assert (report.accuracy, report.unproven) == (None, 3)
 
 
-def test_the_server_can_prove_what_no_list_proves(world: DatedWorld) -> None:
+def test_the_server_can_prove_what_no_list_proves(world: World[DatedServer]) -> None:
     report = world.audit(method="remote")
     assert (report.in_sync, report.accuracy, report.unproven) == (True, 1.0, 0)
     world.clock.advance(hours=1)
-    world.edit("b", "2")
+    world.source.edit("b", "2")
     changed = world.audit(method="remote")
     assert not changed.in_sync
     assert (changed.accurate, changed.present, changed.unproven) == (2, 3, 0)
 
 
-def test_a_damaged_copy_bounds_what_is_accurate(world: DatedWorld) -> None:
+def test_a_damaged_copy_bounds_what_is_accurate(world: World[DatedServer]) -> None:
     place = next(path for path in world.folder.iterdir() if path.is_file())
     place.write_bytes(b"damaged")
     report = world.audit()

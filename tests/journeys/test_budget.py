@@ -11,39 +11,40 @@ from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import BudgetError
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.cancellation import CancelToken
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 SIZE = 10_000
 
 
 @pytest.fixture
-def large(tmp_path: Path) -> World:
+def large(tmp_path: Path) -> World[PublishedSource]:
     """A world of twenty resources of 10,000 bytes."""
     world = World(tmp_path / "mirror")
     for number in range(20):
-        world.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2))
-    world.publish()
+        world.source.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2))
+    world.source.publish()
     return world
 
 
-def slow(world: World, seconds: float) -> None:
+def slow(world: World[PublishedSource], seconds: float) -> None:
     """Let every resource take some time."""
 
     def serve(request: FetchRequest) -> Answer | Exception:
         if request.uri.endswith((".bin", ".html")):
             world.clock.advance(seconds=seconds)
-        return world.honest(request.uri)
+        return world.source.honest(request.uri)
 
     world.fetcher.serve = serve
 
 
-def status(world: World) -> MirrorState:
+def status(world: World[PublishedSource]) -> MirrorState:
     with world.state() as state:
         return status_of("mirror", state, running=False).state
 
 
-def until_done(world: World, most: int, **options: Any) -> list[RunReport]:
+def until_done(world: World[PublishedSource], most: int, **options: Any) -> list[RunReport]:
     reports = []
     while True:
         reports.append(world.pull(**options))
@@ -60,7 +61,7 @@ def until_done(world: World, most: int, **options: Any) -> list[RunReport]:
 # --- bytes ---
 
 
-def test_a_first_pull_in_parts_of_bytes_comes_to_its_end(large: World) -> None:
+def test_a_first_pull_in_parts_of_bytes_comes_to_its_end(large: World[PublishedSource]) -> None:
     reports = until_done(large, 30, max_bytes=5 * SIZE)
 
     assert [report.spent for report in reports[:-1]] == ["bytes"] * (len(reports) - 1)
@@ -71,11 +72,11 @@ def test_a_first_pull_in_parts_of_bytes_comes_to_its_end(large: World) -> None:
     assert large.in_sync()
 
 
-def test_changes_are_fetched_in_parts_of_bytes_too(large: World) -> None:
+def test_changes_are_fetched_in_parts_of_bytes_too(large: World[PublishedSource]) -> None:
     large.pull()
     for number in range(10):
-        large.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2 - 1))
-    large.publish()
+        large.source.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2 - 1))
+    large.source.publish()
 
     reports = until_done(large, 30, max_bytes=4 * SIZE)
 
@@ -85,21 +86,21 @@ def test_changes_are_fetched_in_parts_of_bytes_too(large: World) -> None:
     assert large.in_sync()
 
 
-def test_one_resource_is_fetched_however_large_it_is(large: World) -> None:
+def test_one_resource_is_fetched_however_large_it_is(large: World[PublishedSource]) -> None:
     reports = until_done(large, 25, max_bytes=1)
 
     assert [report.applied for report in reports] == [1] * 20
     assert large.in_sync()
 
 
-def test_enough_bytes_spend_nothing(large: World) -> None:
+def test_enough_bytes_spend_nothing(large: World[PublishedSource]) -> None:
     assert large.pull(max_bytes=10**9).spent == ""
 
 
 # --- time ---
 
 
-def test_a_first_pull_in_parts_of_time_comes_to_its_end(large: World) -> None:
+def test_a_first_pull_in_parts_of_time_comes_to_its_end(large: World[PublishedSource]) -> None:
     slow(large, 10)
 
     reports = until_done(large, 15, max_duration=35.0)
@@ -111,14 +112,14 @@ def test_a_first_pull_in_parts_of_time_comes_to_its_end(large: World) -> None:
     assert large.in_sync()
 
 
-def test_the_time_may_be_over_before_the_lists_are_read(large: World) -> None:
+def test_the_time_may_be_over_before_the_lists_are_read(large: World[PublishedSource]) -> None:
     large.pull()
-    large.put("new.bin", "new")
-    large.publish()
+    large.source.put("new.bin", "new")
+    large.source.publish()
 
     def serve(request: FetchRequest) -> Answer | Exception:
         large.clock.advance(seconds=60)
-        return large.honest(request.uri)
+        return large.source.honest(request.uri)
 
     large.fetcher.serve = serve
 
@@ -127,18 +128,20 @@ def test_the_time_may_be_over_before_the_lists_are_read(large: World) -> None:
     assert report.spent == "time"
     assert report.state is MirrorState.BEHIND
     assert large.asked_resources() == []
-    large.fetcher.serve = large.serve
+    large.fetcher.serve = large.network.serve
     assert large.pull().state is MirrorState.IN_SYNC
     assert large.in_sync()
 
 
-def test_enough_time_spends_nothing(large: World) -> None:
+def test_enough_time_spends_nothing(large: World[PublishedSource]) -> None:
     slow(large, 10)
 
     assert large.pull(max_duration=3600.0).spent == ""
 
 
-def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(large: World) -> None:
+def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(
+    large: World[PublishedSource],
+) -> None:
     cancel = CancelToken(large.clock)
     cancel.raise_if_cancelled()
     with cancel.within(5):
@@ -176,7 +179,9 @@ def test_what_is_under_way_counts_as_if_it_were_here() -> None:
 # --- lists only ---
 
 
-def test_an_inventory_knows_what_is_listed_and_fetches_nothing(large: World) -> None:
+def test_an_inventory_knows_what_is_listed_and_fetches_nothing(
+    large: World[PublishedSource],
+) -> None:
     report = large.pull(lists_only=True)
 
     assert report.lists_only
@@ -184,11 +189,11 @@ def test_an_inventory_knows_what_is_listed_and_fetches_nothing(large: World) -> 
     assert report.state is MirrorState.BEHIND
     assert status(large) is MirrorState.BEHIND
     assert large.asked_resources() == []
-    assert large.files_on_disk() == {}
+    assert large.home.files_on_disk() == {}
 
 
 def test_a_later_pull_fetches_what_the_inventory_told_without_reading_the_list_again(
-    large: World,
+    large: World[PublishedSource],
 ) -> None:
     large.pull(lists_only=True)
 
@@ -201,12 +206,14 @@ def test_a_later_pull_fetches_what_the_inventory_told_without_reading_the_list_a
     assert large.in_sync()
 
 
-def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(large: World) -> None:
+def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(
+    large: World[PublishedSource],
+) -> None:
     large.pull()
-    large.put("01.bin", "another")
-    large.put("new.bin", "new")
-    large.remove("02.bin")
-    large.publish()
+    large.source.put("01.bin", "another")
+    large.source.put("new.bin", "new")
+    large.source.remove("02.bin")
+    large.source.publish()
 
     for mode in ("auto", "auto", "baseline", "auto"):
         report = large.pull(lists_only=True, mode=mode)
@@ -220,8 +227,10 @@ def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(large: World)
     assert large.in_sync()
 
 
-def test_an_inventory_does_not_forget_how_often_something_failed(large: World) -> None:
-    large.answers[BASE + "03.bin"] = Answer(status=404)
+def test_an_inventory_does_not_forget_how_often_something_failed(
+    large: World[PublishedSource],
+) -> None:
+    large.network.answers[BASE + "03.bin"] = Answer(status=404)
     large.pull()
     large.pull(lists_only=True, mode="baseline")
 
@@ -234,13 +243,15 @@ def test_an_inventory_does_not_forget_how_often_something_failed(large: World) -
 # --- the first failure ---
 
 
-def test_a_pull_that_ends_at_the_first_failure_is_gone_on_with(large: World) -> None:
-    large.answers[BASE + "03.bin"] = Answer(status=404)
+def test_a_pull_that_ends_at_the_first_failure_is_gone_on_with(
+    large: World[PublishedSource],
+) -> None:
+    large.network.answers[BASE + "03.bin"] = Answer(status=404)
 
     report = large.pull(fail_fast=True)
 
     assert report.failed == 1
     assert report.applied < 19
-    large.answers.clear()
+    large.network.answers.clear()
     assert large.pull(fail_fast=True).state is MirrorState.IN_SYNC
     assert large.in_sync()

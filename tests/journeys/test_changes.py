@@ -12,8 +12,9 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, DiscontinuityError
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 
 class Follower:
@@ -23,7 +24,7 @@ class Follower:
         self.index: dict[str, str] = {}
         self.cursor: int | None = None
 
-    def read(self, world: World) -> list[str]:
+    def read(self, world: World[PublishedSource]) -> list[str]:
         """Take what is new; return what became of what, in order."""
         told = []
         with world.destination() as destination:
@@ -40,26 +41,28 @@ class Follower:
         return told
 
 
-def held(world: World) -> dict[str, str]:
+def held(world: World[PublishedSource]) -> dict[str, str]:
     with world.destination() as destination:
         return {copy.uri: copy.digests for copy in destination.read_only_session().state.copies()}
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_follower_has_what_the_mirror_has_after_any_life(world: World, seed: int) -> None:
+def test_a_follower_has_what_the_mirror_has_after_any_life(
+    world: World[PublishedSource], seed: int
+) -> None:
     chance = random.Random(seed)
     eager, lazy = Follower(), Follower()
     for _ in range(8):
         for _ in range(chance.randrange(6)):
             name = f"objects/{chance.randrange(45):04}.html"
-            if chance.random() < 0.3 and BASE + name in world.originals.contents():
-                world.remove(name)
+            if chance.random() < 0.3 and BASE + name in world.source.originals.contents():
+                world.source.remove(name)
             else:
-                world.put(name, chance.choice(["one", "two", "three"]))
-        world.answers = (
+                world.source.put(name, chance.choice(["one", "two", "three"]))
+        world.network.answers = (
             {f"{BASE}objects/0007.html": Answer(status=404)} if chance.random() < 0.4 else {}
         )
-        world.publish()
+        world.source.publish()
         mode = chance.choice(["auto", "auto", "baseline"])
         world.pull(mode=mode)
         if chance.random() < 0.4:
@@ -75,14 +78,14 @@ def test_a_follower_has_what_the_mirror_has_after_any_life(world: World, seed: i
     assert lazy.index == eager.index == held(world)
 
 
-def test_the_same_bytes_with_another_date_are_no_change(world: World) -> None:
+def test_the_same_bytes_with_another_date_are_no_change(world: World[PublishedSource]) -> None:
     follower = Follower()
     world.pull()
     follower.read(world)
     world.clock.advance(seconds=5)
-    world.put("objects/0001.html", "content of 1")
-    world.put("objects/0002.html", "another")
-    world.publish()
+    world.source.put("objects/0001.html", "content of 1")
+    world.source.put("objects/0002.html", "another")
+    world.source.publish()
     world.pull()
 
     assert follower.read(world) == ["updated objects/0002.html"]
@@ -100,7 +103,9 @@ def test_a_cursor_that_cannot_be_written_stays(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "consumers").iterdir()] == ["index.json"]
 
 
-def test_a_program_may_acknowledge_while_a_pull_holds_the_mirror(world: World) -> None:
+def test_a_program_may_acknowledge_while_a_pull_holds_the_mirror(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     consumers = ConsumerFiles(world.folder / ".resourcesync")
 
@@ -111,7 +116,7 @@ def test_a_program_may_acknowledge_while_a_pull_holds_the_mirror(world: World) -
 
 
 def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull()
     path = world.folder / ".resourcesync" / STATE_FILE
@@ -122,8 +127,8 @@ def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
         monkeypatch.setattr(change_log, "MAX_CHANGES", 1)
         for text in ("one", "two", "three"):
             world.clock.advance(seconds=5)
-            world.put("objects/0001.html", text)
-            world.publish()
+            world.source.put("objects/0001.html", text)
+            world.source.publish()
             world.pull()
 
         with pytest.raises(DiscontinuityError):

@@ -11,6 +11,7 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.ports.mirror import StateTransaction
 from tests.support.crashes.killing import Killed
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 
@@ -47,35 +48,35 @@ def moves_cursor(step: StateTransaction) -> bool:
 
 
 def test_a_copy_that_was_in_the_trash_when_the_run_was_killed_is_fetched_when_it_comes_back(
-    world: World, kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull()
-    world.remove("index.html")
-    world.publish()
+    world.source.remove("index.html")
+    world.source.publish()
     with monkeypatch.context():
         kill(FileTreeCopies, "remove", lambda *_: True, after=True)
         with pytest.raises(Killed):
             world.pull()
         monkeypatch.undo()
-    world.put("index.html", "home")
-    world.publish()
+    world.source.put("index.html", "home")
+    world.source.publish()
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_a_copy_that_was_replaced_when_the_run_was_killed_is_replaced_back(
-    world: World, kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull()
-    world.put("index.html", "other")
-    world.publish()
+    world.source.put("index.html", "other")
+    world.source.publish()
     kill(FileTreeCopies, "install", bool, after=True)
     with pytest.raises(Killed):
         world.pull()
     monkeypatch.undo()
-    world.put("index.html", "home")
-    world.publish()
+    world.source.put("index.html", "home")
+    world.source.publish()
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -83,68 +84,71 @@ def test_a_copy_that_was_replaced_when_the_run_was_killed_is_replaced_back(
 
 @pytest.mark.parametrize("before", ["home", None])
 def test_a_copy_that_was_put_in_place_when_the_run_was_killed_is_deleted_with_its_original(
-    world: World, kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch, before: str | None
+    world: World[PublishedSource],
+    kill: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    before: str | None,
 ) -> None:
     if before is None:
-        world.remove("index.html")
-        world.publish()
+        world.source.remove("index.html")
+        world.source.publish()
     world.pull()
-    world.put("index.html", "other")
-    world.publish()
+    world.source.put("index.html", "other")
+    world.source.publish()
     kill(FileTreeCopies, "install", bool, after=True)
     with pytest.raises(Killed):
         world.pull()
     monkeypatch.undo()
-    world.remove("index.html")
-    world.publish()
+    world.source.remove("index.html")
+    world.source.publish()
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_a_deletion_of_a_baseline_that_was_killed_does_not_outlive_the_next_baseline(
-    world: World, kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull()
-    world.remove("index.html")
-    world.put("new.html", "new")
-    world.publish()
+    world.source.remove("index.html")
+    world.source.put("new.html", "new")
+    world.source.publish()
     kill(SqliteMirrorState, "commit", moves_cursor)
     with pytest.raises(Killed):
         world.pull(mode="baseline")
     monkeypatch.undo()
-    world.put("index.html", "home")
-    world.publish()
+    world.source.put("index.html", "home")
+    world.source.publish()
 
     assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_a_deletion_that_a_baseline_took_back_is_gone_as_soon_as_its_cursor_is_written(
-    world: World, kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull()
     for number in range(40):
-        world.remove(f"objects/{number:04}.html")
-    world.publish()
+        world.source.remove(f"objects/{number:04}.html")
+    world.source.publish()
     assert world.pull().held == 40
     for number in range(40):
-        world.put(f"objects/{number:04}.html", f"content of {number}")
-    world.publish()
+        world.source.put(f"objects/{number:04}.html", f"content of {number}")
+    world.source.publish()
     kill(SqliteMirrorState, "commit", moves_cursor, after=True)
     with pytest.raises(Killed):
         world.pull(mode="baseline")
     monkeypatch.undo()
     world.clock.advance(hours=2)
-    world.put("x.html", "x")
-    world.publish()
+    world.source.put("x.html", "x")
+    world.source.publish()
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_a_baseline_that_was_killed_is_ended_by_the_next_pull(
-    world: World, kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull()
     (world.folder / "index.html").unlink()
@@ -159,7 +163,7 @@ def test_a_baseline_that_was_killed_is_ended_by_the_next_pull(
 
 
 def test_a_run_that_was_killed_as_it_stored_new_filters_leaves_a_baseline_due(
-    world: World, kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull(filters=Filters(exclude=("/objects/**",)))
     kill(SqliteMirrorState, "commit", lambda step: "filters" in notes(step), after=True)

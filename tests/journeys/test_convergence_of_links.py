@@ -11,9 +11,10 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import DiscontinuityError, ResourceSyncError, StorageError
-from tests.support.worlds.linking_world import LinkingWorld, link
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.linked_things import put_patch
+from tests.support.worlds.loose_source import LooseSource, link
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 ENTRIES = [f"entry/{number}" for number in range(5)]
 ASIDES = [f"aside/{number}" for number in range(4)]
@@ -25,7 +26,7 @@ class Life:
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.random = Random(seed)
-        self.world = LinkingWorld(folder, index=seed % 2 == 0)
+        self.world = World(folder, LooseSource(index=seed % 2 == 0))
         self.links: dict[str, set[str]] = {}
         self.asides: dict[str, bytes] = {}
         self.versions: dict[str, int] = {}
@@ -33,22 +34,22 @@ class Life:
             self.change_aside(name)
         for name in ENTRIES[:3]:
             self.put(name)
-        self.world.publish()
+        self.world.source.publish()
 
     def change_aside(self, name: str) -> None:
         self.asides[name] = f"{name} {self.random.random()}".encode()
-        self.world.answers[BASE + name] = Answer(body=self.asides[name])
+        self.world.network.answers[BASE + name] = Answer(body=self.asides[name])
 
     def put(self, name: str) -> None:
         version = self.versions[name] = self.versions.get(name, 0) + 1
         linked = set(self.random.sample([*ASIDES, *ENTRIES[:2]], self.random.randrange(4)))
         self.links[name] = linked
-        self.world.link(name, *(self.described(name) for name in sorted(linked)))
-        self.world.put(name, json.dumps({"version": version, "pad": "x" * 300}))
+        self.world.source.links.put(name, *(self.described(name) for name in sorted(linked)))
+        self.world.source.put(name, json.dumps({"version": version, "pad": "x" * 300}))
         if self.random.random() < 0.5:
             right = version if self.random.random() < 0.8 else 7_777
             patch = [{"op": "replace", "path": "/version", "value": right}]
-            self.world.patch(name, "application/json-patch+json", json.dumps(patch).encode())
+            put_patch(self.world, name, "application/json-patch+json", json.dumps(patch).encode())
 
     def described(self, name: str) -> str:
         """Return a link that tells nothing of its target: it may change without a word."""
@@ -56,12 +57,12 @@ class Life:
 
     def list_aside(self, name: str) -> None:
         """Let something that is linked to be listed from now on."""
-        del self.asides[name], self.world.answers[BASE + name]
+        del self.asides[name], self.world.network.answers[BASE + name]
         self.put(name)
 
     def remove(self, name: str) -> None:
         self.links.pop(name, None)
-        self.world.remove(name)
+        self.world.source.remove(name)
 
     def live(self) -> None:
         """Let something happen."""
@@ -73,11 +74,11 @@ class Life:
                 self.put(name)
         if self.random.random() < 0.1 and self.asides:
             self.list_aside(self.random.choice(sorted(self.asides)))
-        self.world.publish()
+        self.world.source.publish()
         if self.random.random() < 0.3:
-            self.world.snapshot()
+            self.world.source.snapshot()
         if self.random.random() < 0.3:
-            self.world.rotate()
+            self.world.source.rotate()
 
     def pull(self, **options: Any) -> Any:
         return self.world.pull(
@@ -101,17 +102,17 @@ class Life:
                 port.commit = commit
             return port
 
-        self.world.before = failing
+        self.world.home.before = failing
         try:
             self.pull()
         except ResourceSyncError:
             return
         finally:
-            self.world.before = lambda port: port
+            self.world.home.before = lambda port: port
 
     def expected(self) -> dict[str, bytes]:
         """What is listed, and what that links to and can be had."""
-        contents = self.world.originals.contents()
+        contents = self.world.source.originals.contents()
         found = dict(contents)
         for name in self.links:
             for target in self.links[name]:
@@ -136,7 +137,7 @@ def test_a_mirror_ends_with_what_is_listed_and_linked(tmp_path: Path, seed: int)
                 report.unchanged + report.applied + report.pending + report.refused
             )
     life.live()
-    life.world.snapshot()
+    life.world.source.snapshot()
     assert life.pull().state is MirrorState.IN_SYNC
     assert life.world.files() == life.expected()
     assert life.world.audit().in_sync

@@ -11,9 +11,10 @@ from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
@@ -22,12 +23,14 @@ RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 # --- other filters ---
 
 
-def test_other_filters_are_not_forgotten_when_their_first_pull_fails(world: World) -> None:
+def test_other_filters_are_not_forgotten_when_their_first_pull_fails(
+    world: World[PublishedSource],
+) -> None:
     world.pull(filters=Filters(exclude=("index.html",)))
-    world.answers[RESOURCE_LIST] = Answer(status=503)
+    world.network.answers[RESOURCE_LIST] = Answer(status=503)
     with pytest.raises(ResourceSyncError):
         world.pull(filters=Filters())
-    world.answers.clear()
+    world.network.answers.clear()
 
     report = world.pull()
 
@@ -40,25 +43,25 @@ def test_other_filters_are_not_forgotten_when_their_first_pull_fails(world: Worl
 
 
 @pytest.fixture
-def holed(tmp_path: Path) -> LooseWorld:
+def holed(tmp_path: Path) -> World[LooseSource]:
     """A Source whose Change List begins after its Resource List, with a change in between."""
-    world = LooseWorld(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
-    world.put("b.txt", "b")
-    world.publish()
-    world.rotate()
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put("a.txt", "a")
+    world.source.publish()
+    world.source.put("b.txt", "b")
+    world.source.publish()
+    world.source.rotate()
     return world
 
 
 def test_a_first_pull_over_a_hole_is_not_called_in_sync_and_is_mended_by_the_next_resource_list(
-    holed: LooseWorld,
+    holed: World[LooseSource],
 ) -> None:
     first = holed.pull()
-    holed.put("c.txt", "c")
-    holed.publish()
+    holed.source.put("c.txt", "c")
+    holed.source.publish()
     second = holed.pull()
-    holed.snapshot()
+    holed.source.snapshot()
     third = holed.pull()
 
     assert (first.state, first.created) == (MirrorState.BEHIND, 1)
@@ -68,13 +71,13 @@ def test_a_first_pull_over_a_hole_is_not_called_in_sync_and_is_mended_by_the_nex
 
 
 def test_a_baseline_over_a_hole_deletes_nothing_for_being_absent(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
-    world.put("b.txt", "b")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put("a.txt", "a")
+    world.source.publish()
+    world.source.put("b.txt", "b")
+    world.source.publish()
     world.pull()
-    world.rotate()
+    world.source.rotate()
 
     report = world.pull(mode="baseline")
 
@@ -83,14 +86,14 @@ def test_a_baseline_over_a_hole_deletes_nothing_for_being_absent(tmp_path: Path)
 
 
 def test_a_gap_behind_an_index_that_tells_no_intervals_is_found(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror", index=True, announces=False, keep=0)
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(index=True, announces=False, keep=0))
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    world.put("b.txt", "b")
-    world.publish()
-    world.rotate()
-    world.snapshot()
+    world.source.put("b.txt", "b")
+    world.source.publish()
+    world.source.rotate()
+    world.source.snapshot()
 
     report = world.pull()
 
@@ -106,18 +109,18 @@ def test_a_gap_behind_an_index_that_tells_no_intervals_is_found(tmp_path: Path) 
 def test_changes_without_a_time_are_fetched_once_and_none_is_lost(
     tmp_path: Path, *, hashes: bool
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror", times=False, hashes=hashes, lastmods=not hashes)
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(times=False, hashes=hashes, lastmods=not hashes))
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    world.put("a.txt", "b")
-    world.publish()
+    world.source.put("a.txt", "b")
+    world.source.publish()
 
     assert world.pull().updated == 1
     assert world.pull().mode is Mode.UNCHANGED
     assert world.asked_resources() == []
-    world.remove("a.txt")
-    world.publish()
+    world.source.remove("a.txt")
+    world.source.publish()
     assert world.pull().deleted == 1
     assert world.in_sync()
 
@@ -126,16 +129,16 @@ def test_changes_without_a_time_are_fetched_once_and_none_is_lost(
 def test_an_old_deletion_without_a_time_is_not_obeyed_against_a_newer_creation(
     tmp_path: Path, lists: int
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror", times=False, index=True, announces=False)
-    world.put("a.txt", "a")
-    world.publish()
-    world.remove("a.txt")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(times=False, index=True, announces=False))
+    world.source.put("a.txt", "a")
+    world.source.publish()
+    world.source.remove("a.txt")
+    world.source.publish()
     if lists == 2:
-        world.rotate()
-    world.put("a.txt", "again")
-    world.publish()
-    world.snapshot()
+        world.source.rotate()
+    world.source.put("a.txt", "again")
+    world.source.publish()
+    world.source.snapshot()
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -144,17 +147,17 @@ def test_an_old_deletion_without_a_time_is_not_obeyed_against_a_newer_creation(
 def test_deletions_without_a_time_that_were_held_are_done_when_a_person_says_so(
     tmp_path: Path,
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror", times=False, lastmods=False)
+    world = World(tmp_path / "mirror", LooseSource(times=False, lastmods=False))
     for number in range(40):
-        world.put(f"{number}.txt", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.txt", f"{number}")
+    world.source.publish()
     world.pull()
     for number in range(1, 40):
-        world.remove(f"{number}.txt")
-    world.publish()
+        world.source.remove(f"{number}.txt")
+    world.source.publish()
     assert world.pull().held == 39
-    world.put("0.txt", "more")
-    world.publish()
+    world.source.put("0.txt", "more")
+    world.source.publish()
     assert world.pull().held == 39
 
     report = world.pull(max_delete=DeletionLimit(count=39))
@@ -165,17 +168,19 @@ def test_deletions_without_a_time_that_were_held_are_done_when_a_person_says_so(
 def test_a_change_in_the_second_of_the_last_one_is_not_taken_for_it_without_a_hash(
     tmp_path: Path,
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror", hashes=False, whole_seconds=True)
-    world.put("a.txt", "one")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(hashes=False, whole_seconds=True))
+    world.source.put("a.txt", "one")
+    world.source.publish()
     world.pull()
-    world.put("a.txt", "two")
-    world.publish()
+    world.source.put("a.txt", "two")
+    world.source.publish()
     world.pull()
-    world.put("a.txt", "six")
+    world.source.put("a.txt", "six")
     world.clock.advance(seconds=0.1)
-    world.source.publish(to_microseconds(world.clock.now()), world.originals.contents())
-    world.show()
+    world.source.lists.publish(
+        to_microseconds(world.clock.now()), world.source.originals.contents()
+    )
+    world.source.show()
 
     world.pull()
 
@@ -188,19 +193,19 @@ def test_a_change_in_the_second_of_the_last_one_is_not_taken_for_it_without_a_ha
 def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
     tmp_path: Path,
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror", index=True)
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(index=True))
+    world.source.put("a.txt", "a")
+    world.source.publish()
     bogus = f'<url><loc>{BASE}gone.txt</loc><rs:md change="deleted" datetime="9999-01-01"/></url>'
-    world.source.open_list.entries.append(bogus)
-    world.show()
+    world.source.lists.open_list.entries.append(bogus)
+    world.source.show()
     world.pull()
-    world.put("b.txt", "b")
-    world.publish()
-    world.rotate()
-    world.put("c.txt", "c")
-    world.publish()
-    world.rotate()
+    world.source.put("b.txt", "b")
+    world.source.publish()
+    world.source.rotate()
+    world.source.put("c.txt", "c")
+    world.source.publish()
+    world.source.rotate()
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -210,19 +215,19 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
 
 
 def test_a_held_deletion_is_taken_back_when_the_resource_returns_but_is_filtered(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull(max_delete=DeletionLimit(count=0), filters=Filters(max_size=100))
-    world.remove("index.html")
-    world.publish()
+    world.source.remove("index.html")
+    world.source.publish()
     assert world.pull(max_delete=DeletionLimit(count=0)).held == 1
-    world.put("index.html", "too long " * 100)
-    world.publish()
+    world.source.put("index.html", "too long " * 100)
+    world.source.publish()
 
     report = world.pull(max_delete=DeletionLimit(count=0))
     world.clock.advance(hours=2)
-    world.put("x.html", "x")
-    world.publish()
+    world.source.put("x.html", "x")
+    world.source.publish()
 
     assert report.held == 0
     assert world.pull().deleted == 0
@@ -233,23 +238,23 @@ def test_a_held_deletion_is_taken_back_when_the_resource_returns_but_is_filtered
 
 
 def test_an_old_copy_of_the_changes_does_not_set_a_mirror_back_when_its_filters_change(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
-    world.remove("index.html")
-    world.publish()
-    old = world.honest(CHANGE_LIST)
-    world.put("index.html", "home")
-    world.publish()
+    world.source.remove("index.html")
+    world.source.publish()
+    old = world.source.honest(CHANGE_LIST)
+    world.source.put("index.html", "home")
+    world.source.publish()
     world.pull()
-    world.answers[CHANGE_LIST] = old
+    world.network.answers[CHANGE_LIST] = old
 
     with pytest.raises(SourceUnavailableError) as caught:
         world.pull(filters=Filters(exclude=("x.html",)))
 
     assert caught.value.code == "stale-copy"
     assert world.in_sync()
-    world.answers.clear()
+    world.network.answers.clear()
     assert world.pull().state is MirrorState.IN_SYNC
 
 
@@ -257,23 +262,23 @@ def test_an_old_copy_of_the_changes_does_not_set_a_mirror_back_when_its_filters_
 def test_an_old_copy_of_a_list_beside_a_newer_resource_list_undoes_nothing(
     tmp_path: Path, *, times: bool
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror", times=times)
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(times=times))
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    world.remove("a.txt")
-    world.publish()
-    old = world.honest(f"{BASE}resourcesync/changelist.xml")
-    world.put("a.txt", "a")
-    world.publish()
-    world.rotate()
-    world.snapshot()
+    world.source.remove("a.txt")
+    world.source.publish()
+    old = world.source.honest(f"{BASE}resourcesync/changelist.xml")
+    world.source.put("a.txt", "a")
+    world.source.publish()
+    world.source.rotate()
+    world.source.snapshot()
     assert world.pull().mode is Mode.BASELINE
-    world.answers[f"{BASE}resourcesync/changelist.xml"] = old
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = old
 
     world.pull()
     assert world.in_sync()
-    world.answers.clear()
+    world.network.answers.clear()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
@@ -283,24 +288,24 @@ def test_an_old_copy_of_a_list_beside_a_newer_resource_list_undoes_nothing(
 def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
     tmp_path: Path, lists: int, *, newest_first: bool
 ) -> None:
-    world = LooseWorld(
-        tmp_path / "mirror", index=True, mixed=True, newest_first=newest_first, keep=9
+    world = World(
+        tmp_path / "mirror", LooseSource(index=True, mixed=True, newest_first=newest_first, keep=9)
     )
-    world.put("x.html", "zero")
-    world.publish()
+    world.source.put("x.html", "zero")
+    world.source.publish()
     assert world.pull().state is MirrorState.IN_SYNC
     for number in range(1, lists + 1):
-        world.put("x.html", f"version {number}")
-        world.publish()
-        world.rotate()
+        world.source.put("x.html", f"version {number}")
+        world.source.publish()
+        world.source.rotate()
 
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC, report
     assert report.mode is Mode.INCREMENTAL
     assert world.in_sync()
-    world.put("x.html", "the last one")
-    world.publish()
+    world.source.put("x.html", "the last one")
+    world.source.publish()
     assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()
 
@@ -309,29 +314,29 @@ def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
 
 
 def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
-    text = world.source.documents()["resourcelist.xml"]
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put("a.txt", "a")
+    world.source.publish()
+    text = world.source.lists.documents()["resourcelist.xml"]
     future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
-    world.answers[RESOURCE_LIST] = Answer(body=future.encode())
+    world.network.answers[RESOURCE_LIST] = Answer(body=future.encode())
 
     report = world.pull()
 
     assert "clock-skew" in [fields["code"] for fields in world.told("warning")]
     assert report.as_of is None
-    world.answers.clear()
-    world.put("a.txt", "b")
-    world.publish()
-    world.snapshot()
+    world.network.answers.clear()
+    world.source.put("a.txt", "b")
+    world.source.publish()
+    world.source.snapshot()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_a_resource_list_of_a_day_ahead_is_believed(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.clock.advance(hours=-23)
 
     assert world.pull().as_of is not None
@@ -339,23 +344,23 @@ def test_a_resource_list_of_a_day_ahead_is_believed(tmp_path: Path) -> None:
 
 
 def test_an_audit_does_not_believe_the_far_future_either(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    text = world.source.documents()["resourcelist.xml"]
+    text = world.source.lists.documents()["resourcelist.xml"]
     future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
-    world.answers[RESOURCE_LIST] = Answer(body=future.encode())
+    world.network.answers[RESOURCE_LIST] = Answer(body=future.encode())
 
     assert world.audit().at is None
 
 
 def test_a_list_that_does_not_say_of_when_it_is_is_told_once(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
-    text = re.sub(r' at="[^"]*"', "", world.source.documents()["resourcelist.xml"])
-    world.answers[RESOURCE_LIST] = Answer(body=text.encode())
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put("a.txt", "a")
+    world.source.publish()
+    text = re.sub(r' at="[^"]*"', "", world.source.lists.documents()["resourcelist.xml"])
+    world.network.answers[RESOURCE_LIST] = Answer(body=text.encode())
 
     told = []
     for _ in range(3):
@@ -363,8 +368,8 @@ def test_a_list_that_does_not_say_of_when_it_is_is_told_once(tmp_path: Path) -> 
         told += [fields["code"] for fields in world.told("warning")]
 
     assert told.count("no-time") == 1
-    world.answers.clear()
+    world.network.answers.clear()
     world.pull(mode="baseline")
-    world.answers[RESOURCE_LIST] = Answer(body=text.encode())
+    world.network.answers[RESOURCE_LIST] = Answer(body=text.encode())
     world.pull(mode="baseline")
     assert "no-time" in [fields["code"] for fields in world.told("warning")]

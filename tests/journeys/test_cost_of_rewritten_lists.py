@@ -12,7 +12,8 @@ import pytest
 
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import FetchRequest
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import CHANGE_LIST, changed, merged, sliding
 from tests.support.worlds.world import World
 
@@ -21,23 +22,23 @@ _URL = re.compile(rb"<url>.*?</url>", re.DOTALL)
 _DAY = timedelta(days=1)
 
 
-def appended(world: World) -> Answer:
-    return world.honest(CHANGE_LIST)
+def appended(world: World[PublishedSource]) -> Answer:
+    return world.source.honest(CHANGE_LIST)
 
 
-def newest_first(world: World) -> Answer:
-    body = merged(world.honest(CHANGE_LIST).body)
+def newest_first(world: World[PublishedSource]) -> Answer:
+    body = merged(world.source.honest(CHANGE_LIST).body)
     entries = _URL.findall(body)
     return Answer(body=_URL.sub(lambda _: entries.pop(), body))
 
 
-def each_once(world: World) -> Answer:
-    return Answer(body=merged(world.honest(CHANGE_LIST).body))
+def each_once(world: World[PublishedSource]) -> Answer:
+    return Answer(body=merged(world.source.honest(CHANGE_LIST).body))
 
 
-def last_day(world: World) -> Answer:
+def last_day(world: World[PublishedSource]) -> Answer:
     begin = world.clock.now() - _DAY
-    opened = world.honest(CHANGE_LIST).body
+    opened = world.source.honest(CHANGE_LIST).body
     whole = re.search(rb'from="([^"]*)"', opened)
     assert whole is not None
     if begin.strftime("%Y-%m-%dT%H:%M:%SZ") <= whole[1].decode():
@@ -48,12 +49,12 @@ def last_day(world: World) -> Answer:
 class _Cached:
     """A cache that has a copy of the list a week old, for all that do not ask past caches."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World[PublishedSource]) -> None:
         self._world = world
-        self._old = world.honest(CHANGE_LIST)
+        self._old = world.source.honest(CHANGE_LIST)
 
     def __call__(self, request: FetchRequest) -> Answer:
-        return self._world.honest(CHANGE_LIST) if request.uncached else self._old
+        return self._world.source.honest(CHANGE_LIST) if request.uncached else self._old
 
 
 @pytest.mark.parametrize(
@@ -62,17 +63,17 @@ class _Cached:
 )
 def test_a_list_that_is_rewritten_costs_documents_and_never_a_resource_twice(
     tmp_path: Path,
-    writes: Callable[[World], Answer],
+    writes: Callable[[World[PublishedSource]], Answer],
     baselines: int,
     documents: float,
 ) -> None:
     """Each hour two of forty resources change."""
     world = World(tmp_path / "mirror")
     for number in range(40):
-        world.put(f"{number}.html", "as it was")
-    world.publish()
+        world.source.put(f"{number}.html", "as it was")
+    world.source.publish()
     world.pull()
-    world.answers[CHANGE_LIST] = lambda _: writes(world)
+    world.network.answers[CHANGE_LIST] = lambda _: writes(world)
     requests = begun = 0
     for hour in range(_ROUNDS):
         world.clock.advance(hours=1)
@@ -91,15 +92,15 @@ def test_a_list_that_is_rewritten_costs_documents_and_never_a_resource_twice(
 def test_an_old_copy_in_a_cache_costs_one_more_request_of_the_list(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     for number in range(40):
-        world.put(f"{number}.html", "as it was")
-    world.publish()
+        world.source.put(f"{number}.html", "as it was")
+    world.source.publish()
     world.pull()
     changed(world, "0.html", text="a week ago")
     world.pull()
     cache = _Cached(world)
     changed(world, "1.html", text="later")
     world.pull()
-    world.answers[CHANGE_LIST] = cache
+    world.network.answers[CHANGE_LIST] = cache
     modes = []
     for hour in range(24):
         world.clock.advance(hours=1)

@@ -9,13 +9,14 @@ from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.source.plan import PublicationStep
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 NAME = "objects/0002.html"
 
 
-def damage(world: World, text: str = "Content of 2") -> Path:
+def damage(world: World[PublishedSource], text: str = "Content of 2") -> Path:
     """Change bytes so that neither size nor time tells."""
     path = world.folder / NAME
     stat = path.stat()
@@ -25,25 +26,27 @@ def damage(world: World, text: str = "Content of 2") -> Path:
     return path
 
 
-def status(world: World) -> MirrorStatus:
+def status(world: World[PublishedSource]) -> MirrorStatus:
     with world.state() as state:
         return status_of("mirror", state, running=False)
 
 
-def quarantined(world: World) -> list[bytes]:
+def quarantined(world: World[PublishedSource]) -> list[bytes]:
     folder = world.folder / ".resourcesync" / "quarantine"
     return [path.read_bytes() for path in folder.iterdir() if path.suffix != ".note"]
 
 
 @pytest.fixture
-def damaged(world: World) -> World:
+def damaged(world: World[PublishedSource]) -> World[PublishedSource]:
     world.pull()
     damage(world)
     assert not world.audit().in_sync
     return world
 
 
-def test_a_damaged_copy_that_an_audit_found_is_no_longer_called_in_sync(damaged: World) -> None:
+def test_a_damaged_copy_that_an_audit_found_is_no_longer_called_in_sync(
+    damaged: World[PublishedSource],
+) -> None:
     found = status(damaged)
 
     assert found.state is MirrorState.BEHIND
@@ -56,13 +59,13 @@ def test_a_damaged_copy_that_an_audit_found_is_no_longer_called_in_sync(damaged:
     "step", [PublicationStep.UPDATE, PublicationStep.INITIALISE], ids=["deleted", "not listed"]
 )
 def test_a_damaged_copy_of_what_the_source_takes_away_is_set_aside_and_waits_for_nothing(
-    damaged: World, step: PublicationStep
+    damaged: World[PublishedSource], step: PublicationStep
 ) -> None:
-    damaged.remove(NAME)
-    damaged.publish(step)
+    damaged.source.remove(NAME)
+    damaged.source.publish(step)
     damaged.pull(delete="absent")
     damaged.clock.advance(hours=2)
-    damaged.publish(step)
+    damaged.source.publish(step)
 
     report = damaged.pull(delete="absent", trash_days=0)
 
@@ -72,9 +75,11 @@ def test_a_damaged_copy_of_what_the_source_takes_away_is_set_aside_and_waits_for
     assert damaged.audit().in_sync
 
 
-def test_it_is_told_where_a_damaged_copy_that_was_taken_away_is_kept(damaged: World) -> None:
-    damaged.remove(NAME)
-    damaged.publish()
+def test_it_is_told_where_a_damaged_copy_that_was_taken_away_is_kept(
+    damaged: World[PublishedSource],
+) -> None:
+    damaged.source.remove(NAME)
+    damaged.source.publish()
 
     damaged.pull()
 
@@ -85,7 +90,7 @@ def test_it_is_told_where_a_damaged_copy_that_was_taken_away_is_kept(damaged: Wo
 
 @pytest.mark.parametrize("options", [{}, {"mode": "baseline"}, {"mode": "incremental"}])
 def test_the_next_pull_mends_it_and_keeps_the_altered_file(
-    damaged: World, options: dict[str, str]
+    damaged: World[PublishedSource], options: dict[str, str]
 ) -> None:
     report = damaged.pull(**options)
 
@@ -98,7 +103,7 @@ def test_the_next_pull_mends_it_and_keeps_the_altered_file(
     assert damaged.audit().in_sync
 
 
-def test_a_repair_without_findings_mends_it(damaged: World) -> None:
+def test_a_repair_without_findings_mends_it(damaged: World[PublishedSource]) -> None:
     with damaged.destination() as destination:
         from resourcesync.destination.options import PullOptions
 
@@ -111,7 +116,7 @@ def test_a_repair_without_findings_mends_it(damaged: World) -> None:
 
 @pytest.mark.parametrize("method", ["stat", "hash"])
 def test_a_file_that_is_gone_is_fetched_by_the_next_pull_after_an_audit(
-    world: World, method: str
+    world: World[PublishedSource], method: str
 ) -> None:
     world.pull()
     (world.folder / NAME).unlink()
@@ -123,7 +128,7 @@ def test_a_file_that_is_gone_is_fetched_by_the_next_pull_after_an_audit(
     assert quarantined(world) == []
 
 
-def test_bytes_that_were_put_back_are_taken_as_they_are(damaged: World) -> None:
+def test_bytes_that_were_put_back_are_taken_as_they_are(damaged: World[PublishedSource]) -> None:
     damage(damaged, "content of 2")
 
     report = damaged.pull()
@@ -136,7 +141,7 @@ def test_bytes_that_were_put_back_are_taken_as_they_are(damaged: World) -> None:
 @pytest.mark.parametrize("rolling", [None, AuditRolling(oldest_first=True)])
 @pytest.mark.parametrize("offline", [False, True])
 def test_an_audit_that_proves_the_copy_ends_the_doubt(
-    damaged: World, rolling: AuditRolling | None, offline: bool
+    damaged: World[PublishedSource], rolling: AuditRolling | None, offline: bool
 ) -> None:
     damage(damaged, "content of 2")
 
@@ -148,26 +153,28 @@ def test_an_audit_that_proves_the_copy_ends_the_doubt(
     assert damaged.asked_resources() == []
 
 
-def test_an_audit_by_lists_knows_of_the_doubt(damaged: World) -> None:
+def test_an_audit_by_lists_knows_of_the_doubt(damaged: World[PublishedSource]) -> None:
     report = damaged.audit(method="lists")
 
     assert not report.in_sync
     assert [finding.path for finding in report.findings] == [NAME]
 
 
-def test_a_copy_that_cannot_be_fetched_again_stays_in_doubt(damaged: World) -> None:
-    damaged.answers[BASE + NAME] = Answer(status=404)
+def test_a_copy_that_cannot_be_fetched_again_stays_in_doubt(
+    damaged: World[PublishedSource],
+) -> None:
+    damaged.network.answers[BASE + NAME] = Answer(status=404)
 
     assert damaged.pull().state is MirrorState.BEHIND
     assert damaged.pull(mode="baseline").state is MirrorState.BEHIND
     assert (damaged.folder / NAME).read_text() == "Content of 2"
-    damaged.answers.clear()
+    damaged.network.answers.clear()
     damaged.clock.advance(hours=1)
     assert damaged.pull().state is MirrorState.IN_SYNC
     assert damaged.in_sync()
 
 
-def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World) -> None:
+def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World[PublishedSource]) -> None:
     world.pull()
     damage(world)
 
@@ -179,7 +186,9 @@ def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World) -> None:
     assert world.in_sync()
 
 
-def test_an_offline_audit_asks_nobody_and_doubts_all_the_same(world: World) -> None:
+def test_an_offline_audit_asks_nobody_and_doubts_all_the_same(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     damage(world)
     world.fetcher.asked.clear()
@@ -190,21 +199,25 @@ def test_an_offline_audit_asks_nobody_and_doubts_all_the_same(world: World) -> N
     assert world.in_sync()
 
 
-def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(world: World) -> None:
+def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
-    world.put(NAME, "another one")
-    world.publish()
+    world.source.put(NAME, "another one")
+    world.source.publish()
 
     assert world.audit().doubted == 0
     assert world.audit(method="remote").doubted == 0
     assert status(world).pending == 0
 
 
-def test_a_doubt_does_not_hurry_what_rests_after_many_failures(world: World) -> None:
+def test_a_doubt_does_not_hurry_what_rests_after_many_failures(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
-    world.put(NAME, "content of two")
-    world.publish()
-    world.answers[BASE + NAME] = Answer(status=404)
+    world.source.put(NAME, "content of two")
+    world.source.publish()
+    world.network.answers[BASE + NAME] = Answer(status=404)
     for _ in range(6):
         world.pull()
         world.clock.advance(hours=1)

@@ -12,69 +12,71 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 CHANGES = BASE + "resourcesync/changelist.xml"
 
 
-def known(world: LooseWorld) -> list[str]:
+def known(world: World[LooseSource]) -> list[str]:
     """All that the mirror's state holds."""
     with closing(sqlite3.connect(world.folder / ".resourcesync" / "state.db")) as database:
         return list(database.iterdump())
 
 
-def listed(world: LooseWorld) -> None:
+def listed(world: World[LooseSource]) -> None:
     world.clock.advance(seconds=60)
-    world.source.publish(to_microseconds(world.clock.now()), world.originals.contents())
-    world.show()
+    world.source.lists.publish(
+        to_microseconds(world.clock.now()), world.source.originals.contents()
+    )
+    world.source.show()
 
 
-def nothing_new(world: LooseWorld) -> None:
+def nothing_new(world: World[LooseSource]) -> None:
     del world
 
 
-def changes(world: LooseWorld) -> None:
-    world.put("1.html", "changed")
-    world.remove("2.html")
+def changes(world: World[LooseSource]) -> None:
+    world.source.put("1.html", "changed")
+    world.source.remove("2.html")
     listed(world)
 
 
-def a_list_written_anew(world: LooseWorld) -> None:
-    del world.source.open_list.entries[0]
+def a_list_written_anew(world: World[LooseSource]) -> None:
+    del world.source.lists.open_list.entries[0]
     changes(world)
 
 
-def a_shorter_list_and_a_newer_one_of_resources(world: LooseWorld) -> None:
-    world.source.open_list.entries.clear()
-    world.snapshot()
+def a_shorter_list_and_a_newer_one_of_resources(world: World[LooseSource]) -> None:
+    world.source.lists.open_list.entries.clear()
+    world.source.snapshot()
 
 
-def an_old_copy_of_a_list(world: LooseWorld) -> None:
-    world.source.open_list.entries.clear()
-    world.show()
+def an_old_copy_of_a_list(world: World[LooseSource]) -> None:
+    world.source.lists.open_list.entries.clear()
+    world.source.show()
 
 
-def a_list_written_again_without_news(world: LooseWorld) -> None:
-    body = world.honest(BASE + "resourcesync/resourcelist.xml").body
-    world.answers[BASE + "resourcesync/resourcelist.xml"] = Answer(body=body + b"\n")
+def a_list_written_again_without_news(world: World[LooseSource]) -> None:
+    body = world.source.honest(BASE + "resourcesync/resourcelist.xml").body
+    world.network.answers[BASE + "resourcesync/resourcelist.xml"] = Answer(body=body + b"\n")
 
 
-def a_new_list_of_resources(world: LooseWorld) -> None:
-    world.put("only.html", "only in the Resource List")
+def a_new_list_of_resources(world: World[LooseSource]) -> None:
+    world.source.put("only.html", "only in the Resource List")
     listed(world)
-    del world.source.open_list.entries[-1]
-    world.snapshot()
+    del world.source.lists.open_list.entries[-1]
+    world.source.snapshot()
 
 
-def a_capability_list_written_again(world: LooseWorld) -> None:
-    body = world.honest(BASE + "resourcesync/capabilitylist.xml").body
-    world.answers[BASE + "resourcesync/capabilitylist.xml"] = Answer(body=body + b"\n")
+def a_capability_list_written_again(world: World[LooseSource]) -> None:
+    body = world.source.honest(BASE + "resourcesync/capabilitylist.xml").body
+    world.network.answers[BASE + "resourcesync/capabilitylist.xml"] = Answer(body=body + b"\n")
 
 
-def a_source_that_does_not_answer(world: LooseWorld) -> None:
-    world.answers[CHANGES] = Answer(status=503)
+def a_source_that_does_not_answer(world: World[LooseSource]) -> None:
+    world.network.answers[CHANGES] = Answer(status=503)
 
 
 @pytest.mark.parametrize(
@@ -95,21 +97,21 @@ def a_source_that_does_not_answer(world: LooseWorld) -> None:
     "chosen", [{}, {"mode": "baseline"}, {"filters": Filters(exclude=("1*",))}]
 )
 def test_a_dry_run_writes_nothing_down(
-    tmp_path: Path, happens: Callable[[LooseWorld], None], chosen: dict[str, Any]
+    tmp_path: Path, happens: Callable[[World[LooseSource]], None], chosen: dict[str, Any]
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", LooseSource())
     for number in range(6):
-        world.put(f"{number}.html", f"content of {number}")
-    world.publish()
-    world.put("3.html", "changed before")
+        world.source.put(f"{number}.html", f"content of {number}")
+    world.source.publish()
+    world.source.put("3.html", "changed before")
     listed(world)
     world.pull()
-    world.put("4.html", "changed before")
+    world.source.put("4.html", "changed before")
     listed(world)
     # Not in a whole second, in which there may be another list of the same moment.
     world.clock.advance(seconds=0.3)
-    world.source.snapshot(to_microseconds(world.clock.now()))
-    world.show()
+    world.source.lists.snapshot(to_microseconds(world.clock.now()))
+    world.source.show()
     world.pull()
     assert world.pull().state is MirrorState.IN_SYNC
     happens(world)

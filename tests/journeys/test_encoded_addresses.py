@@ -7,9 +7,9 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.site_maps import urlset
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 SITEMAP = BASE + "sitemap.xml"
 READ = {
@@ -27,10 +27,10 @@ def test_a_page_is_fetched_and_known_by_its_encoded_address(
     tmp_path: Path, written: str, uri: str
 ) -> None:
     world = World(tmp_path / "mirror")
-    world.put(uri, "body")
-    world.answers[BASE + uri.replace("~", "%7e")] = Answer(body=b"body")
+    world.source.put(uri, "body")
+    world.network.answers[BASE + uri.replace("~", "%7e")] = Answer(body=b"body")
     for lists in ((written,), (uri, written)):  # the same resource, written in two ways
-        world.answers[SITEMAP] = Answer(body=urlset(*((BASE + name, "") for name in lists)))
+        world.network.answers[SITEMAP] = Answer(body=urlset(*((BASE + name, "") for name in lists)))
 
         report = world.pull(SITEMAP)
 
@@ -48,8 +48,8 @@ def test_such_addresses_are_read_among_many_others(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     plain = [f"{number}/\u00e4" if number % 50 == 7 else f"{number}.html" for number in range(400)]
     for name in plain:
-        world.put(name.replace("\u00e4", "%C3%A4"), name)
-    world.answers[SITEMAP] = Answer(body=urlset(*((BASE + name, "2026") for name in plain)))
+        world.source.put(name.replace("\u00e4", "%C3%A4"), name)
+    world.network.answers[SITEMAP] = Answer(body=urlset(*((BASE + name, "2026") for name in plain)))
 
     report = world.pull(SITEMAP)
 
@@ -60,7 +60,7 @@ def test_such_addresses_are_read_among_many_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize("written", NOT_READ)
 def test_what_is_read_in_several_ways_is_refused(tmp_path: Path, written: str) -> None:
     world = World(tmp_path / "mirror")
-    world.answers[SITEMAP] = Answer(body=urlset((BASE + written, "")))
+    world.network.answers[SITEMAP] = Answer(body=urlset((BASE + written, "")))
 
     assert world.pull(SITEMAP).refused == 1
     assert world.asked_resources() == []

@@ -19,21 +19,22 @@ from resourcesync.ports.mirror import StateTransaction
 from tests.support.commands.run import environment, files_of, resourcesync, script
 from tests.support.commands.started import Started
 from tests.support.servers.tiny_source import TinySource
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 OPEN_FILES = (24, 32, 64)
 
 
 def test_a_mirror_that_is_moved_away_in_mid_run_leads_no_write_elsewhere(
-    world: World, tmp_path: Path
+    world: World[PublishedSource], tmp_path: Path
 ) -> None:
     world.pull()
     for number in range(20):
-        world.put(f"objects/{number:04}.html", "newer")
-    world.remove("index.html")
-    world.publish()
-    elsewhere, honest = tmp_path / "elsewhere", world.serve
+        world.source.put(f"objects/{number:04}.html", "newer")
+    world.source.remove("index.html")
+    world.source.publish()
+    elsewhere, honest = tmp_path / "elsewhere", world.network.serve
 
     def serve(request: FetchRequest) -> Answer | Exception:
         if request.uri.endswith("0005.html") and not elsewhere.exists():
@@ -54,7 +55,9 @@ def test_a_mirror_that_is_moved_away_in_mid_run_leads_no_write_elsewhere(
     assert world.in_sync()
 
 
-def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(world: World) -> None:
+def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(
+    world: World[PublishedSource],
+) -> None:
     """Its memory is there, on another disk perhaps, and its files are not: an unmounted disk."""
     world.pull()
     own, kept = world.folder / ".resourcesync", world.folder.parent / "own"
@@ -71,7 +74,9 @@ def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(world: Wor
 
 
 @pytest.mark.parametrize("key", ["cursor", "identity", "found", "filters"])
-def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: World, key: str) -> None:
+def test_a_note_that_cannot_be_understood_is_a_damaged_memory(
+    world: World[PublishedSource], key: str
+) -> None:
     world.pull()
     with world.state() as state:
         state.commit(StateTransaction(notes={key: "1e"}))
@@ -80,11 +85,13 @@ def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: World, key:
         world.pull()
 
     assert f"cannot read {key}" in caught.value.message
-    assert len(world.files_on_disk()) == 41
+    assert len(world.home.files_on_disk()) == 41
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])
-def test_a_copy_has_the_mode_of_a_copy_whatever_the_umask(world: World, mask: int) -> None:
+def test_a_copy_has_the_mode_of_a_copy_whatever_the_umask(
+    world: World[PublishedSource], mask: int
+) -> None:
     before = os.umask(mask)
     try:
         world.pull()
@@ -145,10 +152,12 @@ def test_a_process_that_may_hold_few_files_open_ends_in_good_order(
 
 
 @pytest.mark.parametrize("seed", [5, 10])
-def test_a_memory_damaged_anywhere_never_costs_a_copy(world: World, seed: int) -> None:
+def test_a_memory_damaged_anywhere_never_costs_a_copy(
+    world: World[PublishedSource], seed: int
+) -> None:
     world.pull()
     state = world.folder / ".resourcesync/state.db"
-    good, before, luck = state.read_bytes(), world.files_on_disk(), random.Random(seed)
+    good, before, luck = state.read_bytes(), world.home.files_on_disk(), random.Random(seed)
     told = 0
     for _ in range(90):
         at = luck.randrange(len(good))
@@ -159,7 +168,7 @@ def test_a_memory_damaged_anywhere_never_costs_a_copy(world: World, seed: int) -
             world.pull(mode="baseline")
         except ResourceSyncError:  # any other error would be a fault of ours
             told += 1
-        assert world.files_on_disk() == before
+        assert world.home.files_on_disk() == before
         for name in ("state.db-wal", "state.db-shm"):
             (state.parent / name).unlink(missing_ok=True)
     assert told > 1, "hardly any damage was met: nothing is proven"

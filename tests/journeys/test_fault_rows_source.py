@@ -11,10 +11,11 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import killed
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 LIST = f"{BASE}list.xml"
 OPEN = (
@@ -30,13 +31,15 @@ def resource_list(*names: str, at: str, root: str = "urlset", md: str = "") -> A
     return Answer(body=f"{OPEN.format(root)}{head}{rows}</{root}>".encode())
 
 
-def test_a_login_page_for_every_resource_changes_nothing_here(world: World) -> None:
+def test_a_login_page_for_every_resource_changes_nothing_here(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
-    before = world.files_on_disk()
+    before = world.home.files_on_disk()
     for name in [f"objects/{number:04}.html" for number in range(40)]:
-        world.put(name, f"newer {name}")
-    world.publish()
-    lists = world.serve
+        world.source.put(name, f"newer {name}")
+    world.source.publish()
+    lists = world.network.serve
 
     def portal(request: FetchRequest) -> Answer | Exception:
         is_list = "/resourcesync" in request.uri
@@ -47,8 +50,8 @@ def test_a_login_page_for_every_resource_changes_nothing_here(world: World) -> N
 
     assert report.state is MirrorState.BEHIND
     assert (report.failed, report.deleted, report.updated) == (40, 0, 0)
-    assert world.files_on_disk() == before
-    world.fetcher.serve = world.serve
+    assert world.home.files_on_disk() == before
+    world.fetcher.serve = world.network.serve
     world.clock.advance(hours=30)
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -61,21 +64,23 @@ def test_a_list_that_is_suddenly_empty_or_small_deletes_nothing_at_once(
     world = World(tmp_path / "mirror")
     names = [f"{number}.html" for number in range(300)]
     for name in names:
-        world.put(name, name)
-    world.answers[LIST] = resource_list(*names, at="2026-01-01T00:00:00Z")
+        world.source.put(name, name)
+    world.network.answers[LIST] = resource_list(*names, at="2026-01-01T00:00:00Z")
     world.pull(LIST)
-    world.answers[LIST] = resource_list(*names[:left], at="2026-01-02T00:00:00Z")
+    world.network.answers[LIST] = resource_list(*names[:left], at="2026-01-02T00:00:00Z")
 
     report = world.pull(LIST)
 
     assert report.deleted == 0
     assert report.held == 300 - left
     assert report.state is MirrorState.STOPPED
-    assert len(world.files_on_disk()) == 300
+    assert len(world.home.files_on_disk()) == 300
 
 
-def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(world: World) -> None:
-    plain = world.serve
+def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(
+    world: World[PublishedSource],
+) -> None:
+    plain = world.network.serve
 
     def dressed(request: FetchRequest) -> Answer | Exception:
         answer = plain(request)
@@ -91,10 +96,10 @@ def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(world: World)
 
     world.fetcher.serve = dressed
     assert world.pull().state is MirrorState.IN_SYNC
-    assert min(world.files_on_disk()) == "index.html"
-    assert len(world.files_on_disk()) == 41
-    world.put("objects/0001.html", "newer")
-    world.publish()
+    assert min(world.home.files_on_disk()) == "index.html"
+    assert len(world.home.files_on_disk()) == 41
+    world.source.put("objects/0001.html", "newer")
+    world.source.publish()
 
     report = world.pull()
 
@@ -102,7 +107,9 @@ def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(world: World)
     assert world.in_sync()
 
 
-def test_a_source_that_stands_still_is_not_called_in_sync_as_of_now(world: World) -> None:
+def test_a_source_that_stands_still_is_not_called_in_sync_as_of_now(
+    world: World[PublishedSource],
+) -> None:
     first = world.pull()
     world.clock.advance(hours=24 * 90)
 
@@ -119,42 +126,42 @@ def test_parts_of_two_generations_are_not_one_list(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     names = [f"{number}.html" for number in range(6)]
     for name in names:
-        world.put(name, name)
+        world.source.put(name, name)
     old, new = "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"
     parts = ("one.xml", "two.xml")
-    world.answers[LIST] = resource_list(*parts, at=old, root="sitemapindex")
-    world.answers[BASE + "one.xml"] = resource_list(*names[:3], at=old)
-    world.answers[BASE + "two.xml"] = resource_list(*names[3:], at=old)
+    world.network.answers[LIST] = resource_list(*parts, at=old, root="sitemapindex")
+    world.network.answers[BASE + "one.xml"] = resource_list(*names[:3], at=old)
+    world.network.answers[BASE + "two.xml"] = resource_list(*names[3:], at=old)
     world.pull(LIST)
-    world.answers[LIST] = resource_list(*parts, at=new, root="sitemapindex")
-    world.answers[BASE + "one.xml"] = resource_list(*names[:2], at=new)
-    world.answers[BASE + "two.xml"] = resource_list(*names[4:], at=old)
+    world.network.answers[LIST] = resource_list(*parts, at=new, root="sitemapindex")
+    world.network.answers[BASE + "one.xml"] = resource_list(*names[:2], at=new)
+    world.network.answers[BASE + "two.xml"] = resource_list(*names[4:], at=old)
 
     report = world.pull(LIST)
 
     assert report.deleted == 0
-    assert set(world.files_on_disk()) == set(names)
+    assert set(world.home.files_on_disk()) == set(names)
     assert report.as_of == datetime(2026, 1, 1, tzinfo=UTC), "the oldest part says how far it goes"
 
 
-def change_a_closed_list(folder: Path) -> LooseWorld:
+def change_a_closed_list(folder: Path) -> World[LooseSource]:
     """Slip an older change into a list that was processed when it was closed."""
-    world = LooseWorld(folder, index=True)
-    world.put("a.txt", "first")
-    world.publish()
-    world.put("b.txt", "second")
-    world.publish()
-    world.rotate()
+    world = World(folder, LooseSource(index=True))
+    world.source.put("a.txt", "first")
+    world.source.publish()
+    world.source.put("b.txt", "second")
+    world.source.publish()
+    world.source.rotate()
     world.pull()
-    closed = world.source.lists[0].entries
-    world.put("a.txt", "slipped in")
+    closed = world.source.lists.lists[0].entries
+    world.source.put("a.txt", "slipped in")
     data = b"slipped in"
-    moment = world.source.lists[0].start + 1
+    moment = world.source.lists.lists[0].start + 1
     closed.insert(
-        0, world.source.entry(BASE + "a.txt", data, moment, change="updated", moment=moment)
+        0, world.source.lists.entry(BASE + "a.txt", data, moment, change="updated", moment=moment)
     )
-    world.source.known[BASE + "a.txt"] = (data, moment)
-    world.show()
+    world.source.lists.known[BASE + "a.txt"] = (data, moment)
+    world.source.show()
     return world
 
 
@@ -168,12 +175,14 @@ def test_a_pull_asks_closed_lists_again_once_a_day_and_finds_what_was_changed(
     world.pull()
     assert len(world.fetcher.asked) <= len(asked), "asked more than once a day"
     world.clock.advance(hours=25)
-    world.answers[f"{BASE}resourcesync/resourcelist.xml"] = SourceUnavailableError("down", uri="")
+    world.network.answers[f"{BASE}resourcesync/resourcelist.xml"] = SourceUnavailableError(
+        "down", uri=""
+    )
     with pytest.raises(SourceUnavailableError):
         world.pull()
     assert world.told("warning")[0]["code"] == "rewritten"
     assert read_status(world.folder).state is not MirrorState.IN_SYNC
-    world.answers.clear()
+    world.network.answers.clear()
 
     report = world.pull()
 
@@ -210,24 +219,24 @@ def test_a_closed_list_that_is_changed_afterwards_is_found_by_an_audit(tmp_path:
 def test_changes_of_what_is_known_or_unknown_otherwise_are_taken_as_they_are(
     tmp_path: Path,
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", LooseSource())
     for name in ("a", "b", "c"):
-        world.put(f"{name}.txt", name)
-    world.publish()
+        world.source.put(f"{name}.txt", name)
+    world.source.publish()
     world.pull()
-    now = world.moment()
-    world.put("a.txt", "a again")
-    world.put("new.txt", "new")
-    world.remove("b.txt")
+    now = world.source.moment()
+    world.source.put("a.txt", "a again")
+    world.source.put("new.txt", "new")
+    world.source.remove("b.txt")
     source = world.source
-    source.open_list.entries += [
-        source.entry(BASE + "a.txt", b"a again", now, change="created", moment=now),
-        source.entry(BASE + "new.txt", b"new", now, change="updated", moment=now),
-        source.entry(BASE + "never.txt", None, None, change="deleted", moment=now),
-        source.entry(BASE + "b.txt", None, None, change="deleted", moment=now),
-        source.entry(BASE + "b.txt", None, None, change="deleted", moment=now),
+    source.lists.open_list.entries += [
+        source.lists.entry(BASE + "a.txt", b"a again", now, change="created", moment=now),
+        source.lists.entry(BASE + "new.txt", b"new", now, change="updated", moment=now),
+        source.lists.entry(BASE + "never.txt", None, None, change="deleted", moment=now),
+        source.lists.entry(BASE + "b.txt", None, None, change="deleted", moment=now),
+        source.lists.entry(BASE + "b.txt", None, None, change="deleted", moment=now),
     ]
-    world.show()
+    world.source.show()
 
     report = world.pull()
 
@@ -243,39 +252,39 @@ def test_changes_of_what_is_known_or_unknown_otherwise_are_taken_as_they_are(
 def test_of_changes_at_one_moment_the_last_in_the_list_counts(
     tmp_path: Path, kinds: tuple[str, ...], *, remains: bool
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror", whole_seconds=True)
-    world.put("a.txt", "first")
-    world.put("b.txt", "stays")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(whole_seconds=True))
+    world.source.put("a.txt", "first")
+    world.source.put("b.txt", "stays")
+    world.source.publish()
     world.pull()
-    now, source = world.moment(), world.source
+    now, source = world.source.moment(), world.source
     for kind in kinds:
         body = None if kind == "deleted" else b"second"
         moment = None if body is None else now
-        source.open_list.entries.append(
-            source.entry(BASE + "a.txt", body, moment, change=kind, moment=now)
+        source.lists.open_list.entries.append(
+            source.lists.entry(BASE + "a.txt", body, moment, change=kind, moment=now)
         )
-    world.remove("a.txt")
+    world.source.remove("a.txt")
     if remains:
-        world.put("a.txt", "second")
-    world.show()
+        world.source.put("a.txt", "second")
+    world.source.show()
 
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC
     assert world.in_sync()
-    assert ("a.txt" in world.files_on_disk()) is remains
+    assert ("a.txt" in world.home.files_on_disk()) is remains
 
 
 def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
-    before = world.files_on_disk()
+    before = world.home.files_on_disk()
     for name in ("objects/0001.html", "objects/0002.html"):
-        world.put(name, "newer")
-    world.remove("objects/0003.html")
-    world.publish()
+        world.source.put(name, "newer")
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     away = SourceUnavailableError("away", uri=BASE, status=503)
     world.fetcher.serve = lambda request: away
     for _ in range(72):
@@ -283,8 +292,8 @@ def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
         with pytest.raises(SourceUnavailableError):
             world.pull()
         assert len(world.fetcher.asked) <= 5
-    assert world.files_on_disk() == before
-    world.fetcher.serve = world.serve
+    assert world.home.files_on_disk() == before
+    world.fetcher.serve = world.network.serve
 
     report = world.pull()
 
@@ -294,20 +303,22 @@ def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
 
 
 @pytest.mark.parametrize("days", [1, 30, 365])
-def test_a_mirror_that_slept_catches_up(world: World, days: int) -> None:
+def test_a_mirror_that_slept_catches_up(world: World[PublishedSource], days: int) -> None:
     world.pull()
     for month in range(12):
         world.clock.advance(hours=24 * days / 12)
-        world.put(f"objects/{month:04}.html", f"month {month}")
-        world.put(f"new/{month}.html", "new")
-        world.publish()
+        world.source.put(f"objects/{month:04}.html", f"month {month}")
+        world.source.put(f"new/{month}.html", "new")
+        world.source.publish()
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 @pytest.mark.parametrize("hours", [-1, 1, -24 * 3650, 24 * 3650])
-def test_a_clock_that_is_wrong_here_loses_no_change(world: World, hours: float) -> None:
+def test_a_clock_that_is_wrong_here_loses_no_change(
+    world: World[PublishedSource], hours: float
+) -> None:
     def pull_by_a_wrong_clock() -> MirrorState:
         world.clock.advance(hours=hours)
         try:
@@ -317,18 +328,18 @@ def test_a_clock_that_is_wrong_here_loses_no_change(world: World, hours: float) 
 
     pull_by_a_wrong_clock()
     for number in range(3):
-        world.put(f"objects/{number:04}.html", f"newer {number}")
-        world.publish()
+        world.source.put(f"objects/{number:04}.html", f"newer {number}")
+        world.source.publish()
         assert pull_by_a_wrong_clock() is MirrorState.IN_SYNC
         assert world.in_sync()
-    world.publish()
+    world.source.publish()
     assert world.pull().state is MirrorState.IN_SYNC
 
 
-def test_a_pull_that_fails_empties_no_trash(world: World) -> None:
+def test_a_pull_that_fails_empties_no_trash(world: World[PublishedSource]) -> None:
     world.pull()
-    world.remove("index.html")
-    world.publish()
+    world.source.remove("index.html")
+    world.source.publish()
     world.pull(trash_days=1)
     trash = world.folder / ".resourcesync/trash"
     world.clock.advance(hours=24 * 60)
@@ -338,16 +349,16 @@ def test_a_pull_that_fails_empties_no_trash(world: World) -> None:
         world.pull(trash_days=1)
 
     assert len(list(trash.iterdir())) == 1
-    world.fetcher.serve = world.serve
+    world.fetcher.serve = world.network.serve
     world.pull(trash_days=1)
     assert list(trash.iterdir()) == []
 
 
 def test_a_digest_that_only_finds_accidents_is_called_weak(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
+    world.source.put("a.txt", "a")
     md5 = '<rs:md hash="md5:0cc175b9c0f1b6a831c399e269772661" length="1"/>'
-    world.answers[LIST] = resource_list("a.txt", at="2026-01-01T00:00:00Z", md=md5)
+    world.network.answers[LIST] = resource_list("a.txt", at="2026-01-01T00:00:00Z", md=md5)
 
     report = world.pull(LIST)
 
@@ -357,17 +368,17 @@ def test_a_digest_that_only_finds_accidents_is_called_weak(tmp_path: Path) -> No
 def test_a_source_that_leads_to_another_origin_is_not_followed_there(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     for name in ("a.txt", "b.txt"):
-        world.put(name, name)
-    world.answers[LIST] = resource_list("a.txt", "b.txt", at="2026-01-01T00:00:00Z")
+        world.source.put(name, name)
+    world.network.answers[LIST] = resource_list("a.txt", "b.txt", at="2026-01-01T00:00:00Z")
     world.pull(LIST)
     sold = resource_list("a.txt", "c.txt", at="2026-01-02T00:00:00Z")
     sold.body = sold.body.replace(BASE.encode(), b"http://buyer.example/")
     sold.uri = "http://buyer.example/list.xml"
-    world.answers[LIST] = sold
+    world.network.answers[LIST] = sold
 
     report = world.pull(LIST)
 
     assert report.state is not MirrorState.IN_SYNC
     assert (report.refused, report.created, report.updated, report.deleted) == (2, 0, 0, 0)
     assert not [uri for uri in world.fetcher.asked if "buyer" in uri]
-    assert set(world.files_on_disk()) == {"a.txt", "b.txt"}
+    assert set(world.home.files_on_disk()) == {"a.txt", "b.txt"}

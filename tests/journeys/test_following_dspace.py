@@ -5,35 +5,38 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
-from tests.support.software.foreign_world import ForeignWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.moving import MovingWorld
-from tests.support.worlds.world import BASE
+from tests.support.software.software_source import software_world
+from tests.support.worlds.moving import Moving
+from tests.support.worlds.network import BASE, Answer, Route
 
 
-class Repository(ForeignWorld):
+class Repository:
     """A DSpace and its mirror."""
 
-    def __init__(self, folder: Path, software: DSpace) -> None:
-        super().__init__(folder, software)
+    def __init__(self, folder: Path, software: DSpace, route: Route | None = None) -> None:
+        self.world = software_world(folder, software, route=route)
+        self.source = self.world.source
         self.dspace = software
-        self.begin(one="1", two="2", three="3")
+        self.source.begin(one="1", two="2", three="3")
 
     def update(self) -> None:
-        self.clock.advance(hours=1)
-        self.dspace.update(self.known)
+        self.world.clock.advance(hours=1)
+        self.dspace.update(self.source.known)
 
     def rebase(self) -> None:
-        self.clock.advance(hours=1)
-        self.dspace.rebase(self.known)
+        self.world.clock.advance(hours=1)
+        self.dspace.rebase(self.source.known)
+
+    def pull(self) -> RunReport:
+        return self.world.pull(BASE + CAPABILITY_LIST)
 
     def follow(self, mode: Mode = Mode.INCREMENTAL) -> None:
-        report = self.pull(BASE + CAPABILITY_LIST)
+        report = self.pull()
         assert (report.mode, report.state) == (mode, MirrorState.IN_SYNC)
-        assert self.told("warning") == []
-        assert self.in_sync()
+        assert self.world.told("warning") == []
+        assert self.world.in_sync()
 
 
 @pytest.fixture(params=[DSpaceOfMay, DSpaceOfJuly])
@@ -46,41 +49,41 @@ def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
 def followed(repository: Repository) -> Repository:
     """A repository whose mirror knows an update."""
     repository.follow(Mode.BASELINE)
-    repository.change(one="1, again")
+    repository.source.change(one="1, again")
     repository.update()
-    repository.clock.advance(hours=25)  # where the lists are is looked for once a day
+    repository.world.clock.advance(hours=25)  # where the lists are is looked for once a day
     repository.follow(Mode.BASELINE)  # the lists are new
     return repository
 
 
 def test_each_update_is_followed(followed: Repository) -> None:
-    followed.change(two=None, four="4")
+    followed.source.change(two=None, four="4")
     followed.update()
     followed.follow()
     followed.update()  # which lists nothing
-    followed.clock.advance(hours=1)
-    followed.pull(BASE + CAPABILITY_LIST)
-    assert followed.in_sync()
-    followed.change(four="4, again", three=None)
+    followed.world.clock.advance(hours=1)
+    followed.pull()
+    assert followed.world.in_sync()
+    followed.source.change(four="4, again", three=None)
     followed.update()
     followed.follow()
 
 
 def test_several_updates_between_two_pulls_are_followed(followed: Repository) -> None:
-    followed.change(two="2, again", four="4")
+    followed.source.change(two="2, again", four="4")
     followed.update()
-    followed.change(four=None)
+    followed.source.change(four=None)
     followed.update()
-    followed.change(three="3, again", five="5")
+    followed.source.change(three="3, again", five="5")
     followed.update()
 
     followed.follow()
 
 
 def test_a_rebase_is_followed_by_the_changes_that_led_to_it(followed: Repository) -> None:
-    followed.change(two="2, again")
+    followed.source.change(two="2, again")
     followed.update()
-    followed.change(one=None)
+    followed.source.change(one=None)
     followed.rebase()
 
     followed.follow(Mode.BASELINE)  # there is a new Resource List
@@ -88,63 +91,62 @@ def test_a_rebase_is_followed_by_the_changes_that_led_to_it(followed: Repository
 
 
 def test_a_new_mirror_reads_the_resource_list_and_the_updates_since(repository: Repository) -> None:
-    repository.dspace.initialise(repository.known)
+    repository.dspace.initialise(repository.source.known)
     for number in range(3):
-        repository.change(two=f"2, version {number}", **{f"new{number}": "new"})
+        repository.source.change(two=f"2, version {number}", **{f"new{number}": "new"})
         repository.update()
-    repository.change(new1=None)
+    repository.source.change(new1=None)
     repository.update()
 
     repository.follow(Mode.BASELINE)
-    repository.change(two=None)
+    repository.source.change(two=None)
     repository.update()
     repository.follow()
-
-
-class Secured(MovingWorld, Repository):
-    """A DSpace that may go behind TLS."""
 
 
 def test_a_list_that_is_at_two_addresses_since_its_source_went_behind_tls_is_read_once(
     tmp_path: Path,
 ) -> None:
     """Read again after those that followed it, its deletion would undo what they tell."""
-    repository = Secured(tmp_path / "mirror", DSpaceOfJuly())
+    moving = Moving()
+    repository = Repository(tmp_path / "mirror", DSpaceOfJuly(), moving.route)
     repository.follow(Mode.BASELINE)
     for text in ("2, again", None, "2, new"):
-        repository.change(two=text)
+        repository.source.change(two=text)
         repository.update()
-        repository.pull(BASE + CAPABILITY_LIST)
-        assert repository.in_sync()
-    repository.change(two=None)
+        repository.pull()
+        assert repository.world.in_sync()
+    repository.source.change(two=None)
     repository.update()
-    assert repository.pull(BASE + CAPABILITY_LIST).deleted == 1
-    repository.change(two="2, once more")
+    assert repository.pull().deleted == 1
+    repository.source.change(two="2, once more")
     repository.update()
-    repository.change(three="3, again")
+    repository.source.change(three="3, again")
     repository.update()
-    repository.move_behind_tls()
+    moving.move_behind_tls()
 
-    report = repository.pull(BASE + CAPABILITY_LIST)
+    report = repository.pull()
 
     assert report.state is MirrorState.IN_SYNC
-    assert repository.in_sync()
+    assert repository.world.in_sync()
 
 
 def test_where_the_last_list_was_rewritten_newer_ones_are_read_as_well(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "mirror", DSpaceOfJuly())
     repository.follow(Mode.BASELINE)
-    repository.change(one="1, again", two="2, again")
+    repository.source.change(one="1, again", two="2, again")
     repository.update()
-    repository.pull(BASE + CAPABILITY_LIST)
-    assert repository.in_sync()
-    repository.change(three="3, again", four="4")
+    repository.pull()
+    assert repository.world.in_sync()
+    repository.source.change(three="3, again", four="4")
     repository.update()
-    files = repository.dspace.documents(repository.known)
+    files = repository.dspace.documents(repository.source.known)
     (old,) = (path for path, data in files.items() if b"one.html</loc><lastmod>" in data)
-    repository.answers[BASE + old] = Answer(body=files[old].replace(b"updated", b"created"))
+    repository.world.network.answers[BASE + old] = Answer(
+        body=files[old].replace(b"updated", b"created")
+    )
 
-    report = repository.pull(BASE + CAPABILITY_LIST)
+    report = repository.pull()
 
     assert report.state is MirrorState.IN_SYNC
-    assert repository.in_sync()
+    assert repository.world.in_sync()

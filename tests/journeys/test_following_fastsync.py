@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from tests.support.software.fastsync import ENTRY, FastSyncWorld, Style
+from tests.support.software.fastsync import ENTRY, Style, core_world, update
+from tests.support.software.software_source import SoftwareSource
 from tests.support.worlds.rewriting import killed
+from tests.support.worlds.world import World
 
 STYLES = {
     "with intervals": Style(),
@@ -17,19 +19,19 @@ STYLES = {
 
 
 @pytest.fixture(params=list(STYLES.values()), ids=list(STYLES))
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> FastSyncWorld:
-    world = FastSyncWorld(tmp_path / "mirror", request.param)
-    world.begin(one="1", two="2", three="3")
-    world.core.documents(world.known)
-    world.change(three="3, again", five="5")
-    world.update()
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> World[SoftwareSource]:
+    world = core_world(tmp_path / "mirror", request.param)
+    world.source.begin(one="1", two="2", three="3")
+    world.source.software.documents(world.source.known)
+    world.source.change(three="3, again", five="5")
+    update(world)
     report = world.pull(ENTRY)
     assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
     assert world.in_sync()
     return world
 
 
-def follow(world: FastSyncWorld, created: int, updated: int, deleted: int) -> None:
+def follow(world: World[SoftwareSource], created: int, updated: int, deleted: int) -> None:
     report = world.pull(ENTRY)
 
     assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
@@ -39,42 +41,44 @@ def follow(world: FastSyncWorld, created: int, updated: int, deleted: int) -> No
     assert not any(uri.endswith(".html") for uri in world.fetcher.asked)
 
 
-def test_changes_come_from_the_packages(world: FastSyncWorld) -> None:
-    world.change(one="1, again", three=None, four="4")
-    world.update()
+def test_changes_come_from_the_packages(world: World[SoftwareSource]) -> None:
+    world.source.change(one="1, again", three=None, four="4")
+    update(world)
 
     follow(world, 1, 1, 1)
     assert world.pull(ENTRY).mode is Mode.UNCHANGED
 
 
-def test_several_packages_are_read_in_their_turn(world: FastSyncWorld) -> None:
+def test_several_packages_are_read_in_their_turn(world: World[SoftwareSource]) -> None:
     for number in range(3):
-        world.change(two=f"2, version {number}", **{f"new{number}": f"new {number}"})
-        world.update()
-    world.change(new1=None)
-    world.update()
+        world.source.change(two=f"2, version {number}", **{f"new{number}": f"new {number}"})
+        update(world)
+    world.source.change(new1=None)
+    update(world)
 
     follow(world, 2, 1, 0)
-    world.change(two=None, new2="new, again")
-    world.update()
+    world.source.change(two=None, new2="new, again")
+    update(world)
     follow(world, 0, 1, 1)
 
 
-def test_a_package_that_was_read_is_not_fetched_again(world: FastSyncWorld) -> None:
-    world.change(one="1, again")
-    world.update()
+def test_a_package_that_was_read_is_not_fetched_again(world: World[SoftwareSource]) -> None:
+    world.source.change(one="1, again")
+    update(world)
     follow(world, 0, 1, 0)
-    world.change(two="2, again")
-    world.update()
+    world.source.change(two="2, again")
+    update(world)
 
     follow(world, 0, 1, 0)
 
     assert sum(uri.endswith(".tar.xz") for uri in world.fetcher.asked) <= 2
 
 
-def test_what_is_still_to_be_fetched_comes_from_a_package_later(world: FastSyncWorld) -> None:
-    world.change(one="1, again")
-    world.update()
+def test_what_is_still_to_be_fetched_comes_from_a_package_later(
+    world: World[SoftwareSource],
+) -> None:
+    world.source.change(one="1, again")
+    update(world)
     world.pull(ENTRY, lists_only=True)
     assert not world.in_sync()
 
@@ -88,18 +92,18 @@ def test_what_is_still_to_be_fetched_comes_from_a_package_later(world: FastSyncW
 
 
 def test_a_change_list_that_began_empty_is_followed(tmp_path: Path) -> None:
-    world = FastSyncWorld(tmp_path / "mirror", Style())
-    world.begin(one="1", two="2")
+    world = core_world(tmp_path / "mirror", Style())
+    world.source.begin(one="1", two="2")
     world.pull(ENTRY)
-    world.change(one="1, again", two=None)
-    world.update()
+    world.source.change(one="1, again", two=None)
+    update(world)
 
     report = world.pull(ENTRY)  # nobody could know that its entries are packages: all is read
 
     assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
     assert world.in_sync()
-    world.change(one="1, once more")
-    world.update()
+    world.source.change(one="1, once more")
+    update(world)
     follow(world, 0, 1, 0)
 
 
@@ -108,16 +112,16 @@ def test_a_kill_between_a_file_and_what_is_known_of_it_is_got_over(
     tmp_path: Path, writes: int
 ) -> None:
     """Nothing but a package has the bytes; that a file is in place must not keep them away."""
-    world = FastSyncWorld(tmp_path / "mirror", Style())
-    world.begin(one="1", two="2", three="3")
+    world = core_world(tmp_path / "mirror", Style())
+    world.source.begin(one="1", two="2", three="3")
     world.pull(ENTRY)
-    world.update()
+    update(world)
     world.pull(ENTRY)
-    world.change(two="2, again")
-    world.update()
+    world.source.change(two="2, again")
+    update(world)
     killed(world, writes, source=ENTRY)
-    world.change(one="1, again", two="2, once more")
-    world.update()
+    world.source.change(one="1, again", two="2, once more")
+    update(world)
 
     reports = [world.pull(ENTRY) for _ in range(3)]
 

@@ -9,35 +9,36 @@ import pytest
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
-from tests.support.software.fastsync import ENTRY, FastSyncWorld, Style
-from tests.support.software.foreign_world import ForeignWorld
+from tests.support.software.fastsync import ENTRY, Style, core_world, update
+from tests.support.software.software_source import SoftwareSource, software_world
 from tests.support.software.weko import Weko
-from tests.support.worlds.world import BASE
+from tests.support.worlds.network import BASE
+from tests.support.worlds.world import World
 
 _STEPS = 12
 _NAMES = "abcdef"
 
-Life = tuple[ForeignWorld, str, Callable[[], None]]
+Life = tuple[World[SoftwareSource], str, Callable[[], None]]
 """A world, where to pull from, and what makes its Source tell what happened."""
 
 
 def weko(folder: Path, _: random.Random) -> Life:
-    return ForeignWorld(folder, Weko()), BASE, lambda: None
+    return software_world(folder, Weko()), BASE, lambda: None
 
 
 def dspace(folder: Path, chance: random.Random, software: DSpace) -> Life:
-    world = ForeignWorld(folder, software)
+    world = software_world(folder, software)
 
     def work() -> None:
         world.clock.advance(seconds=chance.choice([60, 3600]))
-        (software.rebase if chance.random() < 0.2 else software.update)(world.known)
+        (software.rebase if chance.random() < 0.2 else software.update)(world.source.known)
 
     return world, BASE + CAPABILITY_LIST, work
 
 
 def core(folder: Path, chance: random.Random) -> Life:
-    world = FastSyncWorld(folder, Style(intervals=chance.random() < 0.5))
-    return world, ENTRY, world.update
+    world = core_world(folder, Style(intervals=chance.random() < 0.5))
+    return world, ENTRY, lambda: update(world)
 
 
 LIVES: dict[str, Callable[[Path, random.Random], Life]] = {
@@ -48,11 +49,11 @@ LIVES: dict[str, Callable[[Path, random.Random], Life]] = {
 }
 
 
-def change(world: ForeignWorld, chance: random.Random) -> None:
+def change(world: World[SoftwareSource], chance: random.Random) -> None:
     """Write a resource or remove it; one at least stays."""
-    name, contents = chance.choice(_NAMES), world.originals.contents()
+    name, contents = chance.choice(_NAMES), world.source.contents()
     is_removed = f"{BASE}{name}.html" in contents and len(contents) > 1 and chance.random() < 0.3
-    world.change(**{name: None if is_removed else f"{chance.random()}"})
+    world.source.change(**{name: None if is_removed else f"{chance.random()}"})
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -62,8 +63,8 @@ def test_a_mirror_follows(
 ) -> None:
     chance = random.Random(seed)
     world, entry, work = life(tmp_path / "mirror", chance)
-    world.begin(a="1", b="2")
-    world.software.documents(world.known)
+    world.source.begin(a="1", b="2")
+    world.source.software.documents(world.source.known)
     world.pull(entry)
 
     for _ in range(_STEPS):

@@ -8,7 +8,8 @@ import pytest
 from resourcesync.destination.reports import MirrorState, Mode
 from tests.support.documents.nested import CHANGES_MD, RESOURCES_MD, nested
 from tests.support.documents.text import document
-from tests.support.worlds.dump_world import DumpWorld, Packed, Told, many, rows
+from tests.support.worlds.dump_source import DumpSource, Packed, Told, many, rows
+from tests.support.worlds.world import World
 
 SIZE = 4
 
@@ -31,15 +32,15 @@ def happened(told: Told, change: str, minute: int, data: bytes = b"") -> Told:
 
 @pytest.mark.parametrize("mode", ["", "w:xz"])
 def test_resources_and_their_changes_come_from_nested_manifests(tmp_path: Path, mode: str) -> None:
-    world = DumpWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", DumpSource())
     told = many(10)
-    world.contents = {f"http://source.example/{told.name}": told.data for told in told}
-    world.dump(package("all.zip", told, mode))
+    world.source.has_only(told)
+    world.source.dump(package("all.zip", told, mode))
 
     report = world.pull()
 
     assert (report.state, report.created) == (MirrorState.IN_SYNC, 10)
-    assert world.is_here()
+    assert world.in_sync()
 
     changes = [
         *(happened(told, "updated", minute, b"new") for minute, told in enumerate(told[:5])),
@@ -48,14 +49,14 @@ def test_resources_and_their_changes_come_from_nested_manifests(tmp_path: Path, 
         happened(Told(name="added"), "created", 8, b"added"),
     ]
     for change in changes:
-        world.contents[f"http://source.example/{change.name}"] = change.data
-    del world.contents[f"http://source.example/{told[7].name}"]
-    world.dump_changes(package("changes.zip", changes, mode, CHANGES_MD))
+        world.source.resources[f"http://source.example/{change.name}"] = change.data
+    del world.source.resources[f"http://source.example/{told[7].name}"]
+    world.source.dump_changes(package("changes.zip", changes, mode, CHANGES_MD))
     world.clock.advance(hours=25)  # where the lists are is looked for once a day
 
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC
     assert (report.created, report.updated, report.deleted) == (1, 5, 1)
-    assert world.is_here()
+    assert world.in_sync()
     assert world.pull().mode is Mode.UNCHANGED

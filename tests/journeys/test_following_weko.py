@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from tests.support.software.foreign_world import ForeignWorld
+from tests.support.software.software_source import SoftwareSource, software_world
 from tests.support.software.weko import Weko
+from tests.support.worlds.world import World
 
 
 @pytest.fixture(params=[0, 9], ids=["its clock is that of UTC", "its clock is that of Japan"])
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> ForeignWorld:
-    world = ForeignWorld(tmp_path / "mirror", Weko(ahead=timedelta(hours=request.param)))
-    world.begin(one="1", two="2", three="3")
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> World[SoftwareSource]:
+    world = software_world(tmp_path / "mirror", Weko(ahead=timedelta(hours=request.param)))
+    world.source.begin(one="1", two="2", three="3")
     report = world.pull()
     assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
     return world
 
 
-def assert_followed(world: ForeignWorld, created: int, updated: int, deleted: int) -> None:
+def assert_followed(world: World[SoftwareSource], created: int, updated: int, deleted: int) -> None:
     """Its Resource List is of the moment of each request, and so is read each time."""
     report = world.pull()
 
@@ -29,36 +30,36 @@ def assert_followed(world: ForeignWorld, created: int, updated: int, deleted: in
     assert world.in_sync()
 
 
-def test_changes_of_the_day_are_followed(world: ForeignWorld) -> None:
-    world.change(one="1, again", three=None, four="4")
+def test_changes_of_the_day_are_followed(world: World[SoftwareSource]) -> None:
+    world.source.change(one="1, again", three=None, four="4")
 
     assert_followed(world, 1, 1, 1)
     assert_followed(world, 0, 0, 0)
 
 
 def test_the_list_of_the_day_grows_though_its_index_says_that_it_has_ended(
-    world: ForeignWorld,
+    world: World[SoftwareSource],
 ) -> None:
     for number in range(30):  # on over the nights, by Japan's and by UTC's clock
         world.clock.advance(hours=2)
-        world.change(one=f"1, version {number}")
+        world.source.change(one=f"1, version {number}")
         assert_followed(world, 0, 1, 0)
 
 
-def test_days_that_were_missed_are_read_in_their_turn(world: ForeignWorld) -> None:
+def test_days_that_were_missed_are_read_in_their_turn(world: World[SoftwareSource]) -> None:
     for number in range(3):
-        world.change(two=f"2, version {number}", **{f"new{number}": "new"})
+        world.source.change(two=f"2, version {number}", **{f"new{number}": "new"})
         world.clock.advance(hours=24)
-    world.change(new1=None)
+    world.source.change(new1=None)
 
     assert_followed(world, 2, 1, 0)
 
 
-def test_days_that_are_over_are_not_asked_for_again(world: ForeignWorld) -> None:
+def test_days_that_are_over_are_not_asked_for_again(world: World[SoftwareSource]) -> None:
     for _ in range(5):
         world.clock.advance(hours=24)
         world.pull()
-    world.change(two="2, again")
+    world.source.change(two="2, again")
 
     assert_followed(world, 0, 1, 0)
     lists = [uri for uri in world.fetcher.asked if "changelist.xml" in uri]

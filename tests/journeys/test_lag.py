@@ -19,20 +19,23 @@ from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports.mirror import RunRow, StateTransaction
 from tests.support.storage.cursors import set_cursor
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 DAY = 86_400
 LIST = f"{BASE}resourcesync/changelist.xml"
 _OLD = datetime(2020, 1, 2, tzinfo=UTC)
 
 
-def lag(world: World) -> float | None:
+def lag(world: World[PublishedSource]) -> float | None:
     since = read_status(world.folder).in_sync_at
     return None if since is None else (world.clock.now() - since).total_seconds()
 
 
-def test_a_run_that_finds_nothing_new_is_in_sync_up_to_its_own_beginning(world: World) -> None:
+def test_a_run_that_finds_nothing_new_is_in_sync_up_to_its_own_beginning(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     as_of = read_status(world.folder).as_of
     world.clock.advance(seconds=90 * DAY)
@@ -44,26 +47,26 @@ def test_a_run_that_finds_nothing_new_is_in_sync_up_to_its_own_beginning(world: 
     assert lag(world) == pytest.approx(0, abs=60)
 
 
-def refuse(world: World) -> None:
+def refuse(world: World[PublishedSource]) -> None:
     error = SourceUnavailableError("down", uri=BASE)
-    world.answers |= dict.fromkeys((LIST, f"{BASE}resourcesync/capabilitylist.xml"), error)
-    world.answers[f"{BASE}.well-known/resourcesync"] = error
+    world.network.answers |= dict.fromkeys((LIST, f"{BASE}resourcesync/capabilitylist.xml"), error)
+    world.network.answers[f"{BASE}.well-known/resourcesync"] = error
 
 
-def lose_one(world: World) -> None:
-    world.put("late.html", "late")
-    world.publish()
-    world.answers[BASE + "late.html"] = Answer(status=404)
+def lose_one(world: World[PublishedSource]) -> None:
+    world.source.put("late.html", "late")
+    world.source.publish()
+    world.network.answers[BASE + "late.html"] = Answer(status=404)
 
 
-def shrink(world: World) -> None:
+def shrink(world: World[PublishedSource]) -> None:
     for number in range(40):
-        world.remove(f"objects/{number:04}.html")
-    world.publish()
+        world.source.remove(f"objects/{number:04}.html")
+    world.source.publish()
 
 
 class Trouble(NamedTuple):
-    make: Callable[[World], None]
+    make: Callable[[World[PublishedSource]], None]
     state: MirrorState
 
 
@@ -76,7 +79,9 @@ class Trouble(NamedTuple):
     ],
     ids=["the Source does not answer", "a resource waits", "deletions are held"],
 )
-def test_what_could_not_be_done_adds_to_the_lag(world: World, trouble: Trouble) -> None:
+def test_what_could_not_be_done_adds_to_the_lag(
+    world: World[PublishedSource], trouble: Trouble
+) -> None:
     world.pull()
     trouble.make(world)
     for _ in range(3):
@@ -89,7 +94,9 @@ def test_what_could_not_be_done_adds_to_the_lag(world: World, trouble: Trouble) 
     assert lag(world) == pytest.approx(3 * 600, abs=120)
 
 
-def test_other_filters_have_no_lag_until_the_mirror_was_in_sync_by_them(world: World) -> None:
+def test_other_filters_have_no_lag_until_the_mirror_was_in_sync_by_them(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     world.clock.advance(seconds=600)
     refuse(world)
@@ -97,12 +104,12 @@ def test_other_filters_have_no_lag_until_the_mirror_was_in_sync_by_them(world: W
         world.pull(filters=Filters(include=("/objects/**",)))
     assert lag(world) is None
 
-    world.answers.clear()
+    world.network.answers.clear()
     world.pull()
     assert lag(world) == pytest.approx(0, abs=60)
 
 
-def test_a_plan_proves_nothing(world: World) -> None:
+def test_a_plan_proves_nothing(world: World[PublishedSource]) -> None:
     world.pull()
     world.clock.advance(seconds=600)
 
@@ -135,18 +142,18 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
     tmp_path_factory: pytest.TempPathFactory, days: list[str]
 ) -> None:
     world = World(tmp_path_factory.mktemp("lag") / "mirror")
-    world.put("a.html", "a")
-    world.publish()
+    world.source.put("a.html", "a")
+    world.source.publish()
     world.pull()
     known = [read_status(world.folder).in_sync_at]
     for number, day in enumerate(days):
         world.clock.advance(seconds=DAY)
-        world.answers.clear()
+        world.network.answers.clear()
         if day in ("change", "lost"):
-            world.put(f"{number}.html", day)
-            world.publish()
+            world.source.put(f"{number}.html", day)
+            world.source.publish()
         if day == "lost":
-            world.answers[f"{BASE}{number}.html"] = Answer(status=404)
+            world.network.answers[f"{BASE}{number}.html"] = Answer(status=404)
         if day == "down":
             refuse(world)
         began, good = world.clock.now(), False
@@ -163,7 +170,9 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
     )
 
 
-def test_a_mirror_whose_baseline_was_killed_is_not_called_in_sync(world: World) -> None:
+def test_a_mirror_whose_baseline_was_killed_is_not_called_in_sync(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     with world.state() as state:
         set_cursor(state, phase=Phase.BASELINE_DUE)

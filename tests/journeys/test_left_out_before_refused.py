@@ -6,9 +6,10 @@ import pytest
 
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 SITEMAP = BASE + "sitemap.xml"
 WRONG = (
@@ -24,14 +25,14 @@ WRONG = (
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> World:
+def site(tmp_path: Path) -> World[PublishedSource]:
     world = World(tmp_path / "mirror")
-    world.put("new/a.html", "a")
+    world.source.put("new/a.html", "a")
     return world
 
 
-def pulled(site: World, loc: str, filters: Filters) -> tuple[int, MirrorState]:
-    site.answers[SITEMAP] = Answer(
+def pulled(site: World[PublishedSource], loc: str, filters: Filters) -> tuple[int, MirrorState]:
+    site.network.answers[SITEMAP] = Answer(
         body=urlset(*((name, "") for name in (loc, BASE + "new/a.html")))
     )
     report = site.pull(SITEMAP, filters=filters)
@@ -45,18 +46,20 @@ def pulled(site: World, loc: str, filters: Filters) -> tuple[int, MirrorState]:
     [Filters(exclude=("/old/**",)), Filters(include=("/new/**",)), Filters(exclude=("old/",))],
 )
 def test_an_entry_that_the_filters_leave_out_is_not_refused(
-    site: World, loc: str, filters: Filters
+    site: World[PublishedSource], loc: str, filters: Filters
 ) -> None:
     assert pulled(site, loc, filters) == (0, MirrorState.IN_SYNC)
 
 
 @pytest.mark.parametrize("loc", WRONG)
-def test_an_entry_that_they_do_not_leave_out_is_refused(site: World, loc: str) -> None:
+def test_an_entry_that_they_do_not_leave_out_is_refused(
+    site: World[PublishedSource], loc: str
+) -> None:
     assert pulled(site, loc, Filters(exclude=("/other/**",))) == (1, MirrorState.BEHIND)
 
 
-def test_an_entry_without_an_address_may_be_wanted(site: World) -> None:
+def test_an_entry_without_an_address_may_be_wanted(site: World[PublishedSource]) -> None:
     body = urlset((BASE + "new/a.html", "")).replace(b"<url>", b"<url/><url>")
-    site.answers[SITEMAP] = Answer(body=body)
+    site.network.answers[SITEMAP] = Answer(body=body)
 
     assert site.pull(SITEMAP, filters=Filters(include=("/new/**",))).refused == 1

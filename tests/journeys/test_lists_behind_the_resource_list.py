@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from tests.support.worlds.dated_lists import CAPABILITIES, DatedWorld, deleted, entry, updated
+from tests.support.worlds.timed_source import CAPABILITIES, TimedSource, deleted, entry, updated
+from tests.support.worlds.world import World
 
 BEGIN = "2026-02-10T00:00:00Z"
 NINE, TEN, ELEVEN, NOON = (f"2026-02-20T{hour:02}:00:00Z" for hour in range(9, 13))
@@ -15,51 +16,53 @@ OLD = "2026-02-01T00:00:00Z"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DatedWorld:
+def world(tmp_path: Path) -> World[TimedSource]:
     """Return a Source that made x again at eleven, and wrote its Resource List at noon."""
-    world = DatedWorld(tmp_path / "mirror")
-    world.has(x="three", y="why")
-    world.resource_list(NOON, entry("x", "three", ELEVEN), entry("y", "why", NINE))
+    world = World(tmp_path / "mirror", TimedSource())
+    world.source.has(x="three", y="why")
+    world.source.resource_list(NOON, entry("x", "three", ELEVEN), entry("y", "why", NINE))
     return world
 
 
-def pull(world: DatedWorld) -> RunReport:
+def pull(world: World[TimedSource]) -> RunReport:
     return world.pull(CAPABILITIES)
 
 
-def assert_in_sync(world: DatedWorld, pulls: int = 2) -> None:
+def assert_in_sync(world: World[TimedSource], pulls: int = 2) -> None:
     for _ in range(pulls):
         assert pull(world).state is MirrorState.IN_SYNC
         assert world.texts() == {"x": "three", "y": "why"}
 
 
 def test_an_old_deletion_behind_a_change_with_the_time_of_its_resource_is_old(
-    world: DatedWorld,
+    world: World[TimedSource],
 ) -> None:
     lagging = (updated("y", "why", NINE), deleted("x", TEN))
-    world.change_list(*lagging, interval=BEGIN)
+    world.source.change_list(*lagging, interval=BEGIN)
     assert_in_sync(world)
 
-    world.change_list(*lagging, updated("x", "three", ELEVEN), interval=BEGIN)
+    world.source.change_list(*lagging, updated("x", "three", ELEVEN), interval=BEGIN)
     assert_in_sync(world)
 
 
-def test_a_list_with_the_newest_first_takes_back_nothing(world: DatedWorld) -> None:
-    world.change_list(
+def test_a_list_with_the_newest_first_takes_back_nothing(world: World[TimedSource]) -> None:
+    world.source.change_list(
         updated("x", "three", ELEVEN), deleted("x", TEN), updated("y", "why", NINE), interval=BEGIN
     )
     assert_in_sync(world)
 
 
 @pytest.mark.parametrize("late", [deleted("x", TEN), updated("x", "two", TEN, OLD)])
-def test_a_late_change_in_a_window_that_moves_is_old(world: DatedWorld, late: str) -> None:
+def test_a_late_change_in_a_window_that_moves_is_old(world: World[TimedSource], late: str) -> None:
     first = updated("y", "why", NINE)
-    world.change_list(first, interval="2026-02-19T12:00:00Z")
+    world.source.change_list(first, interval="2026-02-19T12:00:00Z")
     assert_in_sync(world)
 
-    world.change_list(first, late, interval="2026-02-19T13:00:00Z")
+    world.source.change_list(first, late, interval="2026-02-19T13:00:00Z")
     assert_in_sync(world)
-    world.change_list(first, late, updated("x", "three", ELEVEN), interval="2026-02-19T14:00:00Z")
+    world.source.change_list(
+        first, late, updated("x", "three", ELEVEN), interval="2026-02-19T14:00:00Z"
+    )
     assert_in_sync(world)
 
 
@@ -73,63 +76,65 @@ def test_a_late_change_in_a_window_that_moves_is_old(world: DatedWorld, late: st
     ids=["both kinds of times", "a deletion", "times of resources"],
 )
 def test_a_package_of_changes_that_lags_takes_back_nothing(
-    world: DatedWorld, lagging: tuple[str, ...], packed: dict[str, str]
+    world: World[TimedSource], lagging: tuple[str, ...], packed: dict[str, str]
 ) -> None:
-    world.offer("resourcelist", "changedump")
+    world.source.offer("resourcelist", "changedump")
     marked = (change.replace("<rs:md ", f'<rs:md path="/{_name(change)}" ') for change in lagging)
-    world.change_dump(*marked, since=BEGIN, packed=packed)
+    world.source.change_dump(*marked, since=BEGIN, packed=packed)
 
     assert_in_sync(world)
 
 
 @pytest.mark.parametrize("lastmod", ["", OLD])
 def test_a_package_that_lags_while_its_interval_moves_takes_back_nothing(
-    world: DatedWorld, lastmod: str
+    world: World[TimedSource], lastmod: str
 ) -> None:
-    world.offer("resourcelist", "changedump")
+    world.source.offer("resourcelist", "changedump")
     change = updated("x", "one", TEN, lastmod).replace("<rs:md ", '<rs:md path="/x" ')
     for since in ("2026-02-19T12:00:00Z", "2026-02-19T13:00:00Z", "2026-02-19T14:00:00Z"):
-        world.change_dump(change, since=since, packed={"x": "one"})
+        world.source.change_dump(change, since=since, packed={"x": "one"})
         pull(world)
         assert world.texts() == {"x": "three", "y": "why"}
 
 
 @pytest.mark.parametrize("late", [deleted("x", TEN), updated("x", "one", TEN)])
 def test_a_list_that_grows_by_a_part_of_what_is_due_takes_back_nothing(
-    world: DatedWorld, late: str
+    world: World[TimedSource], late: str
 ) -> None:
     first = updated("y", "why", NINE, OLD)
-    world.change_list(first, interval=BEGIN)
+    world.source.change_list(first, interval=BEGIN)
     assert_in_sync(world)
 
-    world.change_list(first, late, interval=BEGIN)
+    world.source.change_list(first, late, interval=BEGIN)
     for _ in range(2):
         pull(world)
         assert world.texts() == {"x": "three", "y": "why"}
-    world.change_list(first, late, updated("x", "three", ELEVEN), interval=BEGIN)
+    world.source.change_list(first, late, updated("x", "three", ELEVEN), interval=BEGIN)
     assert_in_sync(world)
 
 
 def test_a_late_deletion_is_done_where_the_source_no_longer_serves_the_resource(
-    world: DatedWorld,
+    world: World[TimedSource],
 ) -> None:
     first = updated("y", "why", NINE, OLD)
-    world.change_list(first, interval=BEGIN)
+    world.source.change_list(first, interval=BEGIN)
     assert_in_sync(world)
-    del world.contents["x"]
+    del world.source.served["x"]
 
-    world.change_list(first, deleted("x", TEN), interval=BEGIN)
+    world.source.change_list(first, deleted("x", TEN), interval=BEGIN)
 
     pull(world)
     assert world.texts() == {"y": "why"}
 
 
-def test_a_late_deletion_fetches_nothing_that_the_filters_leave_out(world: DatedWorld) -> None:
+def test_a_late_deletion_fetches_nothing_that_the_filters_leave_out(
+    world: World[TimedSource],
+) -> None:
     first = updated("y", "why", NINE, OLD)
-    world.change_list(first, interval=BEGIN)
+    world.source.change_list(first, interval=BEGIN)
     world.pull(CAPABILITIES, changes={"max_size": 3})
 
-    world.change_list(first, deleted("x", TEN), interval=BEGIN)
+    world.source.change_list(first, deleted("x", TEN), interval=BEGIN)
 
     assert pull(world).state is MirrorState.IN_SYNC
     assert world.texts() == {"y": "why"}
@@ -140,13 +145,13 @@ def _name(change: str) -> str:
 
 
 @pytest.fixture
-def daily(tmp_path: Path) -> DatedWorld:
+def daily(tmp_path: Path) -> World[TimedSource]:
     """Return a Source with an index of daily lists, the first of which is open."""
-    world = DatedWorld(tmp_path / "mirror")
-    world.has(x="one")
-    world.resource_list("2026-02-20T00:10:00Z", entry("x", "one", OLD))
-    world.change_list(interval="2026-02-20T00:00:00Z", name="a")
-    world.change_index(a="2026-02-20T00:00:00Z")
+    world = World(tmp_path / "mirror", TimedSource())
+    world.source.has(x="one")
+    world.source.resource_list("2026-02-20T00:10:00Z", entry("x", "one", OLD))
+    world.source.change_list(interval="2026-02-20T00:00:00Z", name="a")
+    world.source.change_index(a="2026-02-20T00:00:00Z")
     assert pull(world).state is MirrorState.IN_SYNC
     return world
 
@@ -160,15 +165,15 @@ def daily(tmp_path: Path) -> DatedWorld:
     ids=["of the resource", "of its own"],
 )
 def test_a_time_behind_the_end_of_its_list_makes_no_later_resource_list_stale(
-    daily: DatedWorld, change: str
+    daily: World[TimedSource], change: str
 ) -> None:
-    daily.has(x="two")
-    daily.change_list(change, interval=f"2026-02-20T00:00:00Z {LATER}", name="a")
-    daily.change_list(interval=LATER, name="b")
-    daily.change_index(a=f"2026-02-20T00:00:00Z {LATER}", b=LATER)
+    daily.source.has(x="two")
+    daily.source.change_list(change, interval=f"2026-02-20T00:00:00Z {LATER}", name="a")
+    daily.source.change_list(interval=LATER, name="b")
+    daily.source.change_index(a=f"2026-02-20T00:00:00Z {LATER}", b=LATER)
     assert pull(daily).state is MirrorState.IN_SYNC
 
-    daily.resource_list(LATEST, entry("x", "two", "2026-02-20T22:00:00Z"))
+    daily.source.resource_list(LATEST, entry("x", "two", "2026-02-20T22:00:00Z"))
 
     for _ in range(2):
         assert pull(daily).state is MirrorState.IN_SYNC
@@ -176,29 +181,31 @@ def test_a_time_behind_the_end_of_its_list_makes_no_later_resource_list_stale(
 
 
 def test_a_list_that_its_index_calls_open_is_read_again_though_it_has_an_end(
-    daily: DatedWorld,
+    daily: World[TimedSource],
 ) -> None:
     changes = [updated("x", "one", "2026-02-20T10:00:00Z", OLD)]
     for hour, text in ((13, "one"), (14, "two"), (15, "two"), (16, "three")):
-        daily.has(x=text)
+        daily.source.has(x=text)
         changes.append(updated("x", text, f"2026-02-20T{hour}:00:00Z", OLD))
         until = f"2026-02-20T{hour}:30:00Z"  # the moment at which the list was made
-        daily.change_list(*changes, interval=f"2026-02-20T00:00:00Z {until}", name="a")
+        daily.source.change_list(*changes, interval=f"2026-02-20T00:00:00Z {until}", name="a")
 
         assert pull(daily).state is MirrorState.IN_SYNC
         assert daily.texts() == {"x": text}
 
 
-def test_daily_lists_that_are_never_ended_may_be_dropped_one_by_one(daily: DatedWorld) -> None:
+def test_daily_lists_that_are_never_ended_may_be_dropped_one_by_one(
+    daily: World[TimedSource],
+) -> None:
     days: dict[str, str] = {"a": "2026-02-20T00:00:00Z"}
     for day, name in enumerate("bcdef", 21):
         days[name] = f"2026-02-{day}T00:00:00Z"
         if len(days) > 3:
             del days[next(iter(days))]
-        daily.has(x=name)
+        daily.source.has(x=name)
         change = updated("x", name, f"2026-02-{day}T13:00:00Z", OLD)
-        daily.change_list(change, interval=days[name], name=name)
-        daily.change_index(**days)
+        daily.source.change_list(change, interval=days[name], name=name)
+        daily.source.change_index(**days)
 
         report = pull(daily)
 

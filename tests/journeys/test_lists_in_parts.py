@@ -13,41 +13,50 @@ from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
+from resourcesync.ports import FetchRequest
 from resourcesync.ports.mirror import StateTransaction
 from tests.support.documents.text import document
-from tests.support.worlds.dump_world import AT, DumpWorld, Packed, many, md, zipped
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.dump_source import AT, DumpSource, Packed, many, md, zipped
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 FOLDER = BASE + "resourcesync/"
 PARTS = 13
 
 
-class InParts(LooseWorld):
-    """A world whose Resource List is an index of parts, each written by a program of its own.
+class PartedSource:
+    """A Source whose Resource List is an index of parts, each written by a program of its own.
 
     Args:
-        folder: Where the mirror is.
         dated: What the index says of each part: its ``lastmod``, its ``at``, or nothing.
     """
 
-    def __init__(self, folder: Path, *, dated: str = "") -> None:
-        super().__init__(folder / "mirror")
+    entry = LooseSource.entry
+
+    def __init__(self, *, dated: str = "") -> None:
+        self.loose = LooseSource()
+        self.clock = self.loose.clock
         self.dated = dated
         self.tells_date = True
         self.parts: dict[int, tuple[str, list[str]]] = {}
         for number in range(2 * PARTS):
             self.put(f"{number}.html", f"content of {number}")
-        self.publish()
+        self.loose.publish()
         for part in range(PARTS):
             self.write_part(part)
         self.write_index()
 
+    def put(self, name: str, content: str) -> None:
+        self.loose.put(name, content)
+
+    def contents(self) -> dict[str, bytes]:
+        return self.loose.contents()
+
     def write_part(self, part: int, *, after: float = 60) -> None:
         """List anew what belongs to a part; its index stays as it is."""
         self.clock.advance(seconds=after)
-        contents = self.originals.contents()
+        contents = self.contents()
         names = [uri for uri in contents if hash_of(uri) == part]
         entries = [f"<url><loc>{uri}</loc>{self.md(contents[uri])}</url>" for uri in sorted(names)]
         now = format_w3c(self.clock.now())
@@ -76,24 +85,31 @@ class InParts(LooseWorld):
             f'<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
             f' xmlns:rs="http://www.openarchives.org/rs/terms/">{head}{"".join(lines)}</{tag}>'
         )
-        self.documents.write(f"resourcesync/{name}", [text.encode()])
+        self.loose.documents.write(f"resourcesync/{name}", [text.encode()])
 
     def honest(self, uri: str) -> Answer:
-        answer = super().honest(uri)
+        answer = self.loose.honest(uri)
         if self.tells_date:
             answer.headers["date"] = format_datetime(self.clock.now(), usegmt=True)
         return answer
 
-    def later(self, **options: Any) -> RunReport:
-        """Pull an hour later."""
-        self.clock.advance(seconds=3_600)
-        return self.pull(**options)
+    def serve(self, request: FetchRequest) -> Answer:
+        return self.honest(request.uri)
 
-    def note_of_list(self, text: str) -> None:
-        """Let the mirror know of the Resource List what an earlier version noted of it."""
-        with MirrorFolder(self.folder, self.clock) as mirror:
-            assert mirror.state is not None
-            mirror.state.commit(StateTransaction(notes={"list-head": text}))
+
+InParts = World[PartedSource]
+
+
+def later(world: InParts, **options: Any) -> RunReport:
+    """Pull an hour later."""
+    world.clock.advance(seconds=3_600)
+    return world.pull(**options)
+
+
+def note_of_list(world: InParts, text: str) -> None:
+    """Let the mirror know of the Resource List what an earlier version noted of it."""
+    with world.state() as state:
+        state.commit(StateTransaction(notes={"list-head": text}))
 
 
 def hash_of(uri: str) -> int:
@@ -106,22 +122,22 @@ def world(tmp_path: Path) -> InParts:
 
 
 def in_parts(folder: Path, *, dated: str = "") -> InParts:
-    world = InParts(folder, dated=dated)
-    assert world.later().state is MirrorState.IN_SYNC
+    world = World(folder / "mirror", PartedSource(dated=dated))
+    assert later(world).state is MirrorState.IN_SYNC
     return world
 
 
 def test_a_part_that_is_written_anew_is_read_though_its_index_stays_as_it_is(
     world: InParts,
 ) -> None:
-    assert world.later().mode is Mode.UNCHANGED
+    assert later(world).mode is Mode.UNCHANGED
     for round_ in range(2):
-        world.put("3.html", "changed, and longer" * (round_ + 1))
-        world.write_part(3)
+        world.source.put("3.html", "changed, and longer" * (round_ + 1))
+        world.source.write_part(3)
 
-        assert world.later().state is MirrorState.IN_SYNC
+        assert later(world).state is MirrorState.IN_SYNC
         assert world.in_sync()
-        assert world.later().mode is Mode.UNCHANGED
+        assert later(world).mode is Mode.UNCHANGED
 
 
 @pytest.mark.parametrize(("dated", "requests"), [("", 3 + PARTS), ("lastmod", 3), ("at", 3)])
@@ -129,9 +145,9 @@ def test_parts_that_their_index_dates_cost_no_request(
     tmp_path: Path, dated: str, requests: int
 ) -> None:
     world = in_parts(tmp_path, dated=dated)
-    world.later()
+    later(world)
 
-    assert world.later().mode is Mode.UNCHANGED
+    assert later(world).mode is Mode.UNCHANGED
 
     assert world.fetcher.requests == requests
     assert world.fetcher.received == 0
@@ -142,41 +158,41 @@ def test_a_part_that_is_written_anew_is_read_when_its_index_dates_it_anew(
     tmp_path: Path, dated: str
 ) -> None:
     world = in_parts(tmp_path, dated=dated)
-    world.put("3.html", "changed, and longer")
-    world.write_part(3)
-    world.write_index()
+    world.source.put("3.html", "changed, and longer")
+    world.source.write_part(3)
+    world.source.write_index()
 
-    assert world.later().state is MirrorState.IN_SYNC
+    assert later(world).state is MirrorState.IN_SYNC
 
     assert world.in_sync()
 
 
 def test_a_date_of_a_part_proves_nothing_within_its_second(tmp_path: Path) -> None:
-    world = InParts(tmp_path, dated="lastmod")
-    world.write_part(3)
-    world.write_index(after=0)
+    world = World(tmp_path / "mirror", PartedSource(dated="lastmod"))
+    world.source.write_part(3)
+    world.source.write_index(after=0)
     world.pull()
-    world.put("3.html", "changed, and longer")
-    world.write_part(3, after=0)
-    world.answers[FOLDER + "part3.xml"] = Answer(status=503)
-    world.later()
-    world.answers.clear()
+    world.source.put("3.html", "changed, and longer")
+    world.source.write_part(3, after=0)
+    world.network.answers[FOLDER + "part3.xml"] = Answer(status=503)
+    later(world)
+    world.network.answers.clear()
 
-    assert world.later().state is MirrorState.IN_SYNC
+    assert later(world).state is MirrorState.IN_SYNC
 
     assert world.in_sync()
-    world.later()
+    later(world)
     assert world.fetcher.requests == 3
 
 
 def test_an_index_whose_part_tells_a_later_moment_does_not_speak_of_it(tmp_path: Path) -> None:
-    world = InParts(tmp_path, dated="at")
-    world.write_part(3)
-    world.later()
-    world.put("3.html", "changed, and longer")
-    world.write_part(3)
+    world = World(tmp_path / "mirror", PartedSource(dated="at"))
+    world.source.write_part(3)
+    later(world)
+    world.source.put("3.html", "changed, and longer")
+    world.source.write_part(3)
 
-    world.later()
+    later(world)
 
     assert world.in_sync()
 
@@ -184,164 +200,164 @@ def test_an_index_whose_part_tells_a_later_moment_does_not_speak_of_it(tmp_path:
 def test_what_an_earlier_version_noted_of_an_index_proves_nothing_of_its_parts(
     world: InParts,
 ) -> None:
-    body = world.honest(FOLDER + "resourcelist.xml").body
+    body = world.source.honest(FOLDER + "resourcelist.xml").body
     digest = hashlib.sha256(body).hexdigest()
     note = {"uri": FOLDER + "resourcelist.xml", "digest": digest, "last_modified": ""}
-    world.note_of_list(json.dumps(note | {"etag": f'"{digest[:16]}"'}))
-    world.put("3.html", "changed, and longer")
-    world.write_part(3)
+    note_of_list(world, json.dumps(note | {"etag": f'"{digest[:16]}"'}))
+    world.source.put("3.html", "changed, and longer")
+    world.source.write_part(3)
 
-    world.later()
+    later(world)
 
     assert world.in_sync()
 
 
 def test_a_part_that_cannot_be_had_keeps_no_other_from_being_read(world: InParts) -> None:
-    world.answers[FOLDER + "part0.xml"] = Answer(status=503)
-    world.answers[FOLDER + "part1.xml"] = Answer(status=404)
-    world.answers[FOLDER + "part2.xml"] = Answer(body=b"maintenance")
-    world.put("3.html", "changed, and longer")
-    world.write_part(3)
+    world.network.answers[FOLDER + "part0.xml"] = Answer(status=503)
+    world.network.answers[FOLDER + "part1.xml"] = Answer(status=404)
+    world.network.answers[FOLDER + "part2.xml"] = Answer(body=b"maintenance")
+    world.source.put("3.html", "changed, and longer")
+    world.source.write_part(3)
 
     with pytest.raises(SourceError):
-        world.later()
-    world.answers.clear()
-    world.later()
+        later(world)
+    world.network.answers.clear()
+    later(world)
 
     assert world.in_sync()
 
 
 def test_a_part_that_cannot_be_had_is_asked_for_again(world: InParts) -> None:
-    world.answers[FOLDER + "part3.xml"] = Answer(status=503)
-    world.put("3.html", "changed, and longer")
-    world.write_part(3)
-    world.later()
-    world.answers.clear()
+    world.network.answers[FOLDER + "part3.xml"] = Answer(status=503)
+    world.source.put("3.html", "changed, and longer")
+    world.source.write_part(3)
+    later(world)
+    world.network.answers.clear()
 
-    world.later()
+    later(world)
 
     assert world.in_sync()
 
 
 def test_an_old_copy_of_a_part_changes_nothing_and_is_sent_once(world: InParts) -> None:
-    old = world.honest(FOLDER + "part3.xml").body
-    world.put("3.html", "changed, and longer")
-    world.write_part(3)
-    world.later()
-    world.answers[FOLDER + "part3.xml"] = Answer(body=old)
+    old = world.source.honest(FOLDER + "part3.xml").body
+    world.source.put("3.html", "changed, and longer")
+    world.source.write_part(3)
+    later(world)
+    world.network.answers[FOLDER + "part3.xml"] = Answer(body=old)
 
-    assert world.later().mode is Mode.UNCHANGED
+    assert later(world).mode is Mode.UNCHANGED
     assert world.fetcher.received > 0
-    assert world.later().mode is Mode.UNCHANGED
+    assert later(world).mode is Mode.UNCHANGED
     assert world.fetcher.received == 0
     assert world.in_sync()
 
 
 def test_a_part_of_a_time_to_come_is_read_when_that_is_near(world: InParts) -> None:
-    world.put("3.html", "changed, and longer")
+    world.source.put("3.html", "changed, and longer")
     now = world.clock.now()
-    world.write_part(3, after=2 * 86_400)
+    world.source.write_part(3, after=2 * 86_400)
     world.clock.set(now)
 
-    assert world.later().mode is Mode.UNCHANGED
+    assert later(world).mode is Mode.UNCHANGED
     world.clock.advance(seconds=86_400)
-    world.later()
+    later(world)
 
     assert world.in_sync()
 
 
 def test_a_dry_run_notes_nothing_of_the_lists_that_it_asks_for(world: InParts) -> None:
-    old = world.honest(FOLDER + "part3.xml").body
-    world.put("3.html", "changed, and longer")
-    world.write_part(3)
-    world.later()
-    world.answers[FOLDER + "part3.xml"] = Answer(body=old)
-    world.later(dry_run=True)
+    old = world.source.honest(FOLDER + "part3.xml").body
+    world.source.put("3.html", "changed, and longer")
+    world.source.write_part(3)
+    later(world)
+    world.network.answers[FOLDER + "part3.xml"] = Answer(body=old)
+    later(world, dry_run=True)
     received = world.fetcher.received
 
-    world.later(dry_run=True)
+    later(world, dry_run=True)
 
     assert world.fetcher.received == received > 0
 
 
 def test_an_index_that_is_newer_than_a_part_as_read_is_read_again(tmp_path: Path) -> None:
-    world = InParts(tmp_path, dated="at")
-    old = world.honest(FOLDER + "part3.xml").body
-    world.put(f"{PARTS + PARTS + 3}.html", "created")
-    world.write_part(3)
-    world.write_index()
-    world.answers[FOLDER + "part3.xml"] = Answer(body=old)
-    world.later()
-    world.answers.clear()
+    world = World(tmp_path / "mirror", PartedSource(dated="at"))
+    old = world.source.honest(FOLDER + "part3.xml").body
+    world.source.put(f"{PARTS + PARTS + 3}.html", "created")
+    world.source.write_part(3)
+    world.source.write_index()
+    world.network.answers[FOLDER + "part3.xml"] = Answer(body=old)
+    later(world)
+    world.network.answers.clear()
 
-    assert world.later().state is MirrorState.IN_SYNC
+    assert later(world).state is MirrorState.IN_SYNC
 
     assert world.in_sync()
 
 
 def test_by_a_part_that_is_older_than_its_index_says_no_mirror_is_in_sync(tmp_path: Path) -> None:
     world = in_parts(tmp_path, dated="at")
-    old = world.honest(FOLDER + "part3.xml").body
-    world.put(f"{PARTS + PARTS + 3}.html", "created")
-    world.write_part(3)
-    world.write_index()
-    world.answers[FOLDER + "part3.xml"] = Answer(body=old)
+    old = world.source.honest(FOLDER + "part3.xml").body
+    world.source.put(f"{PARTS + PARTS + 3}.html", "created")
+    world.source.write_part(3)
+    world.source.write_index()
+    world.network.answers[FOLDER + "part3.xml"] = Answer(body=old)
 
     for _ in range(2):
-        report = world.later()
+        report = later(world)
         assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
         assert world.told("warning")[-1]["code"] == "old-part"
         assert not world.audit().in_sync
         with MirrorFolder(world.folder, world.clock) as mirror:
             assert mirror.state is not None
             assert SyncState(mirror.state).cursor.is_baseline_due
-    world.answers.clear()
+    world.network.answers.clear()
 
-    report = world.later()
+    report = later(world)
     assert (report.state, report.mode, report.created) == (MirrorState.IN_SYNC, Mode.BASELINE, 1)
     assert world.in_sync()
 
 
 def test_a_part_that_tells_its_second_only_is_not_older_than_that_second(tmp_path: Path) -> None:
-    world = InParts(tmp_path, dated="at")
+    world = World(tmp_path / "mirror", PartedSource(dated="at"))
     world.clock.advance(seconds=0.4)
-    world.write_part(3)
-    world.write_index()
-    exact, entries = world.parts[3]
+    world.source.write_part(3)
+    world.source.write_index()
+    exact, entries = world.source.parts[3]
     head = f'<rs:md capability="resourcelist" at="{exact[:19]}Z"/>'
-    world.write("part3.xml", "urlset", head, entries)
+    world.source.write("part3.xml", "urlset", head, entries)
 
     assert len(exact) > len("2026-01-01T00:00:00Z")
-    assert world.later().state is MirrorState.IN_SYNC
+    assert later(world).state is MirrorState.IN_SYNC
 
 
 def test_one_dump_of_an_index_that_stands_for_the_list_is_asked_for_as_well(
     tmp_path: Path,
 ) -> None:
-    world = DumpWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", DumpSource())
     told = many(20)
-    world.contents = {BASE + told.name: told.data for told in told}
+    world.source.has_only(told)
     dumps = {"dump0.xml": told[:10], "dump1.xml": told[10:]}
 
     def write(name: str, at: str) -> None:
         package = Packed(name=f"{name}-{at}.zip", body=zipped(dumps[name], at=at))
-        world.say(package.name, package.body)
-        world.say(name, document(package.row(), md=md("resourcedump", at=at)))
+        world.source.say(package.name, package.body)
+        world.source.say(name, document(package.row(), md=md("resourcedump", at=at)))
 
     for name in dumps:
         write(name, AT)
     parts = [f"<sitemap><loc>{BASE}{name}</loc></sitemap>" for name in dumps]
     index = document(*parts, root="sitemapindex", md=md("resourcedump", at=AT))
-    world.offer("resourcedump", index)
-    world.list_changes([])
+    world.source.offer("resourcedump", index)
+    world.source.list_changes([])
     world.pull()
     world.clock.advance(hours=48)
     assert world.pull().mode is Mode.UNCHANGED
     dumps["dump1.xml"] = [told[10].wrong(data=b"another content"), *told[11:]]
-    world.contents[BASE + told[10].name] = b"another content"
+    world.source.resources[BASE + told[10].name] = b"another content"
     write("dump1.xml", "2026-01-01T12:00:00Z")
 
     world.pull()
 
-    assert world.is_here()
+    assert world.in_sync()
     assert world.pull().mode is Mode.UNCHANGED

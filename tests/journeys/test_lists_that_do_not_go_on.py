@@ -1,7 +1,9 @@
 """Lists that do not go on from what was read: begun anew, cut, emptied, or without the news."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,50 +11,54 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import StateTransaction
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.rewriting import CHANGE_LIST, changed
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 FOLDER = BASE + "resourcesync/"
 _FROM = re.compile(r' from="[^"]*"')
 
 
-def loose_world(folder: Path, kind: type[LooseWorld] = LooseWorld, **style: object) -> LooseWorld:
+def loose_world(
+    folder: Path, edit: Callable[[str, str], str] = lambda _, text: text, **style: object
+) -> World[LooseSource]:
     """A mirror in step with a Source of some resources."""
-    world = kind(folder / "mirror", **style)
+    world = World(folder / "mirror", LooseSource(edit, **style))
     for number in range(6):
-        world.put(f"{number}.html", f"content of {number}")
-    world.put("hot.html", "changes often")
-    world.publish()
+        world.source.put(f"{number}.html", f"content of {number}")
+    world.source.put("hot.html", "changes often")
+    world.source.publish()
     assert world.pull().state is MirrorState.IN_SYNC
     return world
 
 
-def listed(world: LooseWorld, *, after: float) -> None:
+def listed(world: World[LooseSource], *, after: float) -> None:
     """List what changed, some seconds later."""
     world.clock.advance(seconds=after)
-    world.source.publish(to_microseconds(world.clock.now()), world.originals.contents())
-    world.show()
+    world.source.lists.publish(
+        to_microseconds(world.clock.now()), world.source.originals.contents()
+    )
+    world.source.show()
 
 
-def begun_anew(world: LooseWorld, *, after: float) -> None:
+def begun_anew(world: World[LooseSource], *, after: float) -> None:
     """Write the Resource List again, and begin with an empty Change List."""
     world.clock.advance(seconds=after)
     now = to_microseconds(world.clock.now())
-    world.source.snapshot(now)
-    world.source.rotate(now)
-    world.show()
+    world.source.lists.snapshot(now)
+    world.source.lists.rotate(now)
+    world.source.show()
 
 
-def changed_unseen(world: LooseWorld) -> None:
+def changed_unseen(world: World[LooseSource]) -> None:
     """One change, one creation and one deletion that only lists tell which are gone."""
-    world.put("1.html", "changed unseen")
-    world.put("new.html", "created unseen")
-    world.remove("2.html")
+    world.source.put("1.html", "changed unseen")
+    world.source.put("new.html", "created unseen")
+    world.source.remove("2.html")
 
 
-def later(world: World) -> RunReport:
+def later(world: World[Any]) -> RunReport:
     """Pull an hour later."""
     world.clock.advance(seconds=3_600)
     return world.pull()
@@ -64,13 +70,13 @@ def test_what_changed_in_a_hole_of_less_than_a_second_arrives_though_a_hot_resou
     tmp_path: Path, gap: float, lastmods: bool
 ) -> None:
     world = loose_world(tmp_path, lastmods=lastmods)
-    world.put("hot.html", "first")
+    world.source.put("hot.html", "first")
     listed(world, after=60)
     assert world.pull().state is MirrorState.IN_SYNC
     changed_unseen(world)
     listed(world, after=gap / 3)
     begun_anew(world, after=gap / 3)
-    world.put("hot.html", "second")
+    world.source.put("hot.html", "second")
     listed(world, after=gap / 3)
 
     report = later(world)
@@ -79,30 +85,24 @@ def test_what_changed_in_a_hole_of_less_than_a_second_arrives_though_a_hot_resou
     assert world.in_sync()
 
 
-class WithoutBeginnings(LooseWorld):
-    """A world whose Change List does not say when it begins."""
-
-    def show(self) -> None:
-        super().show()
-        document = self.documents.open("resourcesync/changelist.xml")
-        assert document is not None
-        text = _FROM.sub("", document.read().decode())
-        self.documents.write("resourcesync/changelist.xml", [text.encode()])
+def without_beginning(name: str, text: str) -> str:
+    """Let the Change List not say when it begins."""
+    return _FROM.sub("", text) if name == "changelist.xml" else text
 
 
 def test_a_hole_is_found_as_well_behind_a_list_that_does_not_say_when_it_begins(
     tmp_path: Path,
 ) -> None:
-    world = loose_world(tmp_path, kind=WithoutBeginnings)
+    world = loose_world(tmp_path, edit=without_beginning)
     for round_ in range(3):
-        world.put("hot.html", f"first of {round_}")
+        world.source.put("hot.html", f"first of {round_}")
         listed(world, after=60)
         assert world.pull().state is MirrorState.IN_SYNC
-        world.put("1.html", f"changed unseen {round_}")
-        world.put(f"new-{round_}.html", "created unseen")
+        world.source.put("1.html", f"changed unseen {round_}")
+        world.source.put(f"new-{round_}.html", "created unseen")
         listed(world, after=0.1)
         begun_anew(world, after=0.1)
-        world.put("hot.html", f"second of {round_}")
+        world.source.put("hot.html", f"second of {round_}")
         listed(world, after=0.1)
 
         assert later(world).state is MirrorState.IN_SYNC
@@ -111,17 +111,17 @@ def test_a_hole_is_found_as_well_behind_a_list_that_does_not_say_when_it_begins(
 
 def test_a_source_that_only_writes_its_resource_list_again_is_followed(tmp_path: Path) -> None:
     world = loose_world(tmp_path)
-    world.put("3.html", "listed as usual")
+    world.source.put("3.html", "listed as usual")
     listed(world, after=60)
     world.pull()
     for round_ in range(2):
-        told = len(world.source.open_list.entries)
-        world.put("1.html", f"only in the Resource List {round_}")
-        world.put(f"new-{round_}.html", "only in the Resource List")
-        world.remove(f"{round_ + 4}.html")
+        told = len(world.source.lists.open_list.entries)
+        world.source.put("1.html", f"only in the Resource List {round_}")
+        world.source.put(f"new-{round_}.html", "only in the Resource List")
+        world.source.remove(f"{round_ + 4}.html")
         listed(world, after=60)
-        del world.source.open_list.entries[told:]
-        world.snapshot()
+        del world.source.lists.open_list.entries[told:]
+        world.source.snapshot()
 
         report = later(world)
 
@@ -135,11 +135,11 @@ def test_what_only_the_resource_list_has_arrives_though_a_later_change_is_listed
     tmp_path: Path,
 ) -> None:
     world = loose_world(tmp_path, lastmods=False)
-    world.put("1.html", "only in the Resource List")
+    world.source.put("1.html", "only in the Resource List")
     listed(world, after=60)
-    world.source.open_list.entries.clear()
-    world.snapshot()
-    world.put("3.html", "behind the Resource List")
+    world.source.lists.open_list.entries.clear()
+    world.source.snapshot()
+    world.source.put("3.html", "behind the Resource List")
     listed(world, after=60)
 
     assert later(world).state is MirrorState.IN_SYNC
@@ -148,7 +148,7 @@ def test_what_only_the_resource_list_has_arrives_though_a_later_change_is_listed
 
 def test_a_newer_resource_list_is_read_once(tmp_path: Path) -> None:
     world = loose_world(tmp_path)
-    world.snapshot()
+    world.source.snapshot()
 
     assert later(world).mode is Mode.BASELINE
     assert later(world).mode is Mode.UNCHANGED
@@ -158,7 +158,7 @@ def test_a_newer_resource_list_is_read_once(tmp_path: Path) -> None:
 class Shards:
     """A Source with one open Change List for each of two shards behind an index that stays."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World[LooseSource]) -> None:
         self.world = world
         self.entries: dict[str, list[str]] = {"a": [], "b": []}
         self.start = world.clock.now().isoformat().replace("+00:00", "Z")
@@ -166,7 +166,7 @@ class Shards:
 
     def change(self, shard: str, name: str, text: str) -> None:
         self.world.clock.advance(seconds=60)
-        self.world.put(name, text)
+        self.world.source.put(name, text)
         now = self.world.clock.now().isoformat().replace("+00:00", "Z")
         md = f'<rs:md change="updated" datetime="{now}"/>'
         self.entries[shard].append(f"<url><loc>{BASE}{name}</loc>{md}</url>")
@@ -184,7 +184,7 @@ class Shards:
             f'<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
             f' xmlns:rs="http://www.openarchives.org/rs/terms/">{"".join(lines)}</{tag}>'
         )
-        self.world.documents.write(f"resourcesync/{name}", [text.encode()])
+        self.world.source.documents.write(f"resourcesync/{name}", [text.encode()])
 
 
 def test_each_open_list_of_an_index_is_asked_though_the_index_stays_as_it_is(
@@ -209,14 +209,14 @@ def test_a_list_that_got_shorter_beside_a_newer_resource_list_is_in_step_with_th
 ) -> None:
     world = loose_world(tmp_path)
     for number in range(3):
-        world.put(f"{number}.html", f"changed {number}")
+        world.source.put(f"{number}.html", f"changed {number}")
         listed(world, after=60)
     world.pull()
     for round_ in range(2):
-        world.remove(f"{round_ + 3}.html")
+        world.source.remove(f"{round_ + 3}.html")
         listed(world, after=60)
-        del world.source.open_list.entries[kept:]
-        world.snapshot()
+        del world.source.lists.open_list.entries[kept:]
+        world.source.snapshot()
 
         report = later(world)
 
@@ -228,18 +228,18 @@ def test_a_list_that_got_shorter_beside_a_newer_resource_list_is_in_step_with_th
 def test_a_list_that_lost_an_entry_and_has_a_newer_one_is_read_whole(tmp_path: Path) -> None:
     world = loose_world(tmp_path)
     for number in range(3):
-        world.put(f"{number}.html", f"changed {number}")
+        world.source.put(f"{number}.html", f"changed {number}")
         listed(world, after=60)
     world.pull()
     for round_ in range(2):
-        world.remove(f"{round_ + 3}.html")
-        world.snapshot()
-        world.put("hot.html", f"newer {round_}")
+        world.source.remove(f"{round_ + 3}.html")
+        world.source.snapshot()
+        world.source.put("hot.html", f"newer {round_}")
         listed(world, after=60)
-        entries = world.source.open_list.entries
+        entries = world.source.lists.open_list.entries
         entries[:] = [entry for entry in entries if "deleted" not in entry][1:]
-        world.show()
-        world.snapshot()
+        world.source.show()
+        world.source.snapshot()
 
         assert later(world).state is MirrorState.IN_SYNC
         assert world.in_sync()
@@ -247,12 +247,12 @@ def test_a_list_that_lost_an_entry_and_has_a_newer_one_is_read_whole(tmp_path: P
 
 def test_an_old_copy_of_a_list_beside_an_old_resource_list_changes_nothing(tmp_path: Path) -> None:
     world = loose_world(tmp_path)
-    old = world.honest(FOLDER + "changelist.xml").body
-    world.put("1.html", "changed")
-    world.put("new.html", "created")
+    old = world.source.honest(FOLDER + "changelist.xml").body
+    world.source.put("1.html", "changed")
+    world.source.put("new.html", "created")
     listed(world, after=60)
     world.pull()
-    world.answers[FOLDER + "changelist.xml"] = Answer(body=old)
+    world.network.answers[FOLDER + "changelist.xml"] = Answer(body=old)
     held = world.files()
 
     with pytest.raises(Exception, match="stale copy"):
@@ -284,18 +284,18 @@ def test_a_list_with_the_newest_change_first_leads_to_no_second_fetch_of_what_is
 ) -> None:
     world = loose_world(tmp_path, hashes=hashes, times=False)
     for number in range(6):
-        world.put(f"{number}.html", f"changed {number}")
+        world.source.put(f"{number}.html", f"changed {number}")
         listed(world, after=60)
     later(world)
     for round_ in range(3):
-        world.put("3.html", f"changed again {round_}")
-        world.remove(f"{round_}.html")
+        world.source.put("3.html", f"changed again {round_}")
+        world.source.remove(f"{round_}.html")
         listed(world, after=60)
-        entries = world.source.open_list.entries
+        entries = world.source.lists.open_list.entries
         entries[:] = [entry for entry in reversed(entries) if "deleted" not in entry]
         gone = [f"<loc>{BASE}{number}.html</loc>" for number in range(round_ + 1)]
         entries[:] = [entry for entry in entries if not any(loc in entry for loc in gone)]
-        world.snapshot()
+        world.source.snapshot()
 
         report = later(world)
 
@@ -311,16 +311,19 @@ def test_a_list_with_the_newest_change_first_hides_no_content_that_it_lists_twic
 ) -> None:
     """Its first change of a resource is the copy; the standard demands the other order."""
     world = World(tmp_path / "mirror")
-    world.put("a.html", "first")
-    world.publish()
+    world.source.put("a.html", "first")
+    world.source.publish()
     world.pull()
 
     def turned(_: object) -> Answer:
-        body, entry = world.honest(CHANGE_LIST).body, re.compile(rb"<url>.*?</url>", re.DOTALL)
+        body, entry = (
+            world.source.honest(CHANGE_LIST).body,
+            re.compile(rb"<url>.*?</url>", re.DOTALL),
+        )
         entries = entry.findall(body)
         return Answer(body=entry.sub(lambda _: entries.pop(), body))
 
-    world.answers[CHANGE_LIST] = turned
+    world.network.answers[CHANGE_LIST] = turned
     for text in ("second", "third", "fourth", "third", "fifth"):
         changed(world, "a.html", "b.html", text=text)
 
@@ -333,15 +336,15 @@ def test_what_one_list_calls_deleted_and_the_other_has_goes_only_as_the_source_a
     tmp_path: Path, policy: str
 ) -> None:
     world = loose_world(tmp_path, times=False)
-    world.put("hot.html", "changed")
+    world.source.put("hot.html", "changed")
     listed(world, after=60)
     later(world)
     deleted = '<rs:md change="deleted"/>'
     for name in ("1.html", "2.html"):  # the Resource List has both, the Source only the first
         entry = f"<url><loc>{BASE}{name}</loc>{deleted}</url>"
-        world.source.open_list.entries.append(entry)
-    world.snapshot()
-    world.remove("2.html")
+        world.source.lists.open_list.entries.append(entry)
+    world.source.snapshot()
+    world.source.remove("2.html")
     world.clock.advance(seconds=3_600)
 
     report = world.pull(delete=policy)

@@ -13,6 +13,7 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.sync_state import CURSOR_NOTE, SyncState
 from resourcesync.ports.mirror import ProcessedDocument, StateTransaction
 from resourcesync.source.plan import ChangeLists, Policy
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import changed, killed
 from tests.support.worlds.world import World
 
@@ -20,36 +21,36 @@ _NOVEMBER = Path(__file__).parents[1] / "data" / "mirrors" / "2026-11.json"
 """Notes and records of documents as the version before the cursor wrote them."""
 
 
-def followed(world: World) -> None:
+def followed(world: World[PublishedSource]) -> None:
     for number in range(5):
-        world.put(f"{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.html", f"{number}")
+    world.source.publish()
     world.pull()
     changed(world, "1.html", "new.html", text="1")
-    world.remove("2.html")
-    world.publish()
+    world.source.remove("2.html")
+    world.source.publish()
     world.pull()
 
 
-def closed(world: World) -> None:
-    world.policy = Policy(change_lists=ChangeLists.PER_RUN)
+def closed(world: World[PublishedSource]) -> None:
+    world.source.policy = Policy(change_lists=ChangeLists.PER_RUN)
     followed(world)
 
 
-def killed_while_storing(world: World) -> None:
+def killed_while_storing(world: World[PublishedSource]) -> None:
     followed(world)
     changed(world, "3.html", text="3, again")
     assert killed(world, 3)
 
 
-def repaired(world: World) -> None:
+def repaired(world: World[PublishedSource]) -> None:
     followed(world)
     changed(world, "3.html", text="3, again")
     with world.destination() as destination:
         destination.repair(None, PullOptions())
 
 
-def _make_earlier(world: World, written: dict[str, Any]) -> Cursor:
+def _make_earlier(world: World[PublishedSource], written: dict[str, Any]) -> Cursor:
     """Put the notes of the earlier version in the place of the cursor; return what they say."""
     documents = [ProcessedDocument(*row) for row in written["documents"]]
     with world.state() as state:
@@ -68,7 +69,7 @@ def _make_earlier(world: World, written: dict[str, Any]) -> Cursor:
     ],
 )
 def test_a_mirror_of_the_version_before_the_cursor_goes_on(
-    tmp_path: Path, history: Callable[[World], None], phase: Phase, mode: Mode
+    tmp_path: Path, history: Callable[[World[PublishedSource]], None], phase: Phase, mode: Mode
 ) -> None:
     world = World(tmp_path / "mirror")
     history(world)

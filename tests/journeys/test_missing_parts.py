@@ -8,9 +8,10 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
 from resourcesync.source.plan import PublicationStep
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import index, urlset
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 SITEMAP = BASE + "sitemap.xml"
 PARTS = (BASE + "sm-1.xml", BASE + "sm-2.xml", BASE + "sm-3.xml")
@@ -25,40 +26,44 @@ UNREADABLE = {
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> World:
+def site(tmp_path: Path) -> World[PublishedSource]:
     """A site whose sitemap has three parts, each with two pages."""
     world = World(tmp_path / "mirror")
-    world.answers[SITEMAP] = Answer(body=index(*PARTS))
+    world.network.answers[SITEMAP] = Answer(body=index(*PARTS))
     for number, part in enumerate(PARTS, 1):
         names = [f"{number}/a.html", f"{number}/b.html"]
         for name in names:
-            world.put(name, name)
+            world.source.put(name, name)
         lists(world, part, *names)
     return world
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> World:
+def source(tmp_path: Path) -> World[PublishedSource]:
     """A Source whose Resource List has two parts."""
-    world = World(tmp_path / "mirror", max_entries=3)
+    world = World(tmp_path / "mirror", PublishedSource(max_entries=3))
     for number in range(6):
-        world.put(f"{number}.txt", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.txt", f"{number}")
+    world.source.publish()
     return world
 
 
-def lists(world: World, part: str, *names: str, lastmod: str = "2026-01-01") -> None:
-    world.answers[part] = Answer(body=urlset(*((BASE + name, lastmod) for name in names)))
+def lists(
+    world: World[PublishedSource], part: str, *names: str, lastmod: str = "2026-01-01"
+) -> None:
+    world.network.answers[part] = Answer(body=urlset(*((BASE + name, lastmod) for name in names)))
 
 
-def refused(world: World) -> list[object]:
+def refused(world: World[PublishedSource]) -> list[object]:
     return [fields["uri"] for fields in world.told("item") if fields["action"] == "refuse"]
 
 
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
-def test_the_other_parts_of_a_sitemap_are_mirrored(site: World, answer: Answer) -> None:
-    whole = site.answers[PARTS[2]]
-    site.answers[PARTS[2]] = answer
+def test_the_other_parts_of_a_sitemap_are_mirrored(
+    site: World[PublishedSource], answer: Answer
+) -> None:
+    whole = site.network.answers[PARTS[2]]
+    site.network.answers[PARTS[2]] = answer
 
     for created in (4, 0):
         report = site.pull(SITEMAP)
@@ -67,7 +72,7 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(site: World, answer: Answer) 
         assert (report.unread, report.refused, report.state) == (1, 1, MirrorState.BEHIND)
         assert refused(site) == [PARTS[2]]
         assert report.listed == report.unchanged + report.applied + report.pending + report.refused
-    site.answers[PARTS[2]] = whole
+    site.network.answers[PARTS[2]] = whole
 
     report = site.pull(SITEMAP)
 
@@ -76,12 +81,14 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(site: World, answer: Answer) 
 
 
 @pytest.mark.parametrize("delete", ["auto", "absent"])
-def test_the_others_are_updated_and_nothing_is_taken_for_gone(site: World, delete: str) -> None:
+def test_the_others_are_updated_and_nothing_is_taken_for_gone(
+    site: World[PublishedSource], delete: str
+) -> None:
     site.pull(SITEMAP, delete=delete)
-    site.put("1/a.html", "new")
-    site.put("1/c.html", "created")
+    site.source.put("1/a.html", "new")
+    site.source.put("1/c.html", "created")
     lists(site, PARTS[0], "1/a.html", "1/c.html", lastmod="2026-02-01")
-    site.answers[PARTS[1]] = Answer(status=404)
+    site.network.answers[PARTS[1]] = Answer(status=404)
 
     report = site.pull(SITEMAP, delete=delete)
 
@@ -91,40 +98,44 @@ def test_the_others_are_updated_and_nothing_is_taken_for_gone(site: World, delet
     assert len(site.files()) == 7
 
 
-def test_an_index_of_which_nothing_can_be_read_ends_the_run(site: World) -> None:
+def test_an_index_of_which_nothing_can_be_read_ends_the_run(site: World[PublishedSource]) -> None:
     for part in PARTS:
-        site.answers[part] = Answer(status=404)
+        site.network.answers[part] = Answer(status=404)
 
     with pytest.raises(ResourceMissingError):
         site.pull(SITEMAP)
 
 
-def test_a_part_that_may_come_when_it_is_asked_for_again_ends_the_run(site: World) -> None:
-    site.answers[PARTS[1]] = SourceUnavailableError("busy", uri=PARTS[1])
+def test_a_part_that_may_come_when_it_is_asked_for_again_ends_the_run(
+    site: World[PublishedSource],
+) -> None:
+    site.network.answers[PARTS[1]] = SourceUnavailableError("busy", uri=PARTS[1])
 
     with pytest.raises(SourceUnavailableError):
         site.pull(SITEMAP)
 
 
-def part_of(source: World) -> str:
-    body = source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
+def part_of(source: World[PublishedSource]) -> str:
+    body = source.source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
     return body.partition("<sitemap><loc>")[2].partition("</loc>")[0]
 
 
-def test_a_resource_list_without_a_part_is_no_state_to_go_on_from(source: World) -> None:
+def test_a_resource_list_without_a_part_is_no_state_to_go_on_from(
+    source: World[PublishedSource],
+) -> None:
     """Changes alone would never bring what only the missing part lists."""
     missing = part_of(source)
-    source.answers[missing] = Answer(status=404)
+    source.network.answers[missing] = Answer(status=404)
 
     report = source.pull()
 
     assert (report.created, report.unread, report.state) == (3, 1, MirrorState.BEHIND)
-    source.put("5.txt", "changed")
-    source.remove("0.txt")
-    source.publish()
+    source.source.put("5.txt", "changed")
+    source.source.remove("0.txt")
+    source.source.publish()
     report = source.pull()
     assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.BEHIND)
-    del source.answers[missing]
+    del source.network.answers[missing]
 
     report = source.pull()
 
@@ -133,30 +144,32 @@ def test_a_resource_list_without_a_part_is_no_state_to_go_on_from(source: World)
     assert source.pull().mode is Mode.UNCHANGED
 
 
-def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(source: World) -> None:
+def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
+    source: World[PublishedSource],
+) -> None:
     source.pull()
-    source.put("1.txt", "changed")
-    source.remove("4.txt")
-    source.publish(PublicationStep.REBASE)
+    source.source.put("1.txt", "changed")
+    source.source.remove("4.txt")
+    source.source.publish(PublicationStep.REBASE)
     missing = part_of(source)
-    source.answers[missing] = Answer(status=404)
+    source.network.answers[missing] = Answer(status=404)
 
     report = source.pull(filters=ANEW)
 
     assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
     assert len(source.files()) == 6
     for _ in range(2):
-        source.put("2.txt", f"at {source.clock.now()}")
-        source.publish()
+        source.source.put("2.txt", f"at {source.clock.now()}")
+        source.source.publish()
         assert source.pull().state is MirrorState.BEHIND
-    del source.answers[missing]
+    del source.network.answers[missing]
     assert source.pull().state is MirrorState.IN_SYNC
     assert source.in_sync()
 
 
-def test_an_audit_needs_the_whole_list(source: World) -> None:
+def test_an_audit_needs_the_whole_list(source: World[PublishedSource]) -> None:
     source.pull()
-    source.answers[part_of(source)] = Answer(status=404)
+    source.network.answers[part_of(source)] = Answer(status=404)
 
     with pytest.raises(ResourceMissingError):
         source.audit()

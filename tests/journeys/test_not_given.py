@@ -9,9 +9,10 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
 from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 SITEMAP = BASE + "sitemap.xml"
 NAMES = ("a.html", "b.html", "c.html")
@@ -22,31 +23,31 @@ def kept_out(code: str) -> SourceRefusedError:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> World:
+def site(tmp_path: Path) -> World[PublishedSource]:
     """A site with a plain sitemap."""
     world = World(tmp_path / "mirror")
     for name in NAMES:
-        world.put(name, name)
+        world.source.put(name, name)
     listed(world, "2026-01-01")
     return world
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> World:
+def source(tmp_path: Path) -> World[PublishedSource]:
     """A Source with a Resource List."""
     world = World(tmp_path / "mirror")
     for name in NAMES:
-        world.put(name, name)
-    world.publish()
+        world.source.put(name, name)
+    world.source.publish()
     return world
 
 
-def listed(world: World, lastmod: str) -> None:
+def listed(world: World[PublishedSource], lastmod: str) -> None:
     pages = [(BASE + name, lastmod) for name in NAMES]
-    world.answers[SITEMAP] = Answer(body=urlset(*pages))
+    world.network.answers[SITEMAP] = Answer(body=urlset(*pages))
 
 
-def status(world: World) -> MirrorStatus:
+def status(world: World[PublishedSource]) -> MirrorStatus:
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
         return status_of("mirror", mirror.state, running=False)
@@ -58,8 +59,10 @@ def is_sound(report: RunReport) -> bool:
 
 
 @pytest.mark.parametrize("code", [404, 410])
-def test_a_page_that_is_gone_is_absent_and_the_mirror_in_sync(site: World, code: int) -> None:
-    site.answers[BASE + "b.html"] = Answer(status=code)
+def test_a_page_that_is_gone_is_absent_and_the_mirror_in_sync(
+    site: World[PublishedSource], code: int
+) -> None:
+    site.network.answers[BASE + "b.html"] = Answer(status=code)
 
     for count in (2, 0):
         report = site.pull(SITEMAP)
@@ -79,8 +82,10 @@ def test_a_page_that_is_gone_is_absent_and_the_mirror_in_sync(site: World, code:
 
 
 @pytest.mark.parametrize("code", ["robots", "redirect"])
-def test_a_page_that_programs_are_kept_from_is_skipped(site: World, code: str) -> None:
-    site.answers[BASE + "c.html"] = kept_out(code)
+def test_a_page_that_programs_are_kept_from_is_skipped(
+    site: World[PublishedSource], code: str
+) -> None:
+    site.network.answers[BASE + "c.html"] = kept_out(code)
 
     report = site.pull(SITEMAP)
 
@@ -92,9 +97,13 @@ def test_a_page_that_programs_are_kept_from_is_skipped(site: World, code: str) -
 
 
 @pytest.mark.parametrize("code", ["dns", "egress"])
-def test_a_page_that_leads_to_a_site_without_an_address_is_skipped(site: World, code: str) -> None:
+def test_a_page_that_leads_to_a_site_without_an_address_is_skipped(
+    site: World[PublishedSource], code: str
+) -> None:
     there = "https://internal.example/login"
-    site.answers[BASE + "c.html"] = SourceUnavailableError("no address", uri=there, code=code)
+    site.network.answers[BASE + "c.html"] = SourceUnavailableError(
+        "no address", uri=there, code=code
+    )
 
     report = site.pull(SITEMAP)
 
@@ -106,19 +115,21 @@ def test_a_page_that_leads_to_a_site_without_an_address_is_skipped(site: World, 
 
 
 @pytest.mark.parametrize("code", ["dns", "egress"])
-def test_a_site_without_an_address_itself_is_a_failure(site: World, code: str) -> None:
+def test_a_site_without_an_address_itself_is_a_failure(
+    site: World[PublishedSource], code: str
+) -> None:
     at = BASE + "c.html"
-    site.answers[at] = SourceUnavailableError("no address", uri=at, code=code)
+    site.network.answers[at] = SourceUnavailableError("no address", uri=at, code=code)
 
     report = site.pull(SITEMAP)
 
     assert (report.state, report.skipped, report.failed) == (MirrorState.BEHIND, 0, 1)
 
 
-def test_a_copy_of_a_page_that_is_gone_is_kept(site: World) -> None:
+def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> None:
     site.pull(SITEMAP)
     before = site.files()
-    site.answers[BASE + "b.html"] = Answer(status=404)
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
     listed(site, "2026-02-01")
 
     report = site.pull(None)
@@ -136,10 +147,10 @@ def test_a_copy_of_a_page_that_is_gone_is_kept(site: World) -> None:
     assert not site.audit().in_sync
 
 
-def test_a_page_that_comes_back_is_fetched(site: World) -> None:
-    site.answers[BASE + "b.html"] = Answer(status=404)
+def test_a_page_that_comes_back_is_fetched(site: World[PublishedSource]) -> None:
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
     site.pull(SITEMAP)
-    del site.answers[BASE + "b.html"]
+    del site.network.answers[BASE + "b.html"]
 
     report = site.pull(None)
 
@@ -148,16 +159,18 @@ def test_a_page_that_comes_back_is_fetched(site: World) -> None:
 
 
 @pytest.mark.parametrize("status_code", [403, 500])
-def test_any_other_refusal_is_a_failure(site: World, status_code: int) -> None:
-    site.answers[BASE + "b.html"] = Answer(status=status_code)
+def test_any_other_refusal_is_a_failure(site: World[PublishedSource], status_code: int) -> None:
+    site.network.answers[BASE + "b.html"] = Answer(status=status_code)
 
     report = site.pull(SITEMAP)
 
     assert (report.state, report.failed, report.absent) == (MirrorState.BEHIND, 1, 0)
 
 
-def test_what_a_resource_list_has_and_the_source_has_not_is_behind(source: World) -> None:
-    source.answers[BASE + "b.html"] = Answer(status=404)
+def test_what_a_resource_list_has_and_the_source_has_not_is_behind(
+    source: World[PublishedSource],
+) -> None:
+    source.network.answers[BASE + "b.html"] = Answer(status=404)
 
     report = source.pull()
 
@@ -165,8 +178,8 @@ def test_what_a_resource_list_has_and_the_source_has_not_is_behind(source: World
     assert [failure.code for failure in report.failures] == ["missing"]
 
 
-def test_who_accepts_it_once_accepts_it_from_then_on(source: World) -> None:
-    source.answers[BASE + "b.html"] = Answer(status=404)
+def test_who_accepts_it_once_accepts_it_from_then_on(source: World[PublishedSource]) -> None:
+    source.network.answers[BASE + "b.html"] = Answer(status=404)
     assert source.pull().state is MirrorState.BEHIND
 
     for options in ({"accept_missing": True}, {}, {"filters": Filters(exclude=("/x",))}):
@@ -179,15 +192,17 @@ def test_who_accepts_it_once_accepts_it_from_then_on(source: World) -> None:
     assert status(source).state is MirrorState.BEHIND
 
 
-def test_who_does_not_accept_it_of_a_sitemap_may_say_so(site: World) -> None:
-    site.answers[BASE + "b.html"] = Answer(status=404)
+def test_who_does_not_accept_it_of_a_sitemap_may_say_so(site: World[PublishedSource]) -> None:
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
 
     assert site.pull(SITEMAP, accept_missing=False).state is MirrorState.BEHIND
     assert site.pull(None).state is MirrorState.BEHIND
 
 
-def test_what_is_gone_ends_no_run_that_ends_at_the_first_failure(site: World) -> None:
-    site.answers[BASE + "a.html"] = Answer(status=404)
+def test_what_is_gone_ends_no_run_that_ends_at_the_first_failure(
+    site: World[PublishedSource],
+) -> None:
+    site.network.answers[BASE + "a.html"] = Answer(status=404)
 
     report = site.pull(SITEMAP, fail_fast=True)
 
@@ -196,10 +211,10 @@ def test_what_is_gone_ends_no_run_that_ends_at_the_first_failure(site: World) ->
 
 @pytest.mark.parametrize("answer", [Answer(status=404), kept_out("robots")])
 def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
-    site: World, answer: Answer | SourceRefusedError
+    site: World[PublishedSource], answer: Answer | SourceRefusedError
 ) -> None:
     site.pull(SITEMAP)
-    site.answers[BASE + "b.html"] = answer
+    site.network.answers[BASE + "b.html"] = answer
     listed(site, "2026-02-01")
     assert site.pull(None).state is MirrorState.IN_SYNC
 
@@ -213,10 +228,12 @@ def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
     assert (status(site).absent + status(site).skipped, status(site).unknown) == (1, 1)
 
 
-def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(site: World) -> None:
+def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
+    site: World[PublishedSource],
+) -> None:
     site.pull(SITEMAP)
     for name in NAMES:
-        site.answers[BASE + name] = Answer(status=404)
+        site.network.answers[BASE + name] = Answer(status=404)
     listed(site, "2026-02-01")
     site.pull(None)
 
@@ -226,23 +243,23 @@ def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(site: World
     assert (status(site).resources, status(site).unknown) == (3, 3)
 
 
-def test_an_audit_that_asks_says_what_it_is_given(site: World) -> None:
+def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) -> None:
     site.pull(SITEMAP)
-    site.answers[BASE + "b.html"] = Answer(status=404)
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
     listed(site, "2026-02-01")
     site.pull(None)
 
-    del site.answers[BASE + "b.html"]
+    del site.network.answers[BASE + "b.html"]
     assert (site.audit(method="remote").accurate, site.audit(method="remote").absent) == (3, 0)
-    site.answers[BASE + "b.html"] = Answer(status=500)
+    site.network.answers[BASE + "b.html"] = Answer(status=500)
     assert not site.audit(method="remote").in_sync
-    site.answers[BASE + "b.html"] = Answer(body=b"other bytes")
+    site.network.answers[BASE + "b.html"] = Answer(body=b"other bytes")
     assert not site.audit(method="remote").in_sync
 
 
-def test_a_damaged_copy_of_what_is_not_given_is_found(site: World) -> None:
+def test_a_damaged_copy_of_what_is_not_given_is_found(site: World[PublishedSource]) -> None:
     site.pull(SITEMAP)
-    site.answers[BASE + "b.html"] = Answer(status=404)
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
     listed(site, "2026-02-01")
     site.pull(None)
     (path,) = site.folder.rglob("b.html*")

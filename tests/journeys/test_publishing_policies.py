@@ -10,7 +10,9 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import StorageError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.source.plan import ChangeLists, Policy
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
@@ -30,32 +32,31 @@ POLICIES = {
 }
 
 
-def mirror_of(world: World, folder: Path) -> World:
+def mirror_of(world: World[PublishedSource], folder: Path) -> World[PublishedSource]:
     """Another mirror of the same Source."""
-    other = World(folder)
-    other.clock, other.fetcher = world.clock, world.fetcher
-    other.originals = world.originals
+    other = World(folder, world.source)
+    other.fetcher = world.fetcher
     return other
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_mirror_ends_equal_whatever_the_policy(name: str, tmp_path: Path) -> None:
     luck = random.Random(name)
-    world = World(tmp_path / "first", max_entries=4)
-    world.policy = POLICIES[name]
+    world = World(tmp_path / "first", PublishedSource(max_entries=4))
+    world.source.policy = POLICIES[name]
     for number in range(6):
-        world.put(f"{number}.txt", "at first")
-    world.publish()
+        world.source.put(f"{number}.txt", "at first")
+    world.source.publish()
     world.pull()
     away = mirror_of(world, tmp_path / "away")
     away.pull()
     for hours in range(15):
         world.clock.advance(hours=1)
         for _ in range(luck.randrange(4)):
-            world.put(f"{luck.randrange(9)}.txt", f"{hours} {luck.random()}")
+            world.source.put(f"{luck.randrange(9)}.txt", f"{hours} {luck.random()}")
         if hours % 7 == 5:
-            world.remove(f"{luck.randrange(9)}.txt")
-        world.publish()
+            world.source.remove(f"{luck.randrange(9)}.txt")
+        world.source.publish()
         if hours % 3 == 1:
             continue  # two runs for one pull
         world.pull()
@@ -71,19 +72,19 @@ def test_every_mirror_ends_equal_whatever_the_policy(name: str, tmp_path: Path) 
 # Of an archive the newer Resource List is asked for with a condition each time.
 @pytest.mark.parametrize("name", ["rotated", "per run, dropped", "1.0"])
 def test_a_mirror_that_follows_reads_the_resource_list_once(name: str, tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", max_entries=4)
-    world.policy = POLICIES[name]
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", PublishedSource(max_entries=4))
+    world.source.policy = POLICIES[name]
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     offered = b""
     for hours in range(8):
         world.clock.advance(hours=1)
-        world.put("a.txt", f"{hours}")
-        world.publish()
+        world.source.put("a.txt", f"{hours}")
+        world.source.publish()
         is_read = world.pull().mode is Mode.BASELINE
         assert world.in_sync()
-        before, offered = offered, world.honest(BASE + "resourcesync/resourcelist.xml").body
+        before, offered = offered, world.source.honest(BASE + "resourcesync/resourcelist.xml").body
         # Where changes begin to be listed, or are listed elsewhere, the whole is read once.
         assert not is_read or hours < 2 or offered != before, hours
 
@@ -93,24 +94,24 @@ def test_while_a_resource_list_cannot_be_written_changes_reach_back_to_the_one_t
 ) -> None:
     """As on a disk that has room for small lists, and not for a large one."""
     world = World(tmp_path / "first")
-    world.policy = Policy(rotate=HOUR, keep=2 * HOUR, rebase=DAY)
-    world.put("index.txt", "at first")
-    world.publish()
+    world.source.policy = Policy(rotate=HOUR, keep=2 * HOUR, rebase=DAY)
+    world.source.put("index.txt", "at first")
+    world.source.publish()
     world.pull()
-    write, failed = world.documents.write, 0
+    write, failed = world.source.documents.write, 0
 
     def full(name: str, *content: Any) -> int:
         if "resourcelist" in name:
             raise StorageError("no space is left")
         return write(name, *content)
 
-    monkeypatch.setattr(world.documents, "write", full)
+    monkeypatch.setattr(world.source.documents, "write", full)
     for hours in range(60):
         world.clock.advance(hours=1)
         if hours < 52:  # after that nothing changes: the same Resource List is tried again
-            world.put("index.txt" if hours != 20 else "created.txt", f"{hours}")
+            world.source.put("index.txt" if hours != 20 else "created.txt", f"{hours}")
         try:
-            world.publish()
+            world.source.publish()
         except StorageError:
             failed += 1
 
@@ -121,11 +122,11 @@ def test_while_a_resource_list_cannot_be_written_changes_reach_back_to_the_one_t
     assert world.in_sync()
     assert new.in_sync()
     monkeypatch.undo()
-    world.publish()
+    world.source.publish()
     for day in range(2):  # out of the lists, and then out of the store
         world.clock.advance(hours=25)
-        world.put("index.txt", f"at last {day}")
-        world.publish()
-    assert len(list(world.documents.names())) < 20, "what nobody needs any more is gone"
+        world.source.put("index.txt", f"at last {day}")
+        world.source.publish()
+    assert len(list(world.source.documents.names())) < 20, "what nobody needs any more is gone"
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()

@@ -10,15 +10,18 @@ from resourcesync.errors import (
     SourceNotFoundError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def test_a_first_pull_fetches_everything_and_a_second_one_nothing(world: World) -> None:
+def test_a_first_pull_fetches_everything_and_a_second_one_nothing(
+    world: World[PublishedSource],
+) -> None:
     first = world.pull()
     second = world.pull()
 
@@ -33,18 +36,18 @@ def test_a_first_pull_fetches_everything_and_a_second_one_nothing(world: World) 
     assert world.fetcher.received == 0
 
 
-def test_ordinary_uris_get_ordinary_paths(world: World) -> None:
+def test_ordinary_uris_get_ordinary_paths(world: World[PublishedSource]) -> None:
     world.pull()
 
     assert (world.folder / "objects/0002.html").read_text() == "content of 2"
 
 
-def test_what_changed_is_fetched_and_nothing_else(world: World) -> None:
+def test_what_changed_is_fetched_and_nothing_else(world: World[PublishedSource]) -> None:
     world.pull()
-    world.put("objects/0001.html", "new content")
-    world.put("objects/new.html", "brand new")
-    world.remove("objects/0002.html")
-    world.publish()
+    world.source.put("objects/0001.html", "new content")
+    world.source.put("objects/new.html", "brand new")
+    world.source.remove("objects/0002.html")
+    world.source.publish()
 
     report = world.pull(None)
 
@@ -54,17 +57,17 @@ def test_what_changed_is_fetched_and_nothing_else(world: World) -> None:
     assert world.in_sync()
 
 
-def test_only_the_last_of_many_changes_is_acted_on(world: World) -> None:
+def test_only_the_last_of_many_changes_is_acted_on(world: World[PublishedSource]) -> None:
     world.pull()
     for content in ("one", "two"):
-        world.put("objects/0001.html", content)
-        world.put("objects/tmp.html", content)
-        world.publish()
-    world.remove("objects/tmp.html")
-    world.remove("objects/0003.html")
-    world.publish()
-    world.put("objects/0003.html", "content of 3")
-    world.publish()
+        world.source.put("objects/0001.html", content)
+        world.source.put("objects/tmp.html", content)
+        world.source.publish()
+    world.source.remove("objects/tmp.html")
+    world.source.remove("objects/0003.html")
+    world.source.publish()
+    world.source.put("objects/0003.html", "content of 3")
+    world.source.publish()
 
     report = world.pull(None)
 
@@ -74,11 +77,11 @@ def test_only_the_last_of_many_changes_is_acted_on(world: World) -> None:
 
 
 def test_a_late_mirror_takes_the_changes_since_the_resource_list_into_its_baseline(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
-    world.put("objects/0001.html", "newer than the Resource List")
-    world.remove("objects/0002.html")
-    world.publish()
+    world.source.put("objects/0001.html", "newer than the Resource List")
+    world.source.remove("objects/0002.html")
+    world.source.publish()
 
     report = world.pull()
 
@@ -89,22 +92,22 @@ def test_a_late_mirror_takes_the_changes_since_the_resource_list_into_its_baseli
 
 
 def test_a_source_in_several_parts_is_read_whole(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", max_entries=7)
+    world = World(tmp_path / "mirror", PublishedSource(max_entries=7))
     for number in range(30):
-        world.put(f"{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.html", f"{number}")
+    world.source.publish()
     world.pull()
     for number in range(20):
-        world.put(f"{number}.html", f"changed {number}")
-        world.publish()
+        world.source.put(f"{number}.html", f"changed {number}")
+        world.source.publish()
 
     report = world.pull()
 
     assert report.mode is Mode.INCREMENTAL
     assert report.updated == 20
     assert world.in_sync()
-    world.put("0.html", "again")
-    world.publish()
+    world.source.put("0.html", "again")
+    world.source.publish()
     assert world.pull().updated == 1
     assert world.in_sync()
     assert world.pull().mode is Mode.UNCHANGED
@@ -121,18 +124,22 @@ def test_a_source_in_several_parts_is_read_whole(tmp_path: Path) -> None:
         CHANGE_LIST,
     ],
 )
-def test_any_address_of_the_source_leads_to_its_lists(world: World, address: str) -> None:
+def test_any_address_of_the_source_leads_to_its_lists(
+    world: World[PublishedSource], address: str
+) -> None:
     assert world.pull(address).state is MirrorState.IN_SYNC
-    world.put("x.html", "x")
-    world.publish()
+    world.source.put("x.html", "x")
+    world.source.publish()
     assert world.pull(None).mode is Mode.INCREMENTAL
     assert world.in_sync()
 
 
-def test_a_page_that_links_to_its_capability_list_leads_to_the_lists(world: World) -> None:
+def test_a_page_that_links_to_its_capability_list_leads_to_the_lists(
+    world: World[PublishedSource],
+) -> None:
     link = f'<other>; rel="x,y", <{BASE}resourcesync/capabilitylist.xml>; rel="resourcesync"'
-    world.answers[BASE + ".well-known/resourcesync"] = Answer(status=404)
-    world.answers[BASE + "page"] = Answer(body=b"<html></html>", headers={"link": link})
+    world.network.answers[BASE + ".well-known/resourcesync"] = Answer(status=404)
+    world.network.answers[BASE + "page"] = Answer(body=b"<html></html>", headers={"link": link})
 
     assert world.pull(BASE + "page").state is MirrorState.IN_SYNC
 
@@ -145,19 +152,21 @@ def sitemap(*entries: str) -> Answer:
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> World:
+def plain(tmp_path: Path) -> World[PublishedSource]:
     world = World(tmp_path / "mirror")
     for name in ("a", "b"):
-        world.put(f"{name}.html", f"page {name}")
+        world.source.put(f"{name}.html", f"page {name}")
     return world
 
 
-def test_a_plain_sitemap_is_mirrored_and_asked_about_with_conditions(plain: World) -> None:
-    plain.answers[BASE + "sitemap.xml"] = sitemap("a.html</loc>", "b.html</loc>")
+def test_a_plain_sitemap_is_mirrored_and_asked_about_with_conditions(
+    plain: World[PublishedSource],
+) -> None:
+    plain.network.answers[BASE + "sitemap.xml"] = sitemap("a.html</loc>", "b.html</loc>")
 
     first = plain.pull()
     again = plain.pull()
-    plain.put("b.html", "changed")
+    plain.source.put("b.html", "changed")
     third = plain.pull()
 
     assert (first.created, first.unverified, first.state) == (2, 2, MirrorState.IN_SYNC)
@@ -168,11 +177,11 @@ def test_a_plain_sitemap_is_mirrored_and_asked_about_with_conditions(plain: Worl
 
 
 def test_a_page_that_a_plain_sitemap_lists_no_more_is_kept_unless_told_otherwise(
-    plain: World,
+    plain: World[PublishedSource],
 ) -> None:
-    plain.answers[BASE + "sitemap.xml"] = sitemap("a.html</loc>", "b.html</loc>")
+    plain.network.answers[BASE + "sitemap.xml"] = sitemap("a.html</loc>", "b.html</loc>")
     plain.pull()
-    plain.answers[BASE + "sitemap.xml"] = sitemap("a.html</loc>")
+    plain.network.answers[BASE + "sitemap.xml"] = sitemap("a.html</loc>")
 
     kept = plain.pull()
     gone = plain.pull(delete="absent")
@@ -182,16 +191,16 @@ def test_a_page_that_a_plain_sitemap_lists_no_more_is_kept_unless_told_otherwise
     assert list(plain.files()) == [BASE + "a.html"]
 
 
-def test_lastmod_alone_tells_what_changed_in_a_plain_sitemap(plain: World) -> None:
+def test_lastmod_alone_tells_what_changed_in_a_plain_sitemap(plain: World[PublishedSource]) -> None:
     def with_lastmod(moment: str) -> Answer:
         return sitemap(*(f"{n}.html</loc><lastmod>{moment}</lastmod>" for n in "ab"))
 
-    plain.answers[BASE + "sitemap.xml"] = with_lastmod("2025-12-01")
+    plain.network.answers[BASE + "sitemap.xml"] = with_lastmod("2025-12-01")
     plain.pull()
     same = plain.pull()
     assert plain.asked_resources() == []
     assert same.mode is Mode.UNCHANGED
-    plain.answers[BASE + "sitemap.xml"] = with_lastmod("2025-12-02")
+    plain.network.answers[BASE + "sitemap.xml"] = with_lastmod("2025-12-02")
     plain.pull()
     assert plain.asked_resources() == ["a.html", "b.html"]
 
@@ -210,9 +219,9 @@ def test_nothing_at_all_is_told_with_everything_that_was_tried(tmp_path: Path) -
 def test_copies_have_the_time_of_their_installation_also_behind_a_failure(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     for name in ("a", "b", "c"):
-        world.put(name, f"content of {name}")
-    world.publish()
-    world.answers[BASE + "a"] = Answer(status=404)
+        world.source.put(name, f"content of {name}")
+    world.source.publish()
+    world.network.answers[BASE + "a"] = Answer(status=404)
     world.pull()
 
     with MirrorFolder(world.folder, world.clock) as mirror:

@@ -8,23 +8,24 @@ from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.model.timestamps import format_w3c
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 ELSEWHERE = "http://www.source.example/"
 
 
-def world_of(folder: Path, resources: int, *, max_entries: int = 50_000) -> World:
-    world = World(folder, max_entries=max_entries)
+def world_of(folder: Path, resources: int, *, max_entries: int = 50_000) -> World[PublishedSource]:
+    world = World(folder, PublishedSource(max_entries=max_entries))
     for number in range(resources):
-        world.put(f"{number}.html", f"content of {number}")
-    world.publish()
+        world.source.put(f"{number}.html", f"content of {number}")
+    world.source.publish()
     world.pull()
     return world
 
 
-def document(world: World, *entries: str, root: str = "urlset") -> Answer:
+def document(world: World[PublishedSource], *entries: str, root: str = "urlset") -> Answer:
     """Make a Resource List, of now, of these entries."""
     world.clock.advance(seconds=60)
     moment = format_w3c(world.clock.now())
@@ -40,11 +41,11 @@ def entry(uri: str) -> str:
     return f"<url><loc>{uri}</loc></url>"
 
 
-def offer(world: World, *entries: str) -> None:
-    world.answers[RESOURCE_LIST] = document(world, *entries)
+def offer(world: World[PublishedSource], *entries: str) -> None:
+    world.network.answers[RESOURCE_LIST] = document(world, *entries)
 
 
-def kept_all(world: World, report: RunReport, resources: int) -> None:
+def kept_all(world: World[PublishedSource], report: RunReport, resources: int) -> None:
     assert (report.deleted, report.held) == (0, 0)
     assert len(world.files()) == resources
     assert report.state is not MirrorState.IN_SYNC
@@ -112,16 +113,18 @@ def test_one_part_of_an_index_with_an_entry_that_cannot_be_used_is_enough(tmp_pa
     for number, name in enumerate(names):
         of_part = [entry(f"{BASE}{n}.html") for n in range(number * 9, number * 9 + 9)]
         strange = [entry(f"{ELSEWHERE}39.html")] if number == 2 else []
-        world.answers[name] = document(world, *of_part, *strange)
+        world.network.answers[name] = document(world, *of_part, *strange)
     parts = [f"<sitemap><loc>{name}</loc></sitemap>" for name in names]
-    world.answers[RESOURCE_LIST] = document(world, *parts, root="sitemapindex")
-    before = world.answers[RESOURCE_LIST]
+    world.network.answers[RESOURCE_LIST] = document(world, *parts, root="sitemapindex")
+    before = world.network.answers[RESOURCE_LIST]
     assert isinstance(before, Answer)
-    world.answers[RESOURCE_LIST] = Answer(body=before.body.replace(b" at=", b" x="))
+    world.network.answers[RESOURCE_LIST] = Answer(body=before.body.replace(b" at=", b" x="))
 
     kept_all(world, world.pull(mode="baseline"), 40)
 
-    world.answers[names[2]] = document(world, *(entry(f"{BASE}{n}.html") for n in range(18, 27)))
+    world.network.answers[names[2]] = document(
+        world, *(entry(f"{BASE}{n}.html") for n in range(18, 27))
+    )
     report = world.pull(mode="baseline")
     assert (report.deleted, report.state) == (4, MirrorState.IN_SYNC)
 
@@ -131,15 +134,17 @@ def test_a_change_that_cannot_be_used_keeps_what_the_list_of_the_same_reading_la
 ) -> None:
     world = world_of(tmp_path / "mirror", 40)
     offer(world, *(entry(f"{BASE}{n}.html") for n in range(4, 40)))
-    world.put("0.html", "a later change")
-    world.publish()
+    world.source.put("0.html", "a later change")
+    world.source.publish()
     changes = BASE + "resourcesync/changelist.xml"
-    strange = world.honest(changes).body.replace(b"http://source.example/0", b"ftp://source/0")
-    world.answers[changes] = Answer(body=strange)
+    strange = world.source.honest(changes).body.replace(
+        b"http://source.example/0", b"ftp://source/0"
+    )
+    world.network.answers[changes] = Answer(body=strange)
 
     report = world.pull(mode="baseline")
 
-    assert strange != world.honest(changes).body
+    assert strange != world.source.honest(changes).body
     kept_all(world, report, 40)
 
 
@@ -148,14 +153,14 @@ def test_deletions_that_are_told_beside_entries_at_another_host_never_empty_a_sm
 ) -> None:
     world = world_of(tmp_path / "mirror", 20)
     for number in range(20):
-        world.remove(f"{number}.html")
-    world.put("20.html", "moved")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.put("20.html", "moved")
+    world.source.publish()
     changes = BASE + "resourcesync/changelist.xml"
-    strange = world.honest(changes).body.replace(
+    strange = world.source.honest(changes).body.replace(
         b"http://source.example/20.html", ELSEWHERE.encode() + b"20.html"
     )
-    world.answers[changes] = Answer(body=strange)
+    world.network.answers[changes] = Answer(body=strange)
 
     report = world.pull()
 
@@ -236,12 +241,12 @@ def test_a_list_never_takes_more_than_half_of_a_small_mirror(
 def test_a_hold_does_not_end_because_the_mirror_grows(tmp_path: Path) -> None:
     world = world_of(tmp_path / "mirror", 60)
     for number in range(30):
-        world.remove(f"{number}.html")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.publish()
     assert world.pull().held == 30
     for number in range(400):
-        world.put(f"new-{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"new-{number}.html", f"{number}")
+    world.source.publish()
 
     report = world.pull()
     again = world.pull()
@@ -253,10 +258,10 @@ def test_a_hold_does_not_end_because_the_mirror_grows(tmp_path: Path) -> None:
 def test_what_a_run_creates_does_not_make_room_for_deletions(tmp_path: Path) -> None:
     world = world_of(tmp_path / "mirror", 60)
     for number in range(30):
-        world.remove(f"{number}.html")
+        world.source.remove(f"{number}.html")
     for number in range(400):
-        world.put(f"new-{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"new-{number}.html", f"{number}")
+    world.source.publish()
 
     report = world.pull()
 
@@ -266,17 +271,17 @@ def test_what_a_run_creates_does_not_make_room_for_deletions(tmp_path: Path) -> 
 def test_when_a_hold_is_over_the_next_one_counts_anew(tmp_path: Path) -> None:
     world = world_of(tmp_path / "mirror", 60)
     for number in range(30):
-        world.remove(f"{number}.html")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.publish()
     world.pull()
     world.pull(max_delete=DeletionLimit(count=30))
     for number in range(400):
-        world.put(f"new-{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"new-{number}.html", f"{number}")
+    world.source.publish()
     world.pull()
     for number in range(40):
-        world.remove(f"new-{number}.html")
-    world.publish()
+        world.source.remove(f"new-{number}.html")
+    world.source.publish()
 
     assert world.pull().deleted == 40
 
@@ -288,9 +293,9 @@ def test_when_a_hold_is_over_the_next_one_counts_anew(tmp_path: Path) -> None:
 def test_a_dry_run_foresees_what_the_run_will_hold(tmp_path: Path, mode: str) -> None:
     world = world_of(tmp_path / "mirror", 60)
     for number in range(30):
-        world.remove(f"{number}.html")
-    world.put("60.html", "new")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.put("60.html", "new")
+    world.source.publish()
     for _ in range(2):  # also when they are held already
         dry = world.pull(mode=mode, dry_run=True)
         (plan,) = world.told("plan")
@@ -310,10 +315,12 @@ def test_what_is_fetched_and_equal_is_not_called_updated(tmp_path: Path) -> None
     world = world_of(tmp_path / "mirror", 6)
     for number in range(6):  # as a server that gives no validators
         name = f"{BASE}{number}.html"
-        world.answers[name] = Answer(body=world.honest(name).body, headers={"etag": ""})
-    world.put("0.html", "other")
-    del world.answers[BASE + "0.html"]
-    world.put("6.html", "new")
+        world.network.answers[name] = Answer(
+            body=world.source.honest(name).body, headers={"etag": ""}
+        )
+    world.source.put("0.html", "other")
+    del world.network.answers[BASE + "0.html"]
+    world.source.put("6.html", "new")
     offer(world, *(entry(f"{BASE}{n}.html") for n in range(7)))
 
     report = world.pull(mode="baseline")

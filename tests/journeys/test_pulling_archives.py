@@ -15,8 +15,9 @@ from resourcesync.errors import DiscontinuityError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.vocabulary import Capability
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
@@ -26,21 +27,21 @@ UP = Link(rel="up", href=CAPABILITY_LIST)
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> World[PublishedSource]:
     """A Source whose every two changes fill a Change List, and a mirror from its beginning."""
-    world = World(tmp_path / "mirror", max_entries=2)
-    world.put("a.html", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", PublishedSource(max_entries=2))
+    world.source.put("a.html", "a")
+    world.source.publish()
     assert world.pull().state is MirrorState.IN_SYNC
-    world.put("first.html", "the first change")
-    world.publish()
+    world.source.put("first.html", "the first change")
+    world.source.publish()
     assert world.pull().mode is Mode.INCREMENTAL
     for number in range(6):
-        world.put("a.html", f"version {number}")
-        world.put(f"{number}.html", "new")
-        world.publish()
-    world.remove("a.html")
-    world.publish()
+        world.source.put("a.html", f"version {number}")
+        world.source.put(f"{number}.html", "new")
+        world.source.publish()
+    world.source.remove("a.html")
+    world.source.publish()
     return world
 
 
@@ -48,8 +49,8 @@ def document(header: Header, entries: Sequence[Part] | Sequence[CapabilityEntry]
     return Answer(body=b"".join(write(header, entries)))
 
 
-def parts_of(world: World) -> tuple[Header, list[Part]]:
-    opened = read_stream(BytesIO(world.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
+def parts_of(world: World[PublishedSource]) -> tuple[Header, list[Part]]:
+    opened = read_stream(BytesIO(world.source.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
     return opened.header, [entry for entry in opened.entries() if isinstance(entry, Part)]
 
 
@@ -57,18 +58,20 @@ def archive_header(*, is_index: bool = False) -> Header:
     return Header(capability=Capability.CHANGE_LIST_ARCHIVE, is_index=is_index, links=(UP,))
 
 
-def retire(world: World, *, is_linked: bool = True) -> list[Part]:
+def retire(world: World[PublishedSource], *, is_linked: bool = True) -> list[Part]:
     """Keep the last two lists in the index, and return the others, which belong in an archive."""
     header, parts = parts_of(world)
     kept = parts[-2:]
     links = (*header.links, *((Link(rel="archives", href=ARCHIVE),) if is_linked else ()))
-    world.answers[CHANGE_LIST] = document(replace(header, from_=kept[0].from_, links=links), kept)
+    world.network.answers[CHANGE_LIST] = document(
+        replace(header, from_=kept[0].from_, links=links), kept
+    )
     return parts[:-2]
 
 
-def assert_followed(world: World, *, with_list: bool = False) -> None:
+def assert_followed(world: World[PublishedSource], *, with_list: bool = False) -> None:
     if not with_list:
-        world.answers[RESOURCE_LIST] = Answer(status=500)  # a baseline would need it
+        world.network.answers[RESOURCE_LIST] = Answer(status=500)  # a baseline would need it
     report = world.pull()
 
     assert report.mode is Mode.INCREMENTAL
@@ -78,52 +81,58 @@ def assert_followed(world: World, *, with_list: bool = False) -> None:
     assert world.in_sync()
 
 
-def test_an_archive_closes_a_gap(world: World) -> None:
-    world.answers[ARCHIVE] = document(archive_header(), retire(world))
+def test_an_archive_closes_a_gap(world: World[PublishedSource]) -> None:
+    world.network.answers[ARCHIVE] = document(archive_header(), retire(world))
 
     assert_followed(world)
 
 
-def test_an_archive_in_parts_closes_a_gap(world: World) -> None:
+def test_an_archive_in_parts_closes_a_gap(world: World[PublishedSource]) -> None:
     past = retire(world)
     halves = {f"{BASE}resourcesync/half-{n}.xml": past[n::2] for n in range(2)}
     for uri, half in halves.items():
-        world.answers[uri] = document(archive_header(), half)
-    world.answers[ARCHIVE] = document(
+        world.network.answers[uri] = document(archive_header(), half)
+    world.network.answers[ARCHIVE] = document(
         archive_header(is_index=True), [Part(uri=uri) for uri in halves]
     )
 
     assert_followed(world)
 
 
-def test_an_archive_whose_root_is_that_of_an_index_closes_a_gap(world: World) -> None:
-    world.answers[ARCHIVE] = document(archive_header(is_index=True), retire(world))
+def test_an_archive_whose_root_is_that_of_an_index_closes_a_gap(
+    world: World[PublishedSource],
+) -> None:
+    world.network.answers[ARCHIVE] = document(archive_header(is_index=True), retire(world))
 
     assert_followed(world)
 
 
-def test_an_archive_that_only_the_capability_list_names_closes_a_gap(world: World) -> None:
-    world.answers[ARCHIVE] = document(archive_header(), retire(world, is_linked=False))
+def test_an_archive_that_only_the_capability_list_names_closes_a_gap(
+    world: World[PublishedSource],
+) -> None:
+    world.network.answers[ARCHIVE] = document(archive_header(), retire(world, is_linked=False))
     offer_archive(world, Capability.CHANGE_LIST, Capability.RESOURCE_LIST)
     world.clock.advance(hours=25)  # where the lists are is looked for once a day
 
     assert_followed(world)
 
 
-def test_an_archive_stands_for_the_lists_where_there_is_no_other(world: World) -> None:
+def test_an_archive_stands_for_the_lists_where_there_is_no_other(
+    world: World[PublishedSource],
+) -> None:
     _, parts = parts_of(world)
-    world.answers[ARCHIVE] = document(archive_header(), parts)
-    world.answers[CHANGE_LIST] = Answer(status=404)
+    world.network.answers[ARCHIVE] = document(archive_header(), parts)
+    world.network.answers[CHANGE_LIST] = Answer(status=404)
     offer_archive(world, Capability.RESOURCE_LIST)
     world.clock.advance(hours=25)
 
     assert_followed(world, with_list=True)  # which may be newer than the archive, but is not
-    world.put("later.html", "x")
+    world.source.put("later.html", "x")
     assert world.pull().state is MirrorState.IN_SYNC
 
 
-def offer_archive(world: World, *others: Capability) -> None:
-    opened = read_stream(BytesIO(world.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
+def offer_archive(world: World[PublishedSource], *others: Capability) -> None:
+    opened = read_stream(BytesIO(world.source.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
     entries = [entry for entry in opened.entries() if isinstance(entry, CapabilityEntry)]
     kept = [entry for entry in entries if entry.capability in others]
     entry = CapabilityEntry(
@@ -131,20 +140,24 @@ def offer_archive(world: World, *others: Capability) -> None:
         capability=Capability.CHANGE_LIST_ARCHIVE,
         label=Capability.CHANGE_LIST_ARCHIVE.value,
     )
-    world.answers[CAPABILITY_LIST] = document(opened.header, [*kept, entry])
+    world.network.answers[CAPABILITY_LIST] = document(opened.header, [*kept, entry])
 
 
 @pytest.mark.parametrize("answer", ["missing", "broken", "another", "hole", "endless"])
-def test_an_archive_that_is_of_no_use_is_as_good_as_none(world: World, answer: str) -> None:
+def test_an_archive_that_is_of_no_use_is_as_good_as_none(
+    world: World[PublishedSource], answer: str
+) -> None:
     past = retire(world)
-    world.answers[ARCHIVE] = {
+    world.network.answers[ARCHIVE] = {
         "missing": Answer(status=404),
         "broken": Answer(body=b"<urlset"),
-        "another": world.honest(RESOURCE_LIST),
+        "another": world.source.honest(RESOURCE_LIST),
         "hole": document(archive_header(), past[:1] + past[2:]),
         "endless": document(archive_header(is_index=True), [Part(uri=ARCHIVE + "?again")]),
     }[answer]
-    world.answers[ARCHIVE + "?again"] = document(archive_header(is_index=True), [Part(uri=ARCHIVE)])
+    world.network.answers[ARCHIVE + "?again"] = document(
+        archive_header(is_index=True), [Part(uri=ARCHIVE)]
+    )
 
     with pytest.raises(DiscontinuityError):  # a baseline, of a list that is no newer
         world.pull()
@@ -153,10 +166,10 @@ def test_an_archive_that_is_of_no_use_is_as_good_as_none(world: World, answer: s
     assert world.files().keys() == {BASE + "a.html", BASE + "first.html"}
 
 
-def test_no_archive_is_asked_for_while_the_lists_reach_back(world: World) -> None:
+def test_no_archive_is_asked_for_while_the_lists_reach_back(world: World[PublishedSource]) -> None:
     header, parts = parts_of(world)
     links = (*header.links, Link(rel="archives", href=ARCHIVE))
-    world.answers[CHANGE_LIST] = document(replace(header, links=links), parts)
+    world.network.answers[CHANGE_LIST] = document(replace(header, links=links), parts)
 
     assert world.pull().mode is Mode.INCREMENTAL
     assert ARCHIVE not in world.fetcher.asked
@@ -165,18 +178,20 @@ def test_no_archive_is_asked_for_while_the_lists_reach_back(world: World) -> Non
 @pytest.mark.parametrize("newest_first", [False, True])
 @pytest.mark.parametrize("stands_alone", [False, True])
 def test_an_archive_that_tells_no_intervals_is_read_in_the_order_of_the_changes(
-    world: World, *, newest_first: bool, stands_alone: bool
+    world: World[PublishedSource], *, newest_first: bool, stands_alone: bool
 ) -> None:
     header, parts = parts_of(world)
     retired = parts if stands_alone else retire(world)
     for part in retired:
-        body = re.sub(rb' (from|until)="[^"]*"', b"", world.honest(part.uri).body, count=2)
-        world.answers[part.uri] = Answer(body=body)
+        body = re.sub(rb' (from|until)="[^"]*"', b"", world.source.honest(part.uri).body, count=2)
+        world.network.answers[part.uri] = Answer(body=body)
     bare = [Part(uri=part.uri) for part in retired]
-    world.answers[ARCHIVE] = document(archive_header(), bare[::-1] if newest_first else bare)
+    world.network.answers[ARCHIVE] = document(
+        archive_header(), bare[::-1] if newest_first else bare
+    )
     if stands_alone:
         offer_archive(world, Capability.RESOURCE_LIST)
-        world.answers[CHANGE_LIST] = Answer(status=404)
+        world.network.answers[CHANGE_LIST] = Answer(status=404)
         world.clock.advance(hours=25)
     assert header.is_index
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import Filters
@@ -18,16 +17,17 @@ from resourcesync.destination.tasks import pending_delete
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 from resourcesync.ports.mirror import StateTransaction, TrashRow
 from tests.support.crashes.killing import Dying, Fuse, Killed
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World) -> None:
+def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World[PublishedSource]) -> None:
     world.pull()
-    world.remove("objects/0003.html")
-    world.publish()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     world.pull()
     trash = world.folder / ".resourcesync" / "trash"
 
@@ -40,10 +40,10 @@ def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World) -> Non
     assert not list(trash.iterdir())
 
 
-def test_deletions_can_be_forbidden(world: World) -> None:
+def test_deletions_can_be_forbidden(world: World[PublishedSource]) -> None:
     world.pull()
-    world.remove("objects/0003.html")
-    world.publish()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
 
     report = world.pull(delete="never")
 
@@ -76,12 +76,12 @@ def test_a_hold_is_of_what_was_here_when_it_began_whatever_policies_came_between
 ) -> None:
     world = big_world(tmp_path / "mirror")
     for number in range(100):
-        world.remove(f"{number}.html")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.publish()
     world.pull()
     for number in range(1000):
-        world.put(f"new/{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"new/{number}.html", f"{number}")
+    world.source.publish()
     grown = world.pull(delete="never")
 
     report = world.pull()
@@ -91,10 +91,12 @@ def test_a_hold_is_of_what_was_here_when_it_began_whatever_policies_came_between
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_what_a_policy_kept_is_deleted_by_the_next_pull_without_it(world: World, mode: Any) -> None:
+def test_what_a_policy_kept_is_deleted_by_the_next_pull_without_it(
+    world: World[PublishedSource], mode: Any
+) -> None:
     world.pull()
-    world.remove("objects/0003.html")
-    world.publish()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     kept = [world.pull(delete="never", mode=mode) for _ in range(2)]
     dry = world.pull(dry_run=True)
 
@@ -110,12 +112,12 @@ def test_what_a_policy_kept_is_deleted_by_the_next_pull_without_it(world: World,
 def test_what_a_policy_kept_and_is_listed_again_stays(tmp_path: Path) -> None:
     world = big_world(tmp_path / "mirror")
     for number in range(100):
-        world.remove(f"{number}.html")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.publish()
     world.pull(delete="never")
     for number in range(100):
-        world.put(f"{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.html", f"{number}")
+    world.source.publish()
 
     report = world.pull()
 
@@ -125,12 +127,12 @@ def test_what_a_policy_kept_and_is_listed_again_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_listed(
-    mode: Any, world: World
+    mode: Any, world: World[PublishedSource]
 ) -> None:
     world.pull()
-    world.remove("objects/0003.html")
-    world.put("objects/0001.html", "other")
-    world.publish()
+    world.source.remove("objects/0003.html")
+    world.source.put("objects/0001.html", "other")
+    world.source.publish()
     chosen = Filters(exclude=("/objects/0001.html", "/objects/0002.html"))
 
     report = world.pull(filters=chosen, mode=mode, delete="never")
@@ -149,11 +151,11 @@ def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_li
     assert verdicts == [ResourceVerdict.UNWANTED, ResourceVerdict.UNWANTED, ResourceVerdict.KEPT]
 
 
-def big_world(folder: Path) -> World:
+def big_world(folder: Path) -> World[PublishedSource]:
     world = World(folder)
     for number in range(300):
-        world.put(f"{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.html", f"{number}")
+    world.source.publish()
     world.pull()
     return world
 
@@ -161,18 +163,18 @@ def big_world(folder: Path) -> World:
 def test_many_deletions_are_held_until_a_person_allows_them(tmp_path: Path) -> None:
     world = big_world(tmp_path / "mirror")
     for number in range(100):
-        world.remove(f"{number}.html")
-    world.put("200.html", "changed too")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.put("200.html", "changed too")
+    world.source.publish()
 
     held = world.pull()
     at_once = world.pull()
-    world.put("201.html", "a later word of the Source")
-    world.publish()
+    world.source.put("201.html", "a later word of the Source")
+    world.source.publish()
     later = world.pull()
     world.clock.advance(hours=20)
-    world.put("202.html", "another")
-    world.publish()
+    world.source.put("202.html", "another")
+    world.source.publish()
     much_later = world.pull()
     done = world.pull(max_delete=DeletionLimit(count=100))
 
@@ -188,8 +190,8 @@ def test_many_deletions_are_held_until_a_person_allows_them(tmp_path: Path) -> N
 def test_the_operator_may_allow_many_deletions(tmp_path: Path) -> None:
     world = big_world(tmp_path / "mirror")
     for number in range(100):
-        world.remove(f"{number}.html")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.publish()
 
     assert world.pull(max_delete=DeletionLimit(percent=34)).deleted == 100
     assert world.in_sync()
@@ -198,12 +200,12 @@ def test_the_operator_may_allow_many_deletions(tmp_path: Path) -> None:
 def test_a_held_deletion_is_taken_back_when_the_resource_comes_back(tmp_path: Path) -> None:
     world = big_world(tmp_path / "mirror")
     for number in range(100):
-        world.remove(f"{number}.html")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.publish()
     world.pull()
     for number in range(100):
-        world.put(f"{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.html", f"{number}")
+    world.source.publish()
 
     report = world.pull()
 
@@ -211,11 +213,11 @@ def test_a_held_deletion_is_taken_back_when_the_resource_comes_back(tmp_path: Pa
     assert world.asked_resources() == []
 
 
-def test_a_copy_that_was_edited_here_is_not_deleted(world: World) -> None:
+def test_a_copy_that_was_edited_here_is_not_deleted(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "objects/0003.html").write_text("my notes")
-    world.remove("objects/0003.html")
-    world.publish()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
 
     report = world.pull()
 
@@ -223,11 +225,11 @@ def test_a_copy_that_was_edited_here_is_not_deleted(world: World) -> None:
     assert (world.folder / "objects/0003.html").read_text() == "my notes"
 
 
-def test_files_that_we_did_not_fetch_are_never_touched(world: World) -> None:
+def test_files_that_we_did_not_fetch_are_never_touched(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "notes.txt").write_text("mine")
-    world.remove("objects/0003.html")
-    world.publish()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     world.pull()
     world.pull(mode="baseline")
 
@@ -241,17 +243,17 @@ def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
     for writes in range(30):
         world = World(tmp_path / f"mirror-{writes}")
         for number in range(6):
-            world.put(f"{number}.html", f"content {number}")
-        world.publish()
+            world.source.put(f"{number}.html", f"content {number}")
+        world.source.publish()
         world.pull()
         for number in (1, 3, 4):
-            world.remove(f"{number}.html")
-        world.publish()
+            world.source.remove(f"{number}.html")
+        world.source.publish()
         fuse = Fuse(writes, how=how)
-        world.before = partial(Dying, fuse=fuse)
+        world.home.before = partial(Dying, fuse=fuse)
         with suppress(Killed):
             world.pull()
-        world.before = lambda port: port
+        world.home.before = lambda port: port
         trash = world.folder / ".resourcesync" / "trash"
         assert world.pull().state is MirrorState.IN_SYNC
         assert len(list(trash.iterdir())) == 3
@@ -266,35 +268,39 @@ def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
         raise AssertionError("the run was never long enough to end by itself")
 
 
-def test_pruning_keeps_the_copy_of_an_entry_that_cannot_be_used(world: World) -> None:
+def test_pruning_keeps_the_copy_of_an_entry_that_cannot_be_used(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     world.clock.advance(hours=2)
-    body = world.honest(RESOURCE_LIST).body.decode()
+    body = world.source.honest(RESOURCE_LIST).body.decode()
     head, *entries = body.split("<url>")
     twice = "</loc><loc>http://source.example/other</loc>"
     broken = [entry.replace("</loc>", twice) if "0007" in entry else entry for entry in entries]
-    world.answers[RESOURCE_LIST] = Answer(body="<url>".join([head, *broken]).encode())
+    world.network.answers[RESOURCE_LIST] = Answer(body="<url>".join([head, *broken]).encode())
 
     chosen = Filters(include=("/objects/0001.html", "/objects/0007.html"))
     report = world.pull(filters=chosen, prune=True, max_delete=DeletionLimit(count=100))
 
     assert report.refused == 1
-    assert sorted(world.files_on_disk()) == ["objects/0001.html", "objects/0007.html"]
+    assert sorted(world.home.files_on_disk()) == ["objects/0001.html", "objects/0007.html"]
 
 
-def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(world: World) -> None:
+def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     chosen = Filters(include=("/objects/0001.html",))
-    world.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
+    world.home.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
     with suppress(Killed):
         world.pull(filters=chosen, prune=True, max_delete=DeletionLimit(count=100))
-    world.before = lambda port: port
+    world.home.before = lambda port: port
     world.pull()
-    kept = set(world.files_on_disk())
+    kept = set(world.home.files_on_disk())
 
     report = world.pull(prune=True, max_delete=DeletionLimit(count=100))
 
-    assert world.files_on_disk().keys() == {"objects/0001.html"}
+    assert world.home.files_on_disk().keys() == {"objects/0001.html"}
     assert report.state is MirrorState.IN_SYNC
     assert kept >= {"objects/0001.html"}
 
@@ -313,10 +319,12 @@ class KilledInTheSweep:
         raise Killed
 
 
-def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(world: World) -> None:
+def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
-    world.remove("objects/0003.html")
-    world.publish()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     world.pull()
     now = to_microseconds(world.clock.now())
     with MirrorFolder(world.folder, world.clock) as mirror:
@@ -325,12 +333,12 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(world: Wo
         assert known is not None
         older = [TrashRow(f"{n:016x}-x", f"u{n}", "x", now - 1, "why") for n in range(100_003)]
         mirror.state.commit(StateTransaction(trashed=[*older, known]))
-    world.remove("objects/0004.html")
-    world.publish()
-    world.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
+    world.source.remove("objects/0004.html")
+    world.source.publish()
+    world.home.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
     with suppress(Killed):
         world.pull()
-    world.before = lambda port: port
+    world.home.before = lambda port: port
 
     world.pull()
 
@@ -344,7 +352,7 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(world: Wo
 # --- what is only missing in a list --------------------------------------------------------------
 
 
-def test_a_deletion_without_a_copy_is_done_and_not_held(world: World) -> None:
+def test_a_deletion_without_a_copy_is_done_and_not_held(world: World[PublishedSource]) -> None:
     world.pull()
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
@@ -358,9 +366,9 @@ def test_a_deletion_without_a_copy_is_done_and_not_held(world: World) -> None:
     assert (report.state, report.held) == (MirrorState.IN_SYNC, 0)
 
 
-def cut_list(world: World, kept: int, *, at: bool = True) -> None:
+def cut_list(world: World[PublishedSource], kept: int, *, at: bool = True) -> None:
     """Serve a Resource List that is well-formed, and has lost most of its entries."""
-    answer = world.honest(RESOURCE_LIST)
+    answer = world.source.honest(RESOURCE_LIST)
     head, *entries = answer.body.decode().split("<url>")
     if at:  # as if it had just been made
         world.clock.advance(seconds=60)
@@ -368,19 +376,19 @@ def cut_list(world: World, kept: int, *, at: bool = True) -> None:
         head = re.sub(r'at="[^"]*"', f'at="{moment}"', head)
     body = "<url>".join([head, *entries[:kept]])
     end = "" if body.rstrip().endswith("</urlset>") else "</urlset>"
-    world.answers[RESOURCE_LIST] = Answer(body=(body + end).encode())
+    world.network.answers[RESOURCE_LIST] = Answer(body=(body + end).encode())
 
 
 def test_a_list_that_is_repaired_takes_back_what_is_held(tmp_path: Path) -> None:
     world = big_world(tmp_path / "mirror")
     cut_list(world, kept=20)
     held = world.pull(mode="baseline")
-    del world.answers[RESOURCE_LIST]
-    world.catalogue, world.documents = MemoryCatalogue(), MemoryDocuments()
-    world.publish()  # a new Resource List, whole
+    del world.network.answers[RESOURCE_LIST]
+    world.source.begin_again()
+    world.source.publish()  # a new Resource List, whole
     world.clock.advance(hours=3)
-    world.put("200.html", "a later word, in a Change List")
-    world.publish()
+    world.source.put("200.html", "a later word, in a Change List")
+    world.source.publish()
 
     report = world.pull()
 
@@ -395,8 +403,8 @@ def test_changes_alone_never_confirm_what_a_list_only_lacks(tmp_path: Path) -> N
     world.pull(mode="baseline")
     for number in range(3):
         world.clock.advance(hours=3)
-        world.put("200.html", f"changed {number}")
-        world.publish()
+        world.source.put("200.html", f"changed {number}")
+        world.source.publish()
 
         report = world.pull()
 
@@ -421,8 +429,8 @@ def test_a_later_list_that_lacks_the_same_proves_nothing_more(tmp_path: Path) ->
 def test_a_list_of_the_same_moment_deletes_nothing(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     for number in range(6):
-        world.put(f"{number}.html", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.html", f"{number}")
+    world.source.publish()
     world.pull()
     cut_list(world, kept=2, at=False)
 

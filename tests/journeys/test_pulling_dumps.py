@@ -7,43 +7,37 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import DiskFullError
-from tests.support.worlds.dump_world import (
-    AT,
-    DumpWorld,
-    Packed,
-    many,
-    sha256,
-    tarred,
-    zipped,
-)
+from tests.support.worlds.dump_source import AT, DumpSource, Packed, many, sha256, tarred, zipped
+from tests.support.worlds.network import BASE
+from tests.support.worlds.world import World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DumpWorld:
-    return DumpWorld(tmp_path / "mirror")
+def world(tmp_path: Path) -> World[DumpSource]:
+    return World(tmp_path / "mirror", DumpSource())
 
 
-def test_a_first_pull_of_2000_small_resources_takes_one_package(world: DumpWorld) -> None:
+def test_a_first_pull_of_2000_small_resources_takes_one_package(world: World[DumpSource]) -> None:
     told = many(2000)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
 
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC
     assert report.created == report.verified == 2000
-    assert world.is_here()
+    assert world.in_sync()
     assert len(world.asked()) < 20
     assert world.asked_resources().count("d.zip") == 1
     assert report.useful == sum(len(told.data) for told in told)
 
 
-def test_the_next_pull_takes_nothing(world: DumpWorld) -> None:
+def test_the_next_pull_takes_nothing(world: World[DumpSource]) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
     world.pull()
 
     report = world.pull()
@@ -53,104 +47,108 @@ def test_the_next_pull_takes_nothing(world: DumpWorld) -> None:
     assert not any(name.startswith("r/") for name in world.asked())
 
 
-def test_without_dumps_everything_is_asked_for_singly(world: DumpWorld) -> None:
+def test_without_dumps_everything_is_asked_for_singly(world: World[DumpSource]) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
 
     assert world.pull(dumps="never").state is MirrorState.IN_SYNC
     assert "resourcedump.xml" not in world.asked()
     assert sum(name.startswith("r/") for name in world.asked()) == 100
 
 
-def test_a_dry_run_fetches_no_package(world: DumpWorld) -> None:
+def test_a_dry_run_fetches_no_package(world: World[DumpSource]) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
 
     world.pull(dry_run=True)
 
     assert "d.zip" not in world.asked()
 
 
-def test_a_few_resources_are_not_worth_the_look_unless_it_is_asked_for(world: DumpWorld) -> None:
+def test_a_few_resources_are_not_worth_the_look_unless_it_is_asked_for(
+    world: World[DumpSource],
+) -> None:
     told = many(3)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
 
     world.pull(dry_run=True)
     assert world.pull(dumps="always").created == 3
     assert not any(name.startswith("r/") for name in world.asked())
 
 
-def test_what_the_dump_has_of_an_older_version_is_fetched_singly(world: DumpWorld) -> None:
+def test_what_the_dump_has_of_an_older_version_is_fetched_singly(world: World[DumpSource]) -> None:
     old = many(200)
     new = [told.wrong(data=b"new " + told.data) if n < 20 else told for n, told in enumerate(old)]
-    world.put_all(new)
-    world.list_resources(new)
-    world.dump(Packed(name="d.zip", body=zipped(old)))
+    world.source.put_all(new)
+    world.source.list_resources(new)
+    world.source.dump(Packed(name="d.zip", body=zipped(old)))
 
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert sum(name.startswith("r/") for name in world.asked()) == 20
 
 
 @pytest.mark.parametrize("says", [{}, {"hash": ""}, {"hash": "", "length": -1}])
 def test_bytes_that_are_not_what_the_list_says_are_fetched_singly(
-    world: DumpWorld, says: dict[str, object]
+    world: World[DumpSource], says: dict[str, object]
 ) -> None:
     told = many(100)
     lies = [
         told.wrong(packed=b"lies", **says) if n % 10 == 0 else told for n, told in enumerate(told)
     ]
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(lies)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(lies)))
 
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert sum(name.startswith("r/") for name in world.asked()) == 10
     assert world.warned() == ["bad-members"]
 
 
-def test_a_dump_older_than_all_that_is_wanted_is_not_taken(world: DumpWorld) -> None:
+def test_a_dump_older_than_all_that_is_wanted_is_not_taken(world: World[DumpSource]) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
+    world.source.put_all(told)
+    world.source.list_resources(told)
     long_ago = "2025-01-01T00:00:00Z"
-    world.dump(Packed(name="d.zip", body=zipped(many(100, size=80), at=long_ago)), at=long_ago)
+    world.source.dump(
+        Packed(name="d.zip", body=zipped(many(100, size=80), at=long_ago)), at=long_ago
+    )
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert "d.zip" not in world.asked()
-    assert world.is_here()
+    assert world.in_sync()
 
 
-def test_what_a_package_lacks_is_fetched_singly(world: DumpWorld) -> None:
+def test_what_a_package_lacks_is_fetched_singly(world: World[DumpSource]) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told, missing=["r/00007"])))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told, missing=["r/00007"])))
 
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert [name for name in world.asked() if name.startswith("r/")] == ["r/00007"]
 
 
-def test_what_only_the_dump_tells_of_is_not_installed(world: DumpWorld) -> None:
+def test_what_only_the_dump_tells_of_is_not_installed(world: World[DumpSource]) -> None:
     told = many(100)
-    world.put_all(told[:90])
-    world.list_resources(told[:90])
-    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.source.put_all(told[:90])
+    world.source.list_resources(told[:90])
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
 
     assert world.pull().created == 90
-    assert world.is_here()
+    assert world.in_sync()
 
 
 BAD: dict[str, Callable[[bytes], bytes]] = {
@@ -162,12 +160,12 @@ BAD: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("how", sorted(BAD))
-def test_a_bad_package_costs_only_itself(world: DumpWorld, how: str) -> None:
+def test_a_bad_package_costs_only_itself(world: World[DumpSource], how: str) -> None:
     told = many(200)
     good, bad = zipped(told[:100]), zipped(told[100:])
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(
         Packed(name="bad.zip", body=BAD[how](bad), length=-1 if how == "empty" else None),
         Packed(name="good.zip", body=good),
     )
@@ -175,43 +173,43 @@ def test_a_bad_package_costs_only_itself(world: DumpWorld, how: str) -> None:
     report = world.pull(dumps="always")
 
     assert report.state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert world.warned() in (["bad-package"], ["bad-members"])
     assert all(name >= "r/00100" for name in world.asked() if name.startswith("r/"))
 
 
-def test_a_dump_of_bad_packages_is_given_up_after_some(world: DumpWorld) -> None:
+def test_a_dump_of_bad_packages_is_given_up_after_some(world: World[DumpSource]) -> None:
     told = many(400)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(*(Packed(name=f"{n}.zip", body=b"no package" * 100) for n in range(20)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(*(Packed(name=f"{n}.zip", body=b"no package" * 100) for n in range(20)))
 
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert sum(name.endswith(".zip") for name in world.asked()) == 8
     assert world.warned() == [*["bad-package"] * 8, "bad-dump"]
 
 
-def test_a_package_that_is_not_there_costs_only_itself(world: DumpWorld) -> None:
+def test_a_package_that_is_not_there_costs_only_itself(world: World[DumpSource]) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
-    del world.answers["http://source.example/d.zip"]
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
+    del world.source.served["http://source.example/d.zip"]
 
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert world.warned() == ["bad-package"]
 
 
-def test_a_dump_that_is_not_there_or_no_dump_is_told_of(world: DumpWorld) -> None:
+def test_a_dump_that_is_not_there_or_no_dump_is_told_of(world: World[DumpSource]) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
-    world.offer("resourcedump", b"<html>sorry</html>")
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.offer("resourcedump", b"<html>sorry</html>")
 
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert world.warned() == ["bad-dump"]
 
 
@@ -219,16 +217,16 @@ def test_a_dump_that_is_not_there_or_no_dump_is_told_of(world: DumpWorld) -> Non
     "says", [{"hash": sha256(b"another")}, {"length": 12}], ids=["hash", "length"]
 )
 def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
-    world: DumpWorld, says: dict[str, object]
+    world: World[DumpSource], says: dict[str, object]
 ) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
+    world.source.put_all(told)
+    world.source.list_resources(told)
     package = Packed(name="d.zip", body=zipped(told), **says)  # type: ignore[arg-type]  # any
-    world.dump(package)
+    world.source.dump(package)
 
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert world.warned() == ["bad-package"]
     assert sum(name.startswith("r/") for name in world.asked()) == 100
 
@@ -239,82 +237,84 @@ def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
     ids=["of the other kind", "older than its dump"],
 )
 def test_a_manifest_that_does_not_fit_its_dump_costs_the_package(
-    world: DumpWorld, root: dict[str, str]
+    world: World[DumpSource], root: dict[str, str]
 ) -> None:
     told = [told.wrong(change="created") if "from_" in root else told for told in many(100)]
-    world.put_all(told)
-    world.list_resources(many(100))
-    world.dump(Packed(name="d.zip", body=zipped(told, **root)))
+    world.source.put_all(told)
+    world.source.list_resources(many(100))
+    world.source.dump(Packed(name="d.zip", body=zipped(told, **root)))
 
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert world.warned() == ["bad-package"]
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-def test_a_tar_brings_resources_as_well(world: DumpWorld, mode: str) -> None:
+def test_a_tar_brings_resources_as_well(world: World[DumpSource], mode: str) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.tar", body=tarred(told, mode)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.tar", body=tarred(told, mode)))
 
     assert world.pull().verified == 100
-    assert world.is_here()
+    assert world.in_sync()
     assert not any(name.startswith("r/") for name in world.asked())
 
 
 def test_without_digests_equal_times_are_enough_and_the_copies_are_not_called_verified(
-    world: DumpWorld,
+    world: World[DumpSource],
 ) -> None:
     told = [told.wrong(hash="") for told in many(100)]
     other = [told.wrong(lastmod="2025-11-01T00:00:00Z") for told in told[:5]]
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.tar", body=tarred([*other, *told[5:]])))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.tar", body=tarred([*other, *told[5:]])))
 
     report = world.pull()
 
     assert (report.created, report.verified, report.weak) == (100, 0, 100)
-    assert world.is_here()
+    assert world.in_sync()
     assert sum(name.startswith("r/") for name in world.asked()) == 5
 
 
-def test_a_version_of_the_very_second_of_the_dump_is_fetched_singly(world: DumpWorld) -> None:
+def test_a_version_of_the_very_second_of_the_dump_is_fetched_singly(
+    world: World[DumpSource],
+) -> None:
     told = [told.wrong(hash="", lastmod=AT) for told in many(100)]
     stale = [told.wrong(packed=b"x" * len(told.data)) for told in told]
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(stale)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(stale)))
 
     world.pull()
 
-    assert world.is_here()
+    assert world.in_sync()
 
 
-def test_a_package_larger_than_the_disk_is_not_taken(world: DumpWorld) -> None:
+def test_a_package_larger_than_the_disk_is_not_taken(world: World[DumpSource]) -> None:
     told = many(100)
     body = zipped(told)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=body))
-    world.room = len(body) - 1
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=body))
+    world.home.room = len(body) - 1
 
     assert world.pull(dumps="always").state is MirrorState.IN_SYNC
     assert "d.zip" not in world.asked()
-    assert world.is_here()
+    assert world.in_sync()
 
 
 def test_a_full_disk_in_the_middle_of_a_package_keeps_what_was_complete(
-    world: DumpWorld,
+    world: World[DumpSource],
 ) -> None:
     told = many(100)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
-    world.on("d.zip", lambda _: DiskFullError("no room"))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
+    world.network.answers[BASE + "d.zip"] = lambda _: DiskFullError("no room")
 
     with pytest.raises(DiskFullError):
         world.pull()
-    world.say("d.zip", zipped(told))
+    world.network.answers.clear()  # there is room again
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()

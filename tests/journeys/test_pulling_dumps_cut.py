@@ -7,32 +7,32 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import PackageError
 from resourcesync.ports import FetchRequest
-from tests.support.worlds.dump_world import AT, DumpWorld, Packed, changed, many, sha256, zipped
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.dump_source import AT, DumpSource, Packed, changed, many, sha256, zipped
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 UNTIL = "2026-01-01T01:00:00Z"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DumpWorld:
-    return DumpWorld(tmp_path / "mirror")
+def world(tmp_path: Path) -> World[DumpSource]:
+    return World(tmp_path / "mirror", DumpSource())
 
 
 @pytest.mark.parametrize("heals", [True, False])
 def test_a_package_that_comes_cut_short_is_asked_for_once_more_past_all_caches(
-    world: DumpWorld, *, heals: bool
+    world: World[DumpSource], *, heals: bool
 ) -> None:
     told = many(100)
     body = zipped(told)
-    world.dump(Packed(name="0.zip", body=body))
+    world.source.dump(Packed(name="0.zip", body=body))
     asked: list[bool] = []
 
     def cut(request: FetchRequest) -> Answer:
         asked.append(request.uncached)
         return Answer(body=body if heals and request.uncached else body[: len(body) // 2])
 
-    world.answers[f"{BASE}0.zip"] = cut
+    world.network.answers[f"{BASE}0.zip"] = cut
     if heals:
         assert world.pull().state is MirrorState.IN_SYNC
     else:
@@ -44,24 +44,24 @@ def test_a_package_that_comes_cut_short_is_asked_for_once_more_past_all_caches(
 
 @pytest.mark.parametrize("told", ["", "its digest is told"])
 def test_a_baseline_reads_the_change_dumps_past_caches_where_nothing_proves_them(
-    world: DumpWorld, told: str
+    world: World[DumpSource], told: str
 ) -> None:
     first = many(60)
-    world.put_all(first)
-    world.list_resources(first)
+    world.source.put_all(first)
+    world.source.list_resources(first)
     changes = changed(first[:20], 1)
     body = zipped(changes, from_=AT, until=UNTIL)
-    world.contents |= {BASE + change.name: change.data for change in changes}
+    world.source.has(changes)
     digest = sha256(body) if told else ""
-    world.dump_changes(Packed(name="0.zip", body=body, hash=digest, from_=AT, until=UNTIL))
+    world.source.dump_changes(Packed(name="0.zip", body=body, hash=digest, from_=AT, until=UNTIL))
     asked: dict[str, bool] = {}
 
     def heard(request: FetchRequest) -> Answer | Exception:
         asked.setdefault(request.uri.removeprefix(BASE), request.uncached)
-        return world.serve(request)
+        return world.network.serve(request)
 
     world.fetcher.serve = heard
 
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
     assert (asked["changedump.xml"], asked["0.zip"]) == (True, not told)

@@ -22,9 +22,9 @@ from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.documents.text import document
 from tests.support.servers.hostile_server import CLOSE, HostileServer
 from tests.support.sources.scripted_source import cut_at, serve
-from tests.support.worlds.dump_world import (
+from tests.support.worlds.dump_source import (
     AT,
-    DumpWorld,
+    DumpSource,
     Packed,
     Told,
     many,
@@ -33,22 +33,23 @@ from tests.support.worlds.dump_world import (
     sha256,
     zipped,
 )
+from tests.support.worlds.world import World
 
 RESOURCES = 270  # more than one group
 PACKAGE = "/d.zip"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DumpWorld:
-    world = DumpWorld(tmp_path / "mirror")
+def world(tmp_path: Path) -> World[DumpSource]:
+    world = World(tmp_path / "mirror", DumpSource())
     told = many(RESOURCES)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
     return world
 
 
-def here(world: DumpWorld) -> set[str]:
+def here(world: World[DumpSource]) -> set[str]:
     """The URIs that the mirror's memory vouches for."""
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
@@ -58,7 +59,7 @@ def here(world: DumpWorld) -> set[str]:
 class Slow(Dying):
     """Takes a third of a second for each copy, so that a group has three."""
 
-    def __init__(self, real: Any, fuse: Fuse, world: DumpWorld) -> None:
+    def __init__(self, real: Any, fuse: Fuse, world: World[DumpSource]) -> None:
         super().__init__(real, fuse)
         self._world = world
 
@@ -74,25 +75,25 @@ def test_killed_at_any_write_the_next_run_goes_on_and_fetches_nothing_twice(
     told = many(12)
     kills = how
     while True:
-        world = DumpWorld(tmp_path / f"mirror{kills}")
-        world.put_all(told)
-        world.list_resources(told)
-        world.dump(Packed(name="d.zip", body=zipped(told)))
+        world = World(tmp_path / f"mirror{kills}", DumpSource())
+        world.source.put_all(told)
+        world.source.list_resources(told)
+        world.source.dump(Packed(name="d.zip", body=zipped(told)))
         fuse = Fuse(kills, how=how)
-        world.before = partial(Slow, fuse=fuse, world=world)
+        world.home.before = partial(Slow, fuse=fuse, world=world)
         try:
             world.pull(dumps="always")
         except Killed:
             pass
         else:
             break
-        world.before = lambda port: port
+        world.home.before = lambda port: port
         done = here(world)
 
         report = world.pull(dumps="always")
 
         assert report.state is MirrorState.IN_SYNC
-        assert world.is_here()
+        assert world.in_sync()
         assert report.created + report.updated == len(told) - len(done)
         assert not any(name.startswith("r/") for name in world.asked())
         assert len(done) < len(told) or "d.zip" not in world.asked()
@@ -102,7 +103,7 @@ def test_killed_at_any_write_the_next_run_goes_on_and_fetches_nothing_twice(
 
 
 def test_what_is_left_after_a_kill_is_taken_from_the_package_only_if_it_is_worth_it(
-    world: DumpWorld,
+    world: World[DumpSource],
 ) -> None:
     class AfterSome(Dying):
         """Installs all but a few, then the process is killed."""
@@ -112,10 +113,10 @@ def test_what_is_left_after_a_kill_is_taken_from_the_package_only_if_it_is_worth
                 raise Killed
             return super().install(batch)
 
-    world.before = lambda port: AfterSome(port, Fuse(1000, how=0))
+    world.home.before = lambda port: AfterSome(port, Fuse(1000, how=0))
     with pytest.raises(Killed):
         world.pull()
-    world.before = lambda port: port
+    world.home.before = lambda port: port
     assert len(here(world)) == 256
 
     report = world.pull()
@@ -127,7 +128,7 @@ def test_what_is_left_after_a_kill_is_taken_from_the_package_only_if_it_is_worth
 
 
 def test_files_that_are_in_place_already_are_taken_over_and_not_unpacked(
-    world: DumpWorld,
+    world: World[DumpSource],
 ) -> None:
     world.pull(dumps="never")
     (world.folder / ".resourcesync/state.db").unlink()
@@ -142,7 +143,7 @@ def test_files_that_are_in_place_already_are_taken_over_and_not_unpacked(
 
 
 def test_a_disk_that_fills_up_in_the_middle_keeps_what_was_complete(
-    world: DumpWorld,
+    world: World[DumpSource],
 ) -> None:
     class Filling(Dying):
         """Room for one group."""
@@ -155,19 +156,21 @@ def test_a_disk_that_fills_up_in_the_middle_keeps_what_was_complete(
                 return [DiskFullError("no space left") for _ in batch]
             return super().install(batch)
 
-    world.before = lambda port: Filling(port, Fuse(1000, how=0))
+    world.home.before = lambda port: Filling(port, Fuse(1000, how=0))
     with pytest.raises(DiskFullError):
         world.pull()
     assert len(here(world)) == 256
     assert not list((world.folder / ".resourcesync/tmp").iterdir())
-    world.before = lambda port: port
+    world.home.before = lambda port: port
 
     report = world.pull()
     assert report.created + report.updated == RESOURCES - 256
-    assert world.is_here()
+    assert world.in_sync()
 
 
-def test_no_room_for_a_member_ends_the_run_and_leaves_nothing_behind(world: DumpWorld) -> None:
+def test_no_room_for_a_member_ends_the_run_and_leaves_nothing_behind(
+    world: World[DumpSource],
+) -> None:
     class Full(Dying):
         """Room for so many copies; the next one does not fit."""
 
@@ -189,15 +192,15 @@ def test_no_room_for_a_member_ends_the_run_and_leaves_nothing_behind(world: Dump
             self._real.write(chunk[:1])
             raise DiskFullError("no space left")
 
-    world.before = lambda port: Full(port, Fuse(1000, how=0))
+    world.home.before = lambda port: Full(port, Fuse(1000, how=0))
     with pytest.raises(DiskFullError):
         world.pull()
-    world.before = lambda port: port
+    world.home.before = lambda port: port
 
     assert len(here(world)) == 18  # the package itself was the first
     assert not list((world.folder / ".resourcesync/tmp").iterdir())
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.is_here()
+    assert world.in_sync()
 
 
 # --- over real sockets ---

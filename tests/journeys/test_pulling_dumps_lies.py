@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, RunReport
-from tests.support.worlds.dump_world import (
+from tests.support.worlds.dump_source import (
     AT,
-    DumpWorld,
+    DumpSource,
     Packed,
     Told,
     manifest_of,
     tarred,
     zipped,
 )
+from tests.support.worlds.world import World
 
 OLDER = "2025-06-01T00:00:00Z"
 COUNT = 10
@@ -102,12 +103,12 @@ def pack(dumped: Dumped, number: int) -> Packed:
 
 
 @contextmanager
-def new_world() -> Iterator[DumpWorld]:
+def new_world() -> Iterator[World[DumpSource]]:
     with TemporaryDirectory() as folder:
-        yield DumpWorld(Path(folder) / "mirror")
+        yield World(Path(folder) / "mirror", DumpSource())
 
 
-def remembered(world: DumpWorld) -> list[tuple[object, ...]]:
+def remembered(world: World[DumpSource]) -> list[tuple[object, ...]]:
     """What the mirror's memory says of its copies, but when and by which answer they came."""
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
@@ -117,7 +118,7 @@ def remembered(world: DumpWorld) -> list[tuple[object, ...]]:
         ]
 
 
-def pulled(world: DumpWorld, dumps: str) -> RunReport:
+def pulled(world: World[DumpSource], dumps: str) -> RunReport:
     return world.pull(dumps=dumps)
 
 
@@ -127,18 +128,18 @@ def test_a_mirror_made_with_dumps_is_the_mirror_made_without(dumped: Dumped) -> 
     mirrors = []
     for policy in ("always", "never"):
         with new_world() as world:
-            world.put_all(TRUTH)
-            world.list_resources(listed(dumped.bare, TRUTH))
+            world.source.put_all(TRUTH)
+            world.source.list_resources(listed(dumped.bare, TRUTH))
             for number in range(len(dumped.told)):
                 if number in dumped.copied:
-                    world.say(f"{number}.xml", manifest_of(dumped.told[number]))
-            world.dump(*(pack(dumped, number) for number in range(len(dumped.told))))
+                    world.source.say(f"{number}.xml", manifest_of(dumped.told[number]))
+            world.source.dump(*(pack(dumped, number) for number in range(len(dumped.told))))
 
             report = pulled(world, policy)
 
             assert report.state is MirrorState.IN_SYNC
             assert (report.created, report.updated, report.failed) == (COUNT, 0, 0)
-            assert world.is_here()
+            assert world.in_sync()
             mirrors.append(remembered(world))
             again = pulled(world, policy)
             assert (again.created, again.updated, again.deleted) == (0, 0, 0)
@@ -177,31 +178,31 @@ def test_changes_with_dumps_lead_where_changes_without_lead(
     middle = f"2026-01-01T00:{cut:02}:30Z"
     lost = {change.name for change in changes if data.draw(st.booleans())} if has_list else set()
     with new_world() as world:
-        world.put_all(TRUTH)
-        world.list_resources(TRUTH)
+        world.source.put_all(TRUTH)
+        world.source.list_resources(TRUTH)
         empty = Packed(name="e.zip", body=zipped([], from_=AT, until=AT), from_=AT, until=AT)
         if has_list:
-            world.list_changes([])
-        world.dump_changes(empty)
+            world.source.list_changes([])
+        world.source.dump_changes(empty)
         world.pull()
         for change in changes:
             if change.change == "deleted":
-                world.contents.pop(f"http://source.example/{change.name}", None)
-                world.answers.pop(f"http://source.example/{change.name}", None)
+                world.source.resources.pop(f"http://source.example/{change.name}", None)
+                world.source.served.pop(f"http://source.example/{change.name}", None)
             else:
-                world.put_all([change])
+                world.source.put_all([change])
         if has_list:
-            world.list_changes(changes)
+            world.source.list_changes(changes)
         parts = ((changes[:cut], AT, middle), (changes[cut:], middle, "2026-01-01T01:00:00Z"))
         packages = []
         for number, (part, from_, until) in enumerate(parts):
             body = zipped(part, missing=sorted(lost), from_=from_, until=until)
             packages.append(Packed(name=f"{number}.zip", body=body, from_=from_, until=until))
-        world.dump_changes(empty, *packages)
+        world.source.dump_changes(empty, *packages)
 
         report = world.pull(dumps="always", delete="signalled")
 
         assert report.state is MirrorState.IN_SYNC
-        assert world.is_here()
+        assert world.in_sync()
         if not lost:
             assert not any(name.startswith("r/") for name in world.asked())

@@ -10,8 +10,10 @@ from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import StoppedError
 from tests.support.servers.tiny_source import STAMP, Answer, TinySource
-from tests.support.worlds.dump_world import DumpWorld, Packed, Told, many, sha256, zipped
-from tests.support.worlds.memory_fetcher import Answer as WorldAnswer
+from tests.support.worlds.dump_source import DumpSource, Packed, Told, many, sha256, zipped
+from tests.support.worlds.network import BASE
+from tests.support.worlds.network import Answer as WorldAnswer
+from tests.support.worlds.world import World
 
 
 def test_a_package_that_was_being_read_is_kept_for_the_next_pull(tmp_path: Path) -> None:
@@ -60,12 +62,12 @@ def test_a_package_that_was_being_read_is_kept_for_the_next_pull(tmp_path: Path)
 
 
 def test_a_pull_that_is_cancelled_ends_before_the_next_member_of_a_package(tmp_path: Path) -> None:
-    world = DumpWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", DumpSource())
     told = many(20)
-    world.put_all(told)
-    world.list_resources(told)
+    world.source.put_all(told)
+    world.source.list_resources(told)
     body = zipped(told)
-    world.dump(Packed(name="d.zip", body=body))
+    world.source.dump(Packed(name="d.zip", body=body))
     with world.dependencies() as dependencies:
         cancel = dependencies.cancel
 
@@ -73,7 +75,7 @@ def test_a_pull_that_is_cancelled_ends_before_the_next_member_of_a_package(tmp_p
             cancel.cancel()
             return WorldAnswer(body=body)
 
-        world.on("d.zip", cancelling)
+        world.network.answers[BASE + "d.zip"] = cancelling
         with pytest.raises(StoppedError):
             Destination(dependencies).pull(PullOptions(dumps="always"))
     assert world.files() == {}

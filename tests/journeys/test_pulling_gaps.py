@@ -10,27 +10,27 @@ from resourcesync.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def republish(world: World) -> None:
+def republish(world: World[PublishedSource]) -> None:
     """A Source that starts anew: a newer Resource List, and Change Lists from there only."""
-    from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
-
-    world.catalogue = MemoryCatalogue()
-    world.documents = MemoryDocuments()
-    world.publish()
+    world.source.begin_again()
+    world.source.publish()
 
 
-def test_a_gap_in_the_changes_leads_to_a_baseline_that_also_deletes(world: World) -> None:
+def test_a_gap_in_the_changes_leads_to_a_baseline_that_also_deletes(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
-    world.put("objects/0001.html", "changed in the gap")
-    world.remove("objects/0002.html")
-    world.put("new.html", "created in the gap")
+    world.source.put("objects/0001.html", "changed in the gap")
+    world.source.remove("objects/0002.html")
+    world.source.put("new.html", "created in the gap")
     republish(world)
 
     report = world.pull()
@@ -42,17 +42,17 @@ def test_a_gap_in_the_changes_leads_to_a_baseline_that_also_deletes(world: World
 
 
 def test_a_gap_without_a_newer_resource_list_is_told_and_nothing_is_called_in_sync(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
-    late = world.honest(CHANGE_LIST).body
-    world.put("objects/0001.html", "x")
-    world.publish()
+    late = world.source.honest(CHANGE_LIST).body
+    world.source.put("objects/0001.html", "x")
+    world.source.publish()
     world.pull()
-    body = world.honest(CHANGE_LIST).body.decode()
+    body = world.source.honest(CHANGE_LIST).body.decode()
     start = body.index('from="') + 6
     later = body[:start] + "2030-01-01T00:00:00Z" + body[body.index('"', start) :]
-    world.answers[CHANGE_LIST] = Answer(body=later.encode())
+    world.network.answers[CHANGE_LIST] = Answer(body=later.encode())
 
     with pytest.raises(DiscontinuityError):
         world.pull()
@@ -61,56 +61,58 @@ def test_a_gap_without_a_newer_resource_list_is_told_and_nothing_is_called_in_sy
     assert len(world.files()) == 41
 
 
-def test_a_source_that_was_set_back_is_not_followed_unless_told_to(world: World) -> None:
-    old, old_changes = world.honest(RESOURCE_LIST), world.honest(CHANGE_LIST)
+def test_a_source_that_was_set_back_is_not_followed_unless_told_to(
+    world: World[PublishedSource],
+) -> None:
+    old, old_changes = world.source.honest(RESOURCE_LIST), world.source.honest(CHANGE_LIST)
     world.pull()
     republish(world)
     world.pull()
-    world.answers[RESOURCE_LIST] = old
-    body = world.honest(CHANGE_LIST).body.decode()
+    world.network.answers[RESOURCE_LIST] = old
+    body = world.source.honest(CHANGE_LIST).body.decode()
     start = body.index('from="') + 6
     later = body[:start] + "2030-01-01T00:00:00Z" + body[body.index('"', start) :]
-    world.answers[CHANGE_LIST] = Answer(body=later.encode())
+    world.network.answers[CHANGE_LIST] = Answer(body=later.encode())
 
     with pytest.raises(RollbackError):
         world.pull()
 
-    world.answers[CHANGE_LIST] = old_changes
+    world.network.answers[CHANGE_LIST] = old_changes
     assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
 
 
-def test_an_old_copy_of_the_change_list_is_not_applied(world: World) -> None:
+def test_an_old_copy_of_the_change_list_is_not_applied(world: World[PublishedSource]) -> None:
     world.pull()
-    empty = world.honest(CHANGE_LIST)
-    world.put("objects/0001.html", "new")
-    world.publish()
+    empty = world.source.honest(CHANGE_LIST)
+    world.source.put("objects/0001.html", "new")
+    world.source.publish()
     world.pull()
-    world.answers[CHANGE_LIST] = empty
+    world.network.answers[CHANGE_LIST] = empty
 
     with pytest.raises(SourceUnavailableError) as caught:
         world.pull()
 
     assert caught.value.code == "stale-copy"
     assert world.in_sync()
-    world.answers.clear()
+    world.network.answers.clear()
     assert world.pull().state is MirrorState.IN_SYNC
 
 
 def test_a_list_that_lost_changes_is_refused_until_the_source_publishes(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
-    empty = world.honest(CHANGE_LIST)
-    world.put("objects/0001.html", "new")
-    world.publish()
+    empty = world.source.honest(CHANGE_LIST)
+    world.source.put("objects/0001.html", "new")
+    world.source.publish()
     world.pull()
-    world.answers[CHANGE_LIST] = empty
+    world.network.answers[CHANGE_LIST] = empty
     with pytest.raises(SourceUnavailableError):
         world.pull()
     world.clock.advance(hours=25)
     with pytest.raises(SourceUnavailableError):
         world.pull()
-    world.answers.clear()
+    world.network.answers.clear()
     republish(world)
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -125,23 +127,25 @@ def test_a_list_that_lost_changes_is_refused_until_the_source_publishes(
     [Answer(status=404), Answer(body=b"<!DOCTYPE html><html><title>Gone</title></html>")],
     ids=["404", "a page"],
 )
-def test_a_sitemap_never_takes_the_place_of_lists_that_are_away(world: World, away: Answer) -> None:
+def test_a_sitemap_never_takes_the_place_of_lists_that_are_away(
+    world: World[PublishedSource], away: Answer
+) -> None:
     world.pull()
     for name in ("resourcelist", "changelist", "capabilitylist"):
-        world.answers[f"{BASE}resourcesync/{name}.xml"] = away
-    world.answers[BASE + ".well-known/resourcesync"] = away
-    world.answers[BASE + "sitemap.xml"] = Answer(
+        world.network.answers[f"{BASE}resourcesync/{name}.xml"] = away
+    world.network.answers[BASE + ".well-known/resourcesync"] = away
+    world.network.answers[BASE + "sitemap.xml"] = Answer(
         body=b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
         b"<url><loc>http://source.example/index.html</loc></url></urlset>"
     )
-    world.put("objects/0001.html", "changed meanwhile")
-    world.publish()
+    world.source.put("objects/0001.html", "changed meanwhile")
+    world.source.publish()
 
     for options in ({}, {"delete": "absent"}):
         with pytest.raises((SourceError, DocumentError)):
             world.pull(**options)
     assert len(world.files()) == 41
 
-    world.answers.clear()
+    world.network.answers.clear()
     assert world.pull().updated == 1
     assert world.in_sync()

@@ -9,23 +9,24 @@ from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceMissingError
 from tests.journeys.test_pulling_absence import RESOURCE_LIST, entry, offer, world_of
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import killed
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 
-def holding(folder: Path, here: int, gone: int, *, hours: int = 25) -> World:
+def holding(folder: Path, here: int, gone: int, *, hours: int = 25) -> World[PublishedSource]:
     """Return a world of which the first resources, by number, are gone and held for a day."""
     world = world_of(folder, here)
     for number in range(gone):
-        world.remove(f"{number}.html")
+        world.source.remove(f"{number}.html")
     offer(world, *(entry(f"{BASE}{n}.html") for n in range(gone, here)))
     assert world.pull(mode="baseline").held == gone
     world.clock.advance(hours=hours)
     return world
 
 
-def asked(world: World) -> list[str]:
+def asked(world: World[PublishedSource]) -> list[str]:
     return world.asked_resources()
 
 
@@ -53,7 +54,7 @@ def test_nothing_is_asked_before_a_day_is_over(tmp_path: Path) -> None:
 def test_what_is_still_there_stays_and_the_rest_of_a_hold_with_it(tmp_path: Path) -> None:
     world = holding(tmp_path / "mirror", 60, 30)
     for number in (*range(10), *range(20, 25)):  # in the order of their names: 0, 1, 10, 11, ...
-        world.put(f"{number}.html", f"content of {number}")
+        world.source.put(f"{number}.html", f"content of {number}")
 
     reports = [world.pull() for _ in range(4)]
 
@@ -66,7 +67,7 @@ def test_what_is_still_there_stays_and_the_rest_of_a_hold_with_it(tmp_path: Path
 def test_a_list_that_is_wrong_of_all_costs_a_few_requests_each_time(tmp_path: Path) -> None:
     world = holding(tmp_path / "mirror", 60, 30)
     for number in range(30):
-        world.put(f"{number}.html", f"content of {number}")
+        world.source.put(f"{number}.html", f"content of {number}")
     seen: set[str] = set()
     for _ in range(3):
         report = world.pull()
@@ -80,7 +81,7 @@ def test_a_list_that_is_wrong_of_all_costs_a_few_requests_each_time(tmp_path: Pa
 def test_a_server_that_says_so_of_everything_proves_nothing(tmp_path: Path, status: int) -> None:
     world = holding(tmp_path / "mirror", 60, 30)
     for number in range(60):
-        world.answers[f"{BASE}{number}.html"] = Answer(status=status)
+        world.network.answers[f"{BASE}{number}.html"] = Answer(status=status)
 
     report = world.pull()
 
@@ -91,7 +92,7 @@ def test_a_server_that_says_so_of_everything_proves_nothing(tmp_path: Path, stat
 def test_only_gone_is_gone(tmp_path: Path, status: int) -> None:
     world = holding(tmp_path / "mirror", 60, 30)
     for number in range(30):
-        world.answers[f"{BASE}{number}.html"] = Answer(status=status)
+        world.network.answers[f"{BASE}{number}.html"] = Answer(status=status)
 
     report = world.pull()
 
@@ -127,35 +128,37 @@ def test_a_run_asks_for_some_hundreds(tmp_path: Path) -> None:
 def test_nothing_is_proven_while_the_source_lists_what_cannot_be_used(tmp_path: Path) -> None:
     world = world_of(tmp_path / "mirror", 40)
     for number in range(30):
-        world.remove(f"{number}.html")
-    world.put("40.html", "moved")
-    world.publish()
+        world.source.remove(f"{number}.html")
+    world.source.put("40.html", "moved")
+    world.source.publish()
     changes = BASE + "resourcesync/changelist.xml"
-    body = world.honest(changes).body.replace(BASE.encode() + b"40", b"http://www.example/40")
-    world.answers[changes] = Answer(body=body)
+    body = world.source.honest(changes).body.replace(
+        BASE.encode() + b"40", b"http://www.example/40"
+    )
+    world.network.answers[changes] = Answer(body=body)
     assert world.pull().held == 30
     world.clock.advance(hours=25)
 
     report = world.pull()
 
     assert (report.deleted, report.held, asked(world)) == (0, 30, [])
-    assert RESOURCE_LIST not in world.answers
+    assert RESOURCE_LIST not in world.network.answers
 
 
 FAR = "http://zoo.example/"  # its addresses come after the others in order
 
 
-def holding_far(folder: Path) -> World:
+def holding_far(folder: Path) -> World[PublishedSource]:
     """Return a world of two servers; of what the far one has, half is gone and held for a day."""
     world = world_of(folder, 60)
     for number in range(60):
-        world.originals.put(f"{FAR}{number}.html", b"far away")
+        world.source.originals.put(f"{FAR}{number}.html", b"far away")
     near = [entry(f"{BASE}{number}.html") for number in range(60)]
     offer(world, *near, *(entry(f"{FAR}{number}.html") for number in range(60)))
     scope = Filters(allow_origins=("http://zoo.example",))
     assert world.pull(mode="baseline", filters=scope).state is MirrorState.IN_SYNC
     for number in range(30):
-        world.originals.remove(f"{FAR}{number}.html")
+        world.source.originals.remove(f"{FAR}{number}.html")
     offer(world, *near, *(entry(f"{FAR}{number}.html") for number in range(30, 60)))
     assert world.pull(mode="baseline").held == 30
     world.clock.advance(hours=25)
@@ -167,7 +170,7 @@ def test_a_server_proves_nothing_for_another_one(tmp_path: Path, there: list[int
     world = holding_far(tmp_path / "mirror")
     for number in range(60):
         if number not in there:
-            world.answers[f"{FAR}{number}.html"] = Answer(status=404)
+            world.network.answers[f"{FAR}{number}.html"] = Answer(status=404)
 
     report = world.pull()
 
@@ -179,7 +182,7 @@ def test_a_server_proves_nothing_for_another_one(tmp_path: Path, there: list[int
 def test_a_server_that_fails_takes_no_proof_from_another_one(tmp_path: Path) -> None:
     world = holding_far(tmp_path / "mirror")
     for number in range(60):
-        world.answers[f"{BASE}{number}.html"] = Answer(status=404)
+        world.network.answers[f"{BASE}{number}.html"] = Answer(status=404)
 
     report = world.pull()
 
@@ -204,7 +207,9 @@ def test_where_an_address_leads_to_another_that_is_missing_nothing_is_proven(
     world = holding(tmp_path / "mirror", 60, 30)
     for number in range(30):
         last = BASE + to.format(number, number)
-        world.answers[f"{BASE}{number}.html"] = ResourceMissingError("404", uri=last, status=404)
+        world.network.answers[f"{BASE}{number}.html"] = ResourceMissingError(
+            "404", uri=last, status=404
+        )
 
     report = world.pull()
 
@@ -220,10 +225,10 @@ def test_a_run_killed_while_it_deletes_what_is_proven_does_not_let_the_rest_go(
         world = holding(tmp_path / str(writes), 60, 30)
         by_name = sorted(range(30), key=str)
         for number in by_name[10:]:
-            world.answers[f"{BASE}{number}.html"] = Answer(status=403)
+            world.network.answers[f"{BASE}{number}.html"] = Answer(status=403)
         if not killed(world, writes):
             break
-        deaths.append(60 - len(world.files_on_disk()))
+        deaths.append(60 - len(world.home.files_on_disk()))
 
         reports = [world.pull() for _ in range(4)]  # each goes on where the last one stopped
 

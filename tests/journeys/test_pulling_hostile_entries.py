@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
@@ -41,8 +42,8 @@ def test_an_entry_that_leads_elsewhere_is_refused_and_the_rest_is_fetched(
     tmp_path: Path, loc: str
 ) -> None:
     world = World(tmp_path / "in" / "mirror")
-    world.put("good.html", "good")
-    world.answers[BASE + "list.xml"] = resource_list(loc, BASE + "good.html")
+    world.source.put("good.html", "good")
+    world.network.answers[BASE + "list.xml"] = resource_list(loc, BASE + "good.html")
 
     report = world.pull(BASE + "list.xml")
 
@@ -59,8 +60,8 @@ def test_names_that_clash_in_a_folder_all_find_a_place(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     names = ["a", "a/", "a/b", "A", "dir/", "x?y", "x%3Fy", "CON", "a//b"]
     for name in names:
-        world.put(name, f"content of {name}")
-    world.answers[BASE + "list.xml"] = resource_list(*(BASE + name for name in names))
+        world.source.put(name, f"content of {name}")
+    world.network.answers[BASE + "list.xml"] = resource_list(*(BASE + name for name in names))
 
     report = world.pull(BASE + "list.xml")
 
@@ -69,13 +70,13 @@ def test_names_that_clash_in_a_folder_all_find_a_place(tmp_path: Path) -> None:
 
 
 def test_an_entry_listed_twice_with_different_content_is_refused_and_its_copy_stays(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
-    body = world.honest(RESOURCE_LIST).body.decode()
+    body = world.source.honest(RESOURCE_LIST).body.decode()
     entry = body[body.index("<url>") : body.index("</url>") + 6]
     double = body.replace(entry, entry + entry.replace('length="', 'length="1'), 1)
-    world.answers[RESOURCE_LIST] = Answer(body=double.encode())
+    world.network.answers[RESOURCE_LIST] = Answer(body=double.encode())
 
     report = world.pull(mode="baseline")
 

@@ -17,19 +17,20 @@ from tests.support.worlds.linked_things import (
     names,
     pull,
 )
-from tests.support.worlds.linking_world import LinkingWorld, link
-from tests.support.worlds.world import BASE
+from tests.support.worlds.loose_source import LooseSource, link
+from tests.support.worlds.network import BASE
+from tests.support.worlds.world import World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> LinkingWorld:
+def world(tmp_path: Path) -> World[LooseSource]:
     return linked_world(tmp_path / "mirror")
 
 
 def test_what_is_linked_to_is_fetched_once_and_is_in_sync_with_the_rest(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
-    world.publish()
+    world.source.publish()
     report = pull(world)
 
     assert report.state is MirrorState.IN_SYNC
@@ -43,21 +44,21 @@ def test_what_is_linked_to_is_fetched_once_and_is_in_sync_with_the_rest(
     assert (audit.listed, audit.extra, audit.foreign) == (5, 0, 0)
 
 
-def test_without_the_option_nothing_is_followed(world: LinkingWorld) -> None:
-    world.publish()
+def test_without_the_option_nothing_is_followed(world: World[LooseSource]) -> None:
+    world.source.publish()
     assert check(world.pull()).created == 3
     assert names(world) == {"a.txt", "b.txt", "c.txt"}
 
 
 def test_the_relations_are_remembered_with_the_mirror_and_taken_back_as_filters_are(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
-    world.publish()
+    world.source.publish()
     pull(world)
-    world.put("d.txt", b"d")
-    world.link("d.txt", described(BASE + "about/d.xml"))
+    world.source.put("d.txt", b"d")
+    world.source.links.put("d.txt", described(BASE + "about/d.xml"))
     aside(world, "about/d.xml", b"d")
-    world.publish()
+    world.source.publish()
     assert check(world.pull()).created == 2
     assert "about/d.xml" in names(world)
     report = check(world.pull(filters=Filters(exclude=("*.none",)), delete="absent"))
@@ -65,23 +66,27 @@ def test_the_relations_are_remembered_with_the_mirror_and_taken_back_as_filters_
     assert names(world) == {"a.txt", "b.txt", "c.txt", "d.txt"}
 
 
-def test_other_relations_are_left_alone(world: LinkingWorld) -> None:
-    world.link("c.txt", link("collection", BASE + "set"), link("DescribedBy ALTERNATE", LICENCE))
-    world.publish()
+def test_other_relations_are_left_alone(world: World[LooseSource]) -> None:
+    world.source.links.put(
+        "c.txt", link("collection", BASE + "set"), link("DescribedBy ALTERNATE", LICENCE)
+    )
+    world.source.publish()
     assert pull(world, "alternate").created == 4
     assert names(world) == {"a.txt", "b.txt", "c.txt", "licence"}
 
 
 @pytest.mark.parametrize("relation", ["duplicate", "", "two words"])
-def test_a_relation_that_cannot_be_followed_is_refused(world: LinkingWorld, relation: str) -> None:
-    world.publish()
+def test_a_relation_that_cannot_be_followed_is_refused(
+    world: World[LooseSource], relation: str
+) -> None:
+    world.source.publish()
     with pytest.raises(ConfigurationError):
         pull(world, relation)
 
 
-def test_a_linked_thing_is_verified_by_the_links_own_hash(world: LinkingWorld) -> None:
+def test_a_linked_thing_is_verified_by_the_links_own_hash(world: World[LooseSource]) -> None:
     aside(world, "about/a.xml", b"<about>x</about>")
-    world.publish()
+    world.source.publish()
     report = pull(world)
     assert (report.state, report.failed, report.pending) == (MirrorState.BEHIND, 1, 1)
     assert report.failures[0].code == "hash-mismatch"
@@ -90,18 +95,18 @@ def test_a_linked_thing_is_verified_by_the_links_own_hash(world: LinkingWorld) -
 
 @pytest.mark.parametrize("liar", ["a.txt", "b.txt"])
 def test_links_that_say_different_things_of_one_target_claim_nothing(
-    world: LinkingWorld, liar: str
+    world: World[LooseSource], liar: str
 ) -> None:
-    world.link(liar, described(LICENCE, b"another"))
-    world.publish()
+    world.source.links.put(liar, described(LICENCE, b"another"))
+    world.source.publish()
     assert pull(world).state is MirrorState.IN_SYNC
     assert world.files()[LICENCE] == b"free"
 
 
-def test_a_target_beyond_the_sources_authority_is_refused_once(world: LinkingWorld) -> None:
+def test_a_target_beyond_the_sources_authority_is_refused_once(world: World[LooseSource]) -> None:
     for name in ("a.txt", "b.txt", "c.txt"):
-        world.link(name, described("http://elsewhere.example/x"), described("urn:x"))
-    world.publish()
+        world.source.links.put(name, described("http://elsewhere.example/x"), described("urn:x"))
+    world.source.publish()
     report = pull(world)
     assert (report.refused, report.resources, report.state) == (2, 3, MirrorState.BEHIND)
     assert not [uri for uri in world.fetcher.asked if "elsewhere" in uri]
@@ -109,29 +114,31 @@ def test_a_target_beyond_the_sources_authority_is_refused_once(world: LinkingWor
     assert codes == {"foreign", "URL_SCHEME"}
 
 
-def test_what_is_listed_itself_keeps_its_own_entry(world: LinkingWorld) -> None:
-    world.link("c.txt", described(BASE + "a.txt", b"nonsense"))
-    world.publish()
+def test_what_is_listed_itself_keeps_its_own_entry(world: World[LooseSource]) -> None:
+    world.source.links.put("c.txt", described(BASE + "a.txt", b"nonsense"))
+    world.source.publish()
     report = pull(world)
     assert (report.state, report.linked, report.resources) == (MirrorState.IN_SYNC, 2, 5)
     assert world.files()[BASE + "a.txt"] == b"a.txt" * 10
-    world.put("c.txt", b"new")
-    world.publish()
+    world.source.put("c.txt", b"new")
+    world.source.publish()
     report = pull(world)
     assert (report.updated, report.failed, report.state) == (1, 0, MirrorState.IN_SYNC)
-    world.link("c.txt")
-    world.put("c.txt", b"newer")
-    world.publish()
+    world.source.links.put("c.txt")
+    world.source.put("c.txt", b"newer")
+    world.source.publish()
     assert pull(world).deleted == 0
     assert names(world) == ALL
 
 
-def test_filters_choose_entries_and_not_what_they_link_to(world: LinkingWorld) -> None:
-    world.put("m.xml", b"meta")
-    world.link("a.txt", described(BASE + "m.xml"), described(BASE + "big"), described(LICENCE))
+def test_filters_choose_entries_and_not_what_they_link_to(world: World[LooseSource]) -> None:
+    world.source.put("m.xml", b"meta")
+    world.source.links.put(
+        "a.txt", described(BASE + "m.xml"), described(BASE + "big"), described(LICENCE)
+    )
     aside(world, "big", b"x" * 100)
-    world.link("c.txt", described(BASE + "unwanted"))
-    world.publish()
+    world.source.links.put("c.txt", described(BASE + "unwanted"))
+    world.source.publish()
     chosen = {"include": ("a.txt",), "exclude": ("licence",), "max_size": 50}
     report = pull(world, filters=chosen)
     assert report.state is MirrorState.IN_SYNC

@@ -19,23 +19,25 @@ from tests.support.worlds.linked_things import (
     names,
     pull,
 )
-from tests.support.worlds.linking_world import LinkingWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> LinkingWorld:
+def world(tmp_path: Path) -> World[LooseSource]:
     return linked_world(tmp_path / "mirror")
 
 
-def test_a_changed_entry_brings_its_new_links_and_drops_its_old_ones(world: LinkingWorld) -> None:
-    world.publish()
+def test_a_changed_entry_brings_its_new_links_and_drops_its_old_ones(
+    world: World[LooseSource],
+) -> None:
+    world.source.publish()
     pull(world)
     aside(world, "about/a2.xml", b"2")
-    world.put("a.txt", b"new")
-    world.link("a.txt", described(BASE + "about/a2.xml"))
-    world.publish()
+    world.source.put("a.txt", b"new")
+    world.source.links.put("a.txt", described(BASE + "about/a2.xml"))
+    world.source.publish()
     report = pull(world)
     assert (report.created, report.updated, report.deleted) == (1, 1, 1)
     assert report.state is MirrorState.IN_SYNC
@@ -46,16 +48,16 @@ def test_a_changed_entry_brings_its_new_links_and_drops_its_old_ones(world: Link
 
 
 def test_what_nobody_links_to_any_more_goes_to_the_trash_with_its_last_entry(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
-    world.publish()
+    world.source.publish()
     pull(world)
-    world.remove("a.txt")
-    world.publish()
+    world.source.remove("a.txt")
+    world.source.publish()
     assert pull(world).deleted == 2
     assert names(world) == {"b.txt", "c.txt", "licence"}
-    world.remove("b.txt")
-    world.publish()
+    world.source.remove("b.txt")
+    world.source.publish()
     report = pull(world)
     assert (report.deleted, report.state, report.linked) == (2, MirrorState.IN_SYNC, 0)
     assert names(world) == {"c.txt"}
@@ -64,14 +66,16 @@ def test_what_nobody_links_to_any_more_goes_to_the_trash_with_its_last_entry(
 
 
 @pytest.mark.parametrize("delete", ["auto", "never"])
-def test_a_dry_run_says_what_nobody_will_link_to_any_more(world: LinkingWorld, delete: str) -> None:
-    world.publish()
+def test_a_dry_run_says_what_nobody_will_link_to_any_more(
+    world: World[LooseSource], delete: str
+) -> None:
+    world.source.publish()
     pull(world)
     aside(world, "about/a2.xml", b"2")
-    world.put("a.txt", b"new")
-    world.link("a.txt", described(BASE + "about/a2.xml"))
-    world.remove("b.txt")
-    world.publish()
+    world.source.put("a.txt", b"new")
+    world.source.links.put("a.txt", described(BASE + "about/a2.xml"))
+    world.source.remove("b.txt")
+    world.source.publish()
     dry = pull(world, dry_run=True, delete=delete)
     foreseen = world.told("plan")
     report = pull(world, delete=delete)
@@ -82,137 +86,137 @@ def test_a_dry_run_says_what_nobody_will_link_to_any_more(world: LinkingWorld, d
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_nothing_is_deleted_when_that_is_the_policy(world: LinkingWorld, mode: str) -> None:
-    world.publish()
+def test_nothing_is_deleted_when_that_is_the_policy(world: World[LooseSource], mode: str) -> None:
+    world.source.publish()
     pull(world)
-    world.remove("a.txt")
-    world.publish()
-    world.snapshot()
+    world.source.remove("a.txt")
+    world.source.publish()
+    world.source.snapshot()
     report = pull(world, delete="never", mode=mode)
     assert (report.deleted, report.unlisted) == (0, 2)
     assert names(world) == ALL
 
 
-def test_links_count_among_the_deletions_that_one_run_may_do(world: LinkingWorld) -> None:
+def test_links_count_among_the_deletions_that_one_run_may_do(world: World[LooseSource]) -> None:
     from resourcesync.destination.planner import DeletionLimit
 
-    world.publish()
+    world.source.publish()
     pull(world)
-    world.link("a.txt")
-    world.put("a.txt", b"new")
-    world.publish()
+    world.source.links.put("a.txt")
+    world.source.put("a.txt", b"new")
+    world.source.publish()
     report = pull(world, max_delete=DeletionLimit(count=0))
     assert (report.held, report.state) == (1, MirrorState.STOPPED)
-    world.link("c.txt", described(ABOUT, b"<about>a</about>"))
-    world.put("c.txt", b"new")
-    world.publish()
+    world.source.links.put("c.txt", described(ABOUT, b"<about>a</about>"))
+    world.source.put("c.txt", b"new")
+    world.source.publish()
     report = pull(world)
     assert (report.held, report.deleted, report.state) == (0, 0, MirrorState.IN_SYNC)
     assert names(world) == ALL
 
 
 def test_a_linked_thing_without_a_hash_is_asked_for_anew_when_an_entry_changes(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
-    world.publish()
+    world.source.publish()
     pull(world)
     aside(world, "licence", b"freer")
     assert pull(world).updated == 0
-    world.put("b.txt", b"new")
-    world.publish()
+    world.source.put("b.txt", b"new")
+    world.source.publish()
     assert pull(world).updated == 2
     assert world.files()[LICENCE] == b"freer"
-    world.put("b.txt", b"newer")
-    world.publish()
+    world.source.put("b.txt", b"newer")
+    world.source.publish()
     report = pull(world)
     assert (report.updated, world.asked_resources().count("licence")) == (1, 1)  # 304
 
 
 def test_what_was_linked_to_and_becomes_listed_is_no_longer_here_by_links(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
-    world.publish()
+    world.source.publish()
     pull(world)
-    del world.answers[LICENCE]
-    world.put("licence", b"listed now")
-    world.publish()
+    del world.network.answers[LICENCE]
+    world.source.put("licence", b"listed now")
+    world.source.publish()
     report = pull(world)
     assert (report.updated, report.linked) == (1, 1)
     for name in ("a.txt", "b.txt"):
-        world.link(name)
-        world.put(name, b"without links")
-    world.publish()
+        world.source.links.put(name)
+        world.source.put(name, b"without links")
+    world.source.publish()
     report = pull(world)
     assert report.deleted == 1
     assert names(world) == ALL - {"about/a.xml"}
     assert world.audit().in_sync
 
 
-def test_a_baseline_finds_out_that_a_linked_thing_is_listed_now(world: LinkingWorld) -> None:
-    world.publish()
+def test_a_baseline_finds_out_that_a_linked_thing_is_listed_now(world: World[LooseSource]) -> None:
+    world.source.publish()
     assert pull(world).linked == 2
-    del world.answers[LICENCE]
-    world.put("licence", b"free")
-    world.publish()
-    world.snapshot()
+    del world.network.answers[LICENCE]
+    world.source.put("licence", b"free")
+    world.source.publish()
+    world.source.snapshot()
     assert pull(world, mode="baseline").linked == 1
 
 
 def test_a_copy_that_the_filters_gave_up_is_wanted_again_when_it_is_linked_to(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
-    world.publish()
+    world.source.publish()
     check(world.pull())
     chosen = {"include": ("a.txt",)}
     before = pull(world, filters=chosen)
     assert (before.listed, before.linked) == (3, 2)
-    world.put("a.txt", b"new")
-    world.link("a.txt", described(LICENCE), described(BASE + "c.txt"))
-    world.publish()
+    world.source.put("a.txt", b"new")
+    world.source.links.put("a.txt", described(LICENCE), described(BASE + "c.txt"))
+    world.source.publish()
     after = pull(world, filters=chosen)
     assert (after.listed, after.linked, after.state) == (3, 2, MirrorState.IN_SYNC)
-    world.put("c.txt", b"a change of a filtered entry")
-    world.publish()
+    world.source.put("c.txt", b"a change of a filtered entry")
+    world.source.publish()
     report = pull(world, filters=chosen)
     assert (report.updated, report.state) == (1, MirrorState.IN_SYNC)
     assert world.files()[BASE + "c.txt"] == b"a change of a filtered entry"
     assert pull(world, filters=chosen, mode="baseline").updated == 0
 
 
-def test_a_linked_thing_that_is_missing_is_told_and_tried_again(world: LinkingWorld) -> None:
-    world.answers[LICENCE] = Answer(status=404)
-    world.publish()
+def test_a_linked_thing_that_is_missing_is_told_and_tried_again(world: World[LooseSource]) -> None:
+    world.network.answers[LICENCE] = Answer(status=404)
+    world.source.publish()
     report = pull(world)
     assert (report.failed, report.state) == (1, MirrorState.BEHIND)
     aside(world, "licence", b"free")
     assert pull(world).state is MirrorState.IN_SYNC
 
 
-def test_a_task_for_what_nobody_links_to_any_more_is_dropped(world: LinkingWorld) -> None:
-    world.answers[ABOUT] = Answer(status=404)
-    world.publish()
+def test_a_task_for_what_nobody_links_to_any_more_is_dropped(world: World[LooseSource]) -> None:
+    world.network.answers[ABOUT] = Answer(status=404)
+    world.source.publish()
     assert pull(world).failed == 1
-    world.link("a.txt", described(LICENCE))
-    world.put("a.txt", b"new")
-    world.publish()
+    world.source.links.put("a.txt", described(LICENCE))
+    world.source.put("a.txt", b"new")
+    world.source.publish()
     report = pull(world)
     assert (report.failed, report.pending, report.state) == (0, 0, MirrorState.IN_SYNC)
 
 
-def test_a_baseline_sweeps_what_nobody_links_to(world: LinkingWorld) -> None:
-    world.publish()
+def test_a_baseline_sweeps_what_nobody_links_to(world: World[LooseSource]) -> None:
+    world.source.publish()
     pull(world)
-    world.link("a.txt")
-    world.put("a.txt", b"new")
-    world.publish()
-    world.snapshot()
+    world.source.links.put("a.txt")
+    world.source.put("a.txt", b"new")
+    world.source.publish()
+    world.source.snapshot()
     report = pull(world, mode="baseline")
     assert (report.deleted, report.state) == (1, MirrorState.IN_SYNC)
     assert names(world) == ALL - {"about/a.xml"}
 
 
-def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: LinkingWorld) -> None:
-    world.publish()
+def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: World[LooseSource]) -> None:
+    world.source.publish()
     pull(world)
     (world.folder / "about/a.xml").unlink()
     audit = world.audit()
@@ -229,15 +233,15 @@ def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: LinkingWo
 
 @pytest.mark.parametrize("stop", range(6))
 def test_a_run_that_is_killed_while_links_are_written_is_made_up_for(
-    world: LinkingWorld, stop: int
+    world: World[LooseSource], stop: int
 ) -> None:
-    world.publish()
+    world.source.publish()
     pull(world)
     aside(world, "about/a2.xml", b"2")
-    world.put("a.txt", b"new")
-    world.link("a.txt", described(BASE + "about/a2.xml"))
-    world.remove("b.txt")
-    world.publish()
+    world.source.put("a.txt", b"new")
+    world.source.links.put("a.txt", described(BASE + "about/a2.xml"))
+    world.source.remove("b.txt")
+    world.source.publish()
     left = [stop]
 
     def failing(port: Any) -> Any:
@@ -253,26 +257,26 @@ def test_a_run_that_is_killed_while_links_are_written_is_made_up_for(
             port.commit = commit
         return port
 
-    world.before = failing
+    world.home.before = failing
     with pytest.raises(StorageError):
         pull(world)
-    world.before = lambda port: port
+    world.home.before = lambda port: port
     report = pull(world)
     assert report.state is MirrorState.IN_SYNC
     assert names(world) == {"a.txt", "c.txt", "about/a2.xml"}
     assert world.audit().in_sync
 
 
-def test_a_dry_run_writes_no_links(world: LinkingWorld) -> None:
-    world.publish()
+def test_a_dry_run_writes_no_links(world: World[LooseSource]) -> None:
+    world.source.publish()
     pull(world)
-    world.remove("a.txt")
-    world.publish()
+    world.source.remove("a.txt")
+    world.source.publish()
     pull(world, dry_run=True)
     assert pull(world).deleted == 2
 
 
-def test_an_address_with_odd_spelling_is_one_thing(world: LinkingWorld) -> None:
-    world.link("b.txt", described("http://SOURCE.example:80/licence"))
-    world.publish()
+def test_an_address_with_odd_spelling_is_one_thing(world: World[LooseSource]) -> None:
+    world.source.links.put("b.txt", described("http://SOURCE.example:80/licence"))
+    world.source.publish()
     assert pull(world).resources == 5

@@ -10,8 +10,9 @@ from resourcesync.destination.mapping.rules import PluggedMapping, tree
 from resourcesync.destination.mapping.tree import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.world import BASE
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE
+from tests.support.worlds.world import World
 
 To = Callable[[str], Any]
 
@@ -45,22 +46,24 @@ def mapping(
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> LooseWorld:
-    world = LooseWorld(tmp_path / "mirror")
-    world.mappers = {"flat": Flat}.__getitem__
+def world(tmp_path: Path) -> World[LooseSource]:
+    world = World(tmp_path / "mirror", LooseSource())
+    world.home.mappers = {"flat": Flat}.__getitem__
     for name in ("a/1.txt", "a/2.txt", "b.txt"):
-        world.put(name, name)
-    world.publish()
+        world.source.put(name, name)
+    world.source.publish()
     return world
 
 
-def test_a_mapper_gives_the_places_and_the_mirror_keeps_it_for_life(world: LooseWorld) -> None:
+def test_a_mapper_gives_the_places_and_the_mirror_keeps_it_for_life(
+    world: World[LooseSource],
+) -> None:
     assert world.pull(mapper="flat").state is MirrorState.IN_SYNC
-    assert set(world.files_on_disk()) == {"a+1.txt", "a+2.txt", "b.txt"}
-    world.put("a/3.txt", b"3")
-    world.publish()
+    assert set(world.home.files_on_disk()) == {"a+1.txt", "a+2.txt", "b.txt"}
+    world.source.put("a/3.txt", b"3")
+    world.source.publish()
     assert world.pull().created == 1
-    assert "a+3.txt" in world.files_on_disk()
+    assert "a+3.txt" in world.home.files_on_disk()
     audit = world.audit()
     assert (audit.in_sync, audit.foreign) == (True, 0)
     (world.folder / "c+d.txt").write_bytes(b"not ours")
@@ -70,27 +73,27 @@ def test_a_mapper_gives_the_places_and_the_mirror_keeps_it_for_life(world: Loose
 
 @pytest.mark.parametrize(("first", "second"), [("flat", "tree"), ("", "flat"), ("tree", "flat")])
 def test_another_mapper_for_a_mirror_is_refused_before_anything_is_done(
-    world: LooseWorld, first: str, second: str
+    world: World[LooseSource], first: str, second: str
 ) -> None:
     world.pull(mapper=first)
-    before = world.files_on_disk()
+    before = world.home.files_on_disk()
     with pytest.raises(ConfigurationError, match="paths come from the mapper") as caught:
         world.pull(mapper=second)
     assert caught.value.code == "other-mapper"
-    assert world.files_on_disk() == before
+    assert world.home.files_on_disk() == before
 
 
 def test_entries_whose_places_clash_are_refused_and_the_others_are_fetched(
-    world: LooseWorld,
+    world: World[LooseSource],
 ) -> None:
     class Clashing(Flat):
         def to_path(self, uri: str) -> str:
             return super().to_path(uri).replace("2", "1")
 
-    world.mappers = lambda _name: Clashing
+    world.home.mappers = lambda _name: Clashing
     report = world.pull(mapper="clashing")
     assert (report.refused, report.created, report.state) == (1, 2, MirrorState.BEHIND)
-    assert world.files_on_disk()["a+1.txt"] == b"a/1.txt"
+    assert world.home.files_on_disk()["a+1.txt"] == b"a/1.txt"
     (refused,) = [mapping for mapping in world.told("item") if mapping["action"] == "refuse"]
     assert (refused["code"], refused["uri"]) == ("mapper", BASE + "a/2.txt")
     assert "does not lead back to its URI" in str(refused["reason"])

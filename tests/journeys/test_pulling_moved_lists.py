@@ -9,8 +9,9 @@ from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import Mode
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
@@ -18,12 +19,12 @@ RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 SHAPES = list(ChangeLists)
 
 
-def leave_behind(world: World, *heads: str) -> None:
+def leave_behind(world: World[PublishedSource], *heads: str) -> None:
     """Let the lists that are there now stay for ever, as a Source of another make does."""
     for uri in heads:
-        kept = world.honest(uri)
+        kept = world.source.honest(uri)
         if kept.status == 200:
-            world.answers[uri] = kept
+            world.network.answers[uri] = kept
 
 
 @pytest.mark.parametrize("stays", [True, False], ids=["the old one stays", "it goes"])
@@ -43,48 +44,48 @@ def test_a_mirror_finds_the_change_list_that_its_source_moved(
     before: ChangeLists, after: ChangeLists, step: PublicationStep, tmp_path: Path, *, stays: bool
 ) -> None:
     world = World(tmp_path / "mirror")
-    world.policy = Policy(change_lists=before)
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.policy = Policy(change_lists=before)
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    world.put("b.txt", "b")
-    world.publish()
+    world.source.put("b.txt", "b")
+    world.source.publish()
     world.pull()
     world.pull()
     old = (CHANGE_LIST, BASE + "resourcesync/changelistarchive.xml")
     if stays and before is not after:
         leave_behind(world, *old)
 
-    world.policy = Policy(change_lists=after)
-    world.put("c.txt", "c")
-    world.publish(step)
+    world.source.policy = Policy(change_lists=after)
+    world.source.put("c.txt", "c")
+    world.source.publish(step)
     if before is not after:
         new = old[after is ChangeLists.ARCHIVE]
-        world.answers.pop(new, None)
+        world.network.answers.pop(new, None)
     world.pull()
     assert world.in_sync()
 
     for name in "de":
-        world.put(f"{name}.txt", name)
-        world.remove("a.txt")
-        world.publish()
+        world.source.put(f"{name}.txt", name)
+        world.source.remove("a.txt")
+        world.source.publish()
         world.pull()
         assert world.in_sync(), name
     assert world.pull().mode is Mode.UNCHANGED
 
 
-def moved(world: World, *, times: str) -> str:
+def moved(world: World[PublishedSource], *, times: str) -> str:
     """Move the Change List, leave the old one; return the new one's address."""
     new = BASE + "resourcesync/changes-of-2026.xml"
     leave_behind(world, CHANGE_LIST)
-    world.put("b.txt", "b")
-    world.publish()
-    body = world.honest(CHANGE_LIST).body.decode()
+    world.source.put("b.txt", "b")
+    world.source.publish()
+    body = world.source.honest(CHANGE_LIST).body.decode()
     if not times:
         body = re.sub(r' from="[^"]*"', "", body)
-    world.answers[new] = Answer(body=body.encode())
-    said = world.honest(CAPABILITY_LIST).body.replace(CHANGE_LIST.encode(), new.encode())
-    world.answers[CAPABILITY_LIST] = Answer(body=said)
+    world.network.answers[new] = Answer(body=body.encode())
+    said = world.source.honest(CAPABILITY_LIST).body.replace(CHANGE_LIST.encode(), new.encode())
+    world.network.answers[CAPABILITY_LIST] = Answer(body=said)
     return new
 
 
@@ -93,8 +94,8 @@ def test_it_goes_on_with_changes_only_where_the_new_list_says_since_when(
     times: str, mode: Mode, tmp_path: Path
 ) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     moved(world, times=times)
 
@@ -106,18 +107,18 @@ def test_an_old_list_that_grows_does_not_stand_for_the_one_that_is_offered(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    world.put("b.txt", "b")
-    world.publish()
+    world.source.put("b.txt", "b")
+    world.source.publish()
     leave_behind(world, CHANGE_LIST)  # it has news, too
-    world.put("c.txt", "c")
-    world.publish()
+    world.source.put("c.txt", "c")
+    world.source.publish()
     new = BASE + "resourcesync/changes-of-2026.xml"
-    world.answers[new] = world.honest(CHANGE_LIST)
-    offers = world.honest(CAPABILITY_LIST).body.replace(CHANGE_LIST.encode(), new.encode())
-    world.answers[CAPABILITY_LIST] = Answer(body=offers)
+    world.network.answers[new] = world.source.honest(CHANGE_LIST)
+    offers = world.source.honest(CAPABILITY_LIST).body.replace(CHANGE_LIST.encode(), new.encode())
+    world.network.answers[CAPABILITY_LIST] = Answer(body=offers)
 
     world.pull()
 
@@ -127,8 +128,8 @@ def test_an_old_list_that_grows_does_not_stand_for_the_one_that_is_offered(
 
 def test_looking_where_the_list_is_changes_nothing(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     moved(world, times="from")
 
@@ -152,26 +153,26 @@ def test_looking_where_the_list_is_changes_nothing(tmp_path: Path) -> None:
 )
 def test_a_capability_list_that_cannot_be_used_says_nothing(answer: Answer, tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    world.answers[CAPABILITY_LIST] = answer
+    world.network.answers[CAPABILITY_LIST] = answer
 
     assert world.pull().mode is Mode.UNCHANGED
-    world.put("b.txt", "b")
-    world.publish()
+    world.source.put("b.txt", "b")
+    world.source.publish()
     world.pull()
     assert world.in_sync()
 
 
 def test_a_capability_list_that_names_no_resource_list_is_not_followed(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    body = world.honest(CAPABILITY_LIST).body
+    body = world.source.honest(CAPABILITY_LIST).body
     entry = re.compile(rb"<url>(?:(?!</url>).)*resourcelist\.xml.*?</url>", re.DOTALL)
-    world.answers[CAPABILITY_LIST] = Answer(body=entry.sub(b"", body, count=1))
+    world.network.answers[CAPABILITY_LIST] = Answer(body=entry.sub(b"", body, count=1))
 
     assert world.pull().mode is Mode.UNCHANGED
     assert [said["resource_list"] for said in world.told("source")] == [RESOURCE_LIST]
@@ -179,13 +180,13 @@ def test_a_capability_list_that_names_no_resource_list_is_not_followed(tmp_path:
 
 
 def test_behind_an_index_the_capability_list_is_asked_once_an_hour(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", max_entries=2)
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", PublishedSource(max_entries=2))
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     for number in range(5):
-        world.put("a.txt", f"{number}")
-        world.publish()
+        world.source.put("a.txt", f"{number}")
+        world.source.publish()
     world.pull()
     asked = []
     for _ in range(4):
@@ -198,8 +199,8 @@ def test_behind_an_index_the_capability_list_is_asked_once_an_hour(tmp_path: Pat
 
 def test_an_audit_reads_the_lists_that_the_source_offers_now(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     moved(world, times="from")
 
@@ -212,8 +213,8 @@ def test_a_repair_and_an_explanation_read_the_lists_that_the_source_offers_now(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     new = moved(world, times="from")
 
@@ -230,28 +231,28 @@ def test_a_repair_and_an_explanation_read_the_lists_that_the_source_offers_now(
 
 def test_a_change_list_that_is_offered_no_more_is_not_read_again(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     entry = re.compile(rb"<url>(?:(?!</url>).)*changelist\.xml.*?</url>", re.DOTALL)
-    body = entry.sub(b"", world.honest(CAPABILITY_LIST).body, count=1)
-    world.answers[CAPABILITY_LIST] = Answer(body=body)
+    body = entry.sub(b"", world.source.honest(CAPABILITY_LIST).body, count=1)
+    world.network.answers[CAPABILITY_LIST] = Answer(body=body)
 
     assert world.pull().mode is Mode.UNCHANGED
     world.pull()
 
     assert CHANGE_LIST not in world.fetcher.asked
     assert RESOURCE_LIST in world.fetcher.asked
-    world.put("b.txt", "b")
-    world.publish(PublicationStep.REBASE)
+    world.source.put("b.txt", "b")
+    world.source.publish(PublicationStep.REBASE)
     world.pull()
     assert world.in_sync()
 
 
 def test_a_baseline_that_is_due_reads_the_lists_that_are_offered_now(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     moved(world, times="from")
 
@@ -264,28 +265,28 @@ def test_a_baseline_that_is_due_reads_the_lists_that_are_offered_now(tmp_path: P
 def test_a_mirror_finds_lists_that_moved_and_moved_back_while_the_others_stay(
     tmp_path: Path,
 ) -> None:
-    world = World(tmp_path / "mirror", max_entries=4)
+    world = World(tmp_path / "mirror", PublishedSource(max_entries=4))
     for number in range(4):
-        world.put(f"{number}", "first")
-    world.publish()
+        world.source.put(f"{number}", "first")
+    world.source.publish()
     world.pull()
     for number in range(6):
-        world.put(f"{number % 4}", f"change {number}")
-        world.publish()
+        world.source.put(f"{number % 4}", f"change {number}")
+        world.source.publish()
     world.pull()
     names = ("capabilitylist.xml", "changelist.xml", *(f"changelist-00000{n}.xml" for n in (1, 2)))
-    moved = [world.honest(f"{BASE}resourcesync/{name}") for name in names]
+    moved = [world.source.honest(f"{BASE}resourcesync/{name}") for name in names]
     for name, document in zip(names, moved, strict=True):
         body = document.body.replace(b"resourcesync/changelist", b"alt/changelist")
         folder = "resourcesync" if name == names[0] else "alt"
-        world.answers[f"{BASE}{folder}/{name}"] = Answer(body=body)
+        world.network.answers[f"{BASE}{folder}/{name}"] = Answer(body=body)
     world.clock.advance(seconds=7_200)
     world.pull()
     assert f"{BASE}alt/changelist.xml" in world.fetcher.asked
 
-    del world.answers[CAPABILITY_LIST]
-    world.put("3", "changed behind the index that the mirror knows")
-    world.publish(after=7_200)
+    del world.network.answers[CAPABILITY_LIST]
+    world.source.put("3", "changed behind the index that the mirror knows")
+    world.source.publish(after=7_200)
     world.pull()
 
     assert world.in_sync()

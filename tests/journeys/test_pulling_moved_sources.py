@@ -11,8 +11,9 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, SourceError
 from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import Dying, Fuse, Killed
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 SECURE = BASE.replace("http:", "https:")
 
@@ -20,12 +21,12 @@ SECURE = BASE.replace("http:", "https:")
 class Redirected:
     """Stands before a world's server: it leads from one address of the Source to another."""
 
-    def __init__(self, world: World, old: str, new: str) -> None:
+    def __init__(self, world: World[PublishedSource], old: str, new: str) -> None:
         self.world, self.old, self.new = world, old, new
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
         path = request.uri.removeprefix(self.new).removeprefix(self.old)
-        answer = self.world.honest(BASE + path)
+        answer = self.world.source.honest(BASE + path)
         body = answer.body
         if "resourcesync" in path:
             body = body.replace(BASE.encode(), self.new.encode())
@@ -35,7 +36,7 @@ class Redirected:
 class Moved:
     """Stands before a world's server: the Source is at another address now."""
 
-    def __init__(self, world: World, home: str, *, redirects: bool) -> None:
+    def __init__(self, world: World[PublishedSource], home: str, *, redirects: bool) -> None:
         self.world = world
         self.home = home
         self.redirects = redirects
@@ -46,7 +47,7 @@ class Moved:
         if not here and not self.redirects:
             return Answer(status=404)
         path = request.uri.removeprefix(self.home if here else BASE)
-        answer = self.world.honest(BASE + path)
+        answer = self.world.source.honest(BASE + path)
         body = answer.body
         if "resourcesync" in path:
             body = body.replace(BASE.encode(), self.home.encode())
@@ -57,12 +58,12 @@ class Moved:
         return [name for name in names if "resourcesync" not in name and "sitemap" not in name]
 
 
-def world_of(folder: Path) -> World:
+def world_of(folder: Path) -> World[PublishedSource]:
     world = World(folder)
     for number in range(30):
-        world.put(f"a/{number}.html", f"content of {number}")
-    world.put("strange name!.html".replace(" ", "%20"), "strange")
-    world.publish()
+        world.source.put(f"a/{number}.html", f"content of {number}")
+    world.source.put("strange name!.html".replace(" ", "%20"), "strange")
+    world.source.publish()
     world.pull()
     return world
 
@@ -75,10 +76,10 @@ def test_a_source_that_moves_behind_tls_is_the_same_source(tmp_path: Path, mode:
 
     first = world.pull(mode=mode)
     asked = moved.asked()
-    world.put("a/1.html", "changed")
-    world.put("b.html", "new")
-    world.remove("a/2.html")
-    world.publish()
+    world.source.put("a/1.html", "changed")
+    world.source.put("b.html", "new")
+    world.source.remove("a/2.html")
+    world.source.publish()
     second = world.pull(mode=mode)
 
     assert (first.state, first.created, first.updated, first.deleted, first.refused) == (
@@ -100,8 +101,8 @@ def test_the_lists_are_looked_for_behind_tls_after_a_day(tmp_path: Path) -> None
     moved = Moved(world, SECURE, redirects=True)
     for _ in range(3):
         world.clock.advance(hours=25)
-        world.put("a/1.html", f"changed at {world.clock.now()}")
-        world.publish()
+        world.source.put("a/1.html", f"changed at {world.clock.now()}")
+        world.source.publish()
 
         report = world.pull()
 
@@ -173,9 +174,9 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(tmp_p
     world = world_of(tmp_path / "mirror")
     before = world.files()
     moved = Moved(world, ELSEWHERE, redirects=False)
-    world.put("a/1.html", "changed")
-    world.remove("a/2.html")
-    world.publish()
+    world.source.put("a/1.html", "changed")
+    world.source.remove("a/2.html")
+    world.source.publish()
 
     world.pull(None, moved=ELSEWHERE, dry_run=True)
     (plan,) = world.told("plan")
@@ -183,8 +184,8 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(tmp_p
         world.pull(None)  # a dry run changed nothing
     first = world.pull(None, moved=ELSEWHERE)
     asked = moved.asked()
-    world.put("a/3.html", "changed, too")
-    world.publish()
+    world.source.put("a/3.html", "changed, too")
+    world.source.publish()
     second = world.pull(None)
 
     assert (plan["create"], plan["update"], plan["delete"], plan["held"]) == (0, 1, 1, 0)
@@ -211,7 +212,7 @@ def test_a_source_may_move_twice_behind_tls_and_back(tmp_path: Path) -> None:
 
     world.fetcher.serve = Redirected(world, there, there.replace("http:", "https:")).serve
     behind_tls = world.pull(None, mode="baseline")
-    world.fetcher.serve = world.serve
+    world.fetcher.serve = world.network.serve
     back = world.pull(None, moved=BASE)
 
     assert (behind_tls.state, behind_tls.refused) == (MirrorState.IN_SYNC, 0)
@@ -224,8 +225,8 @@ def test_what_the_source_does_not_list_at_its_new_place_is_held_as_ever(tmp_path
     world = world_of(tmp_path / "mirror")
     Moved(world, ELSEWHERE, redirects=False)
     for number in range(28):
-        world.remove(f"a/{number}.html")
-    world.publish()
+        world.source.remove(f"a/{number}.html")
+    world.source.publish()
 
     report = world.pull(None, moved=ELSEWHERE)
 
@@ -237,10 +238,10 @@ def test_a_kill_while_it_follows_its_source_is_got_over(tmp_path: Path, writes: 
     world = world_of(tmp_path / "mirror")
     Moved(world, ELSEWHERE, redirects=False)
     fuse = Fuse(writes, how=1)
-    world.before = partial(Dying, fuse=fuse)
+    world.home.before = partial(Dying, fuse=fuse)
     with suppress(Killed):
         world.pull(None, moved=ELSEWHERE)
-    world.before = lambda port: port
+    world.home.before = lambda port: port
 
     report = world.pull(None, moved=ELSEWHERE)
 
@@ -276,15 +277,15 @@ def test_a_move_that_was_a_mistake_is_taken_back_though_the_other_lists_are_newe
     before = world.files()
     other = World(tmp_path / "other")
     other.clock.advance(hours=24 * 30)
-    other.put("b/1.html", "of another Source")
-    other.publish()
+    other.source.put("b/1.html", "of another Source")
+    other.source.publish()
     home = "https://wrong.example/"
     own = world.fetcher.serve
 
     def serve(request: FetchRequest) -> Answer | Exception:
         if not request.uri.startswith(home):
             return own(request)
-        answer = other.honest(BASE + request.uri.removeprefix(home))
+        answer = other.source.honest(BASE + request.uri.removeprefix(home))
         body = answer.body.replace(BASE.encode(), home.encode())
         return Answer(answer.status, body, answer.headers, request.uri)
 

@@ -10,8 +10,9 @@ from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.errors import StorageError
 from tests.support.crashes.killing import Dying, Fuse, Killed
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 ORDINARY = {
     "README": "README",
@@ -28,23 +29,23 @@ ORDINARY = {
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> World[PublishedSource]:
     """A Source without resources, and no mirror of it yet."""
     return World(tmp_path / "mirror")
 
 
-def paths(world: World) -> dict[str, str]:
+def paths(world: World[PublishedSource]) -> dict[str, str]:
     """The path of each copy, by the rest of its URI, as the files on the disk prove it."""
     owner = {body: uri.removeprefix(BASE) for uri, body in world.files().items()}
-    return {owner[body]: path for path, body in world.files_on_disk().items()}
+    return {owner[body]: path for path, body in world.home.files_on_disk().items()}
 
 
-def fill(world: World, *names: str) -> None:
+def fill(world: World[PublishedSource], *names: str) -> None:
     for name in names:
-        world.put(name, f"content of /{name}")
+        world.source.put(name, f"content of /{name}")
 
 
-def contents(world: World) -> set[str]:
+def contents(world: World[PublishedSource]) -> set[str]:
     """The resources whose copies have their own content, which must be all that are here."""
     files = world.files()
     assert all(body.decode() == f"content of /{name(uri)}" for uri, body in files.items())
@@ -55,13 +56,13 @@ def name(uri: str) -> str:
     return uri.removeprefix(BASE)
 
 
-def aside(world: World) -> list[str]:
+def aside(world: World[PublishedSource]) -> list[str]:
     """What is in the quarantine."""
     folder = world.folder / ".resourcesync/quarantine"
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def moves(world: World) -> list[tuple[object, object]]:
+def moves(world: World[PublishedSource]) -> list[tuple[object, object]]:
     return [
         (fields["was"], fields["path"])
         for event, fields in world.events
@@ -69,9 +70,9 @@ def moves(world: World) -> list[tuple[object, object]]:
     ]
 
 
-def test_files_have_the_names_of_the_source(world: World) -> None:
+def test_files_have_the_names_of_the_source(world: World[PublishedSource]) -> None:
     fill(world, *ORDINARY)
-    world.publish()
+    world.source.publish()
 
     report = world.pull()
 
@@ -80,9 +81,9 @@ def test_files_have_the_names_of_the_source(world: World) -> None:
     assert world.audit().in_sync
 
 
-def test_the_folder_keeps_its_name_and_the_file_yields(world: World) -> None:
+def test_the_folder_keeps_its_name_and_the_file_yields(world: World[PublishedSource]) -> None:
     fill(world, "a", "a/b", "a-b", "docs/", "docs/index.html", "docs")
-    world.publish()
+    world.source.publish()
 
     world.pull()
 
@@ -99,12 +100,14 @@ def test_the_folder_keeps_its_name_and_the_file_yields(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_a_copy_that_is_here_yields_to_what_comes_later(world: World, mode: str) -> None:
+def test_a_copy_that_is_here_yields_to_what_comes_later(
+    world: World[PublishedSource], mode: str
+) -> None:
     fill(world, "a", "docs/", "a%2Bb")
-    world.publish()
+    world.source.publish()
     world.pull()
     fill(world, "a/b", "docs/index.html", "a+b")
-    world.publish()
+    world.source.publish()
 
     report = world.pull(mode=mode)
     asked = [*world.fetcher.asked]
@@ -121,12 +124,12 @@ def test_a_copy_that_is_here_yields_to_what_comes_later(world: World, mode: str)
     assert world.audit().in_sync
 
 
-def test_what_yielded_has_its_name_again_after_a_baseline(world: World) -> None:
+def test_what_yielded_has_its_name_again_after_a_baseline(world: World[PublishedSource]) -> None:
     fill(world, "a", "a/b")
-    world.publish()
+    world.source.publish()
     world.pull()
-    world.remove("a/b")
-    world.publish()
+    world.source.remove("a/b")
+    world.source.publish()
 
     world.pull()
     after_changes = paths(world)
@@ -137,27 +140,29 @@ def test_what_yielded_has_its_name_again_after_a_baseline(world: World) -> None:
     assert world.audit().in_sync
 
 
-def test_an_update_of_what_yields_goes_where_it_is(world: World) -> None:
+def test_an_update_of_what_yields_goes_where_it_is(world: World[PublishedSource]) -> None:
     fill(world, "a", "a/b")
-    world.publish()
+    world.source.publish()
     world.pull()
-    world.put("a", "changed")
-    world.publish()
+    world.source.put("a", "changed")
+    world.source.publish()
 
     report = world.pull()
 
     assert report.updated == 1
-    assert world.files_on_disk()["a!9"] == b"changed"
+    assert world.home.files_on_disk()["a!9"] == b"changed"
     assert world.in_sync()
 
 
-def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(world: World) -> None:
+def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(
+    world: World[PublishedSource],
+) -> None:
     fill(world, "a")
-    world.publish()
+    world.source.publish()
     world.pull()
     (world.folder / "a!9").write_text("mine")
     fill(world, "a/b")
-    world.publish()
+    world.source.publish()
 
     world.pull()
 
@@ -166,13 +171,13 @@ def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(world: World) -> 
     assert "mine" in [(quarantine / name).read_text() for name in aside(world)]
 
 
-def test_an_edited_copy_that_yields_keeps_its_edits(world: World) -> None:
+def test_an_edited_copy_that_yields_keeps_its_edits(world: World[PublishedSource]) -> None:
     fill(world, "a")
-    world.publish()
+    world.source.publish()
     world.pull()
     (world.folder / "a").write_text("edited")
     fill(world, "a/b")
-    world.publish()
+    world.source.publish()
 
     world.pull()
 
@@ -180,15 +185,17 @@ def test_an_edited_copy_that_yields_keeps_its_edits(world: World) -> None:
     assert not world.audit(method="stat").in_sync
 
 
-def test_copies_that_change_their_names_with_each_other_keep_their_content(world: World) -> None:
+def test_copies_that_change_their_names_with_each_other_keep_their_content(
+    world: World[PublishedSource],
+) -> None:
     fill(world, "a%2Bb", "a%2Bb/x")
-    world.publish()
+    world.source.publish()
     world.pull()
-    world.remove("a%2Bb/x")
-    world.publish()
+    world.source.remove("a%2Bb/x")
+    world.source.publish()
     world.pull()
     fill(world, "a+b")
-    world.publish()
+    world.source.publish()
     world.pull()
     before = paths(world)
 
@@ -201,19 +208,19 @@ def test_copies_that_change_their_names_with_each_other_keep_their_content(world
     assert not aside(world)
 
 
-def test_what_yielded_once_comes_back_beside_what_came_since(world: World) -> None:
+def test_what_yielded_once_comes_back_beside_what_came_since(world: World[PublishedSource]) -> None:
     fill(world, "a/b", "a/b/c", "z")
-    world.publish()
+    world.source.publish()
     world.pull()
-    world.remove("a/b")
-    world.remove("a/b/c")
-    world.publish()
+    world.source.remove("a/b")
+    world.source.remove("a/b/c")
+    world.source.publish()
     world.pull()
     fill(world, "a")
-    world.publish()
+    world.source.publish()
     world.pull()
     fill(world, "a/b")
-    world.publish()
+    world.source.publish()
 
     world.pull()
 
@@ -224,16 +231,16 @@ def test_what_yielded_once_comes_back_beside_what_came_since(world: World) -> No
 @pytest.mark.parametrize(("here", "later"), [("a", "a/b"), ("a+b", "a%2Bb")])
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_nothing_takes_the_path_of_a_copy_that_cannot_be_moved(
-    world: World, here: str, later: str, mode: str
+    world: World[PublishedSource], here: str, later: str, mode: str
 ) -> None:
     fill(world, here)
-    world.publish()
+    world.source.publish()
     world.pull()
     foreign = world.folder / f"{here}!9/mine"
     foreign.parent.mkdir()
     foreign.write_text("mine")
     fill(world, later)
-    world.publish()
+    world.source.publish()
 
     for _ in range(2):
         with pytest.raises(StorageError, match="a folder is in the way of a copy"):
@@ -250,17 +257,19 @@ def test_nothing_takes_the_path_of_a_copy_that_cannot_be_moved(
     assert world.in_sync()
 
 
-def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(world: World) -> None:
+def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
+    world: World[PublishedSource],
+) -> None:
     fill(world, "a", "a/b")
-    world.publish()
+    world.source.publish()
     world.pull()
     (world.folder / "a/mine").write_text("mine")
-    world.remove("a/b")
-    world.publish()
+    world.source.remove("a/b")
+    world.source.publish()
     world.pull(mode="baseline")
 
     world.pull(mode="baseline")
-    before = world.files_on_disk()
+    before = world.home.files_on_disk()
     (world.folder / "a/mine").unlink()
     world.pull(mode="baseline")
 
@@ -268,28 +277,28 @@ def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(world: W
     assert paths(world) == {"a": "a"}
 
 
-def test_what_failed_has_its_name_all_the_same(world: World) -> None:
+def test_what_failed_has_its_name_all_the_same(world: World[PublishedSource]) -> None:
     fill(world, "a/b")
-    world.publish()
-    world.answers[BASE + "a/b"] = Answer(status=500)
+    world.source.publish()
+    world.network.answers[BASE + "a/b"] = Answer(status=500)
     world.pull()
     fill(world, "a")
-    world.publish()
+    world.source.publish()
 
     world.pull()
 
     assert paths(world)["a"] == "a!9"
 
 
-def test_what_still_waits_to_be_fetched_yields_too(world: World) -> None:
+def test_what_still_waits_to_be_fetched_yields_too(world: World[PublishedSource]) -> None:
     fill(world, "a", "x")
-    world.publish()
-    world.answers[BASE + "a"] = Answer(status=500)
+    world.source.publish()
+    world.network.answers[BASE + "a"] = Answer(status=500)
     world.pull()
     fill(world, "a/b")
-    world.publish()
+    world.source.publish()
     world.pull()
-    del world.answers[BASE + "a"]
+    del world.network.answers[BASE + "a"]
 
     world.pull()
 
@@ -297,12 +306,12 @@ def test_what_still_waits_to_be_fetched_yields_too(world: World) -> None:
     assert world.in_sync()
 
 
-def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World) -> None:
+def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World[PublishedSource]) -> None:
     fill(world, "a")
-    world.publish()
+    world.source.publish()
     world.pull()
     fill(world, "a/b")
-    world.publish()
+    world.source.publish()
 
     world.pull(dry_run=True)
 
@@ -315,9 +324,9 @@ def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["a!9", "docs/!9", "a+b"])
-def test_why_knows_whose_file_it_is(world: World, name: str) -> None:
+def test_why_knows_whose_file_it_is(world: World[PublishedSource], name: str) -> None:
     fill(world, "a", "a/b", "docs/", "docs/index.html", "a%2Bb")
-    world.publish()
+    world.source.publish()
     world.pull()
     with world.destination() as destination:
         found = explain(destination.read_only_session(), [name], findings=lambda: (), offline=False)
@@ -330,9 +339,9 @@ def test_why_knows_whose_file_it_is(world: World, name: str) -> None:
 # --- mirrors that exist ---
 
 
-def old_mirror(world: World, *names: str) -> None:
+def old_mirror(world: World[PublishedSource], *names: str) -> None:
     fill(world, *names)
-    world.publish()
+    world.source.publish()
     world.pull(mapper="tree/1")
 
 
@@ -340,11 +349,11 @@ OLD = ("README", "v1.2/notes", "docs/", "a", "a/b", "x.html")
 
 
 @pytest.mark.parametrize("asked", ["", "tree", "tree/1"])
-def test_a_mirror_with_the_old_names_keeps_them(world: World, asked: str) -> None:
+def test_a_mirror_with_the_old_names_keeps_them(world: World[PublishedSource], asked: str) -> None:
     old_mirror(world, *OLD)
     before = paths(world)
     fill(world, "LICENSE")
-    world.publish()
+    world.source.publish()
 
     world.pull(mapper=asked)
 
@@ -353,7 +362,7 @@ def test_a_mirror_with_the_old_names_keeps_them(world: World, asked: str) -> Non
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_its_files_get_their_names_when_asked_for(world: World, mode: str) -> None:
+def test_its_files_get_their_names_when_asked_for(world: World[PublishedSource], mode: str) -> None:
     old_mirror(world, *OLD)
 
     world.pull(mapper="tree/2", mode=mode)
@@ -373,7 +382,9 @@ def test_its_files_get_their_names_when_asked_for(world: World, mode: str) -> No
     assert world.audit().in_sync
 
 
-def test_spellings_of_one_name_keep_their_content_when_they_are_renamed(world: World) -> None:
+def test_spellings_of_one_name_keep_their_content_when_they_are_renamed(
+    world: World[PublishedSource],
+) -> None:
     old_mirror(world, "a+b.html", "a%2Bb.html")
 
     world.pull(mapper="tree/2")
@@ -383,7 +394,7 @@ def test_spellings_of_one_name_keep_their_content_when_they_are_renamed(world: W
     assert not aside(world)
 
 
-def test_a_dry_run_lists_the_moves(world: World) -> None:
+def test_a_dry_run_lists_the_moves(world: World[PublishedSource]) -> None:
     old_mirror(world, "README", "x.html")
     before = paths(world)
 
@@ -416,14 +427,14 @@ def test_the_renaming_can_be_killed_at_any_moment(tmp_path: Path) -> None:
     assert deaths > 5
 
 
-def burn(world: World, fuse: int, **options: Any) -> None:
+def burn(world: World[PublishedSource], fuse: int, **options: Any) -> None:
     """Pull, and be killed at an operation on files or state."""
     match = Fuse(fuse, how=fuse % 3)
-    world.before = lambda port: Dying(port, match)
+    world.home.before = lambda port: Dying(port, match)
     try:
         world.pull(**options)
     finally:
-        world.before = lambda port: port
+        world.home.before = lambda port: port
 
 
 # --- the law ---
@@ -446,9 +457,9 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
         for name in {some(luck) for _ in range(luck.randint(1, 5))}:
             fill(world, name)
         if round_ and luck.random() < 0.5:
-            for uri in luck.sample(sorted(world.originals.contents()), 1):
-                world.remove(uri.removeprefix(BASE))
-        world.publish()
+            for uri in luck.sample(sorted(world.source.originals.contents()), 1):
+                world.source.remove(uri.removeprefix(BASE))
+        world.source.publish()
         try:
             burn(world, luck.randint(1, 60))
         except Killed:
@@ -459,13 +470,13 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
     world.pull()
     assert world.in_sync()
     assert world.audit().in_sync
-    assert len(world.files_on_disk()) == len(world.originals.contents())
+    assert len(world.home.files_on_disk()) == len(world.source.originals.contents())
 
     world.pull(mode="baseline")
     other = World(tmp_path / "other")
-    for uri, body in world.originals.contents().items():
-        other.put(uri.removeprefix(BASE), body)
-    other.publish()
+    for uri, body in world.source.originals.contents().items():
+        other.source.put(uri.removeprefix(BASE), body)
+    other.source.publish()
     other.pull()
 
     assert world.in_sync()

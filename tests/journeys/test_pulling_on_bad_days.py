@@ -14,20 +14,21 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import FetchRequest
 from resourcesync.source.plan import PublicationStep
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def test_a_page_of_html_is_not_a_list_and_changes_nothing(world: World) -> None:
+def test_a_page_of_html_is_not_a_list_and_changes_nothing(world: World[PublishedSource]) -> None:
     world.pull()
     page = Answer(body=b"<!DOCTYPE html><html><title>Page not found</title></html>")
-    world.answers[CHANGE_LIST] = page
-    world.put("objects/0001.html", "new")
-    world.publish()
-    world.answers[BASE + "resourcesync/capabilitylist.xml"] = page
+    world.network.answers[CHANGE_LIST] = page
+    world.source.put("objects/0001.html", "new")
+    world.source.publish()
+    world.network.answers[BASE + "resourcesync/capabilitylist.xml"] = page
 
     with pytest.raises((NotAListError, SourceNotFoundError)):
         world.pull()
@@ -35,40 +36,40 @@ def test_a_page_of_html_is_not_a_list_and_changes_nothing(world: World) -> None:
     assert len(world.files()) == 41
 
 
-def test_a_list_that_is_cut_short_changes_nothing(world: World) -> None:
-    whole = world.honest(RESOURCE_LIST).body
+def test_a_list_that_is_cut_short_changes_nothing(world: World[PublishedSource]) -> None:
+    whole = world.source.honest(RESOURCE_LIST).body
     for cut in (len(whole.rstrip()) - 1, len(whole) // 2, 200, 1):
-        world.answers[RESOURCE_LIST] = Answer(body=whole[:cut])
+        world.network.answers[RESOURCE_LIST] = Answer(body=whole[:cut])
         with pytest.raises(DocumentError) as caught:
             world.pull()
         assert isinstance(caught.value, TruncatedDocumentError) or cut == 1
         assert world.files() == {}
-    world.answers.clear()
+    world.network.answers.clear()
 
     assert world.pull().state is MirrorState.IN_SYNC
 
 
 def test_a_resource_that_is_missing_stops_nothing_else_and_is_not_called_in_sync(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
-    world.answers[BASE + "objects/0003.html"] = Answer(status=404)
+    world.network.answers[BASE + "objects/0003.html"] = Answer(status=404)
 
     report = world.pull()
 
     assert (report.state, report.created, report.failed) == (MirrorState.BEHIND, 40, 1)
     assert report.failures[0].uri == BASE + "objects/0003.html"
     assert report.failures[0].code == "missing"
-    world.answers.clear()
+    world.network.answers.clear()
     healed = world.pull()
     assert healed.state is MirrorState.IN_SYNC
     assert world.asked_resources() == ["objects/0003.html"]
 
 
-def test_wrong_bytes_are_never_kept_and_the_good_copy_stays(world: World) -> None:
+def test_wrong_bytes_are_never_kept_and_the_good_copy_stays(world: World[PublishedSource]) -> None:
     world.pull()
-    world.put("objects/0003.html", "the new content")
-    world.publish()
-    world.answers[BASE + "objects/0003.html"] = Answer(body=b"the evil conten")
+    world.source.put("objects/0003.html", "the new content")
+    world.source.publish()
+    world.network.answers[BASE + "objects/0003.html"] = Answer(body=b"the evil conten")
 
     report = world.pull()
 
@@ -76,14 +77,14 @@ def test_wrong_bytes_are_never_kept_and_the_good_copy_stays(world: World) -> Non
     assert report.failures[0].code == "hash-mismatch"
     assert world.asked_resources().count("objects/0003.html") == 2
     assert (world.folder / "objects/0003.html").read_text() == "content of 3"
-    world.answers.clear()
+    world.network.answers.clear()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 @pytest.mark.parametrize("body", [b"the new", b"the new content and more"])
-def test_a_body_of_another_length_is_never_kept(world: World, body: bytes) -> None:
-    world.answers[BASE + "objects/0003.html"] = Answer(body=body)
+def test_a_body_of_another_length_is_never_kept(world: World[PublishedSource], body: bytes) -> None:
+    world.network.answers[BASE + "objects/0003.html"] = Answer(body=body)
 
     report = world.pull()
 
@@ -91,21 +92,25 @@ def test_a_body_of_another_length_is_never_kept(world: World, body: bytes) -> No
     assert not (world.folder / "objects/0003.html").exists()
 
 
-def test_a_body_that_is_right_the_second_time_is_kept(world: World) -> None:
+def test_a_body_that_is_right_the_second_time_is_kept(world: World[PublishedSource]) -> None:
     served: list[FetchRequest] = []
 
     def flaky(request: FetchRequest) -> Answer:
         served.append(request)
-        return world.honest(request.uri) if request.uncached else Answer(body=b"content of X")
+        return (
+            world.source.honest(request.uri) if request.uncached else Answer(body=b"content of X")
+        )
 
-    world.answers[BASE + "objects/0003.html"] = flaky
+    world.network.answers[BASE + "objects/0003.html"] = flaky
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert [request.uncached for request in served] == [False, True]
 
 
-def test_lenient_keeps_other_bytes_and_says_that_they_are_unverified(world: World) -> None:
-    world.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
+def test_lenient_keeps_other_bytes_and_says_that_they_are_unverified(
+    world: World[PublishedSource],
+) -> None:
+    world.network.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
 
     report = world.pull(verify="lenient")
 
@@ -116,9 +121,9 @@ def test_lenient_keeps_other_bytes_and_says_that_they_are_unverified(world: Worl
 
 
 def test_what_contradicts_the_list_is_asked_for_again_but_not_put_in_place_twice(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
-    world.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
+    world.network.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
     world.pull(verify="lenient")
     before = (world.folder / "objects/0003.html").stat().st_ino
 
@@ -131,18 +136,20 @@ def test_what_contradicts_the_list_is_asked_for_again_but_not_put_in_place_twice
         assert (world.folder / "objects/0003.html").stat().st_ino == before
     assert not world.audit(offline=True).in_sync
 
-    del world.answers[BASE + "objects/0003.html"]
+    del world.network.answers[BASE + "objects/0003.html"]
     report = world.pull()
 
     assert (report.state, report.contradicting, report.updated) == (MirrorState.IN_SYNC, 0, 1)
     assert world.in_sync()
 
 
-def test_a_list_that_is_mended_takes_the_contradiction_back_without_a_fetch(world: World) -> None:
-    world.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
+def test_a_list_that_is_mended_takes_the_contradiction_back_without_a_fetch(
+    world: World[PublishedSource],
+) -> None:
+    world.network.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
     world.pull(verify="lenient")
-    world.put("objects/0003.html", "whatever")
-    world.publish(PublicationStep.REBASE)
+    world.source.put("objects/0003.html", "whatever")
+    world.source.publish(PublicationStep.REBASE)
 
     report = world.pull(verify="lenient")
 
@@ -151,25 +158,27 @@ def test_a_list_that_is_mended_takes_the_contradiction_back_without_a_fetch(worl
     assert world.audit().in_sync
 
 
-def test_a_pending_resource_is_not_forgotten_when_other_changes_come(world: World) -> None:
+def test_a_pending_resource_is_not_forgotten_when_other_changes_come(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
-    world.answers[BASE + "objects/0003.html"] = Answer(status=503)
-    world.put("objects/0003.html", "new")
-    world.publish()
+    world.network.answers[BASE + "objects/0003.html"] = Answer(status=503)
+    world.source.put("objects/0003.html", "new")
+    world.source.publish()
     world.pull()
-    world.put("objects/0004.html", "new")
-    world.publish()
+    world.source.put("objects/0004.html", "new")
+    world.source.publish()
     report = world.pull()
-    world.answers.clear()
+    world.network.answers.clear()
 
     assert report.state is MirrorState.BEHIND
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
-def test_a_source_that_does_not_answer_changes_nothing(world: World) -> None:
+def test_a_source_that_does_not_answer_changes_nothing(world: World[PublishedSource]) -> None:
     world.pull()
-    world.answers[CHANGE_LIST] = SourceUnavailableError("refused", uri=CHANGE_LIST)
+    world.network.answers[CHANGE_LIST] = SourceUnavailableError("refused", uri=CHANGE_LIST)
 
     with pytest.raises(SourceUnavailableError):
         world.pull()
@@ -177,29 +186,29 @@ def test_a_source_that_does_not_answer_changes_nothing(world: World) -> None:
     assert world.in_sync()
 
 
-def test_two_runs_never_write_at_the_same_time(world: World) -> None:
+def test_two_runs_never_write_at_the_same_time(world: World[PublishedSource]) -> None:
     with world.destination(), pytest.raises(LockedError):
         world.pull()
 
 
-def test_a_folder_follows_one_source_only(world: World) -> None:
+def test_a_folder_follows_one_source_only(world: World[PublishedSource]) -> None:
     world.pull()
 
     with pytest.raises(ConfigurationError, match="another Source"):
         world.pull("http://other.example/")
 
 
-def test_a_dry_run_tells_the_plan_and_changes_nothing(world: World) -> None:
+def test_a_dry_run_tells_the_plan_and_changes_nothing(world: World[PublishedSource]) -> None:
     dry = world.pull(dry_run=True)
     [plan] = world.told("plan")
 
     assert (plan["create"], plan["mode"]) == (41, "baseline")
     assert dry.dry_run
-    assert world.files_on_disk() == {}
+    assert world.home.files_on_disk() == {}
     world.pull()
-    world.put("objects/0001.html", "new")
-    world.remove("objects/0002.html")
-    world.publish()
+    world.source.put("objects/0001.html", "new")
+    world.source.remove("objects/0002.html")
+    world.source.publish()
     for _ in range(2):
         world.pull(dry_run=True)
         [plan] = world.told("plan")

@@ -11,38 +11,41 @@ from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.validator.examination import validate_document
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> World[PublishedSource]:
     world = World(tmp_path / "mirror")
     for number in range(60):
-        world.put(f"{number:02}.txt", f"content {number} " * 20)
-    world.publish()
+        world.source.put(f"{number:02}.txt", f"content {number} " * 20)
+    world.source.publish()
     dump(world)
     return world
 
 
-def dump(world: World, *, most: int = 20, changes: bool = True) -> None:
+def dump(world: World[PublishedSource], *, most: int = 20, changes: bool = True) -> None:
     """Dump what is published, and publish what leads to the dumps."""
     DumpPublisher(
-        world.catalogue,
-        world.documents,
-        PresentContents(world.originals),
+        world.source.catalogue,
+        world.source.documents,
+        PresentContents(world.source.originals),
         names=SourceNaming(base_uri=BASE),
         clock=world.clock,
         size=PackageSize(max_entries=most),
     ).publish(changes=changes)
-    world.publish()
+    world.source.publish()
 
 
-def singles(world: World) -> list[str]:
+def singles(world: World[PublishedSource]) -> list[str]:
     return [name for name in world.asked_resources() if name.endswith(".txt")]
 
 
-def test_a_first_pull_takes_the_packages_and_no_single_resource(world: World) -> None:
+def test_a_first_pull_takes_the_packages_and_no_single_resource(
+    world: World[PublishedSource],
+) -> None:
     report = world.pull(dumps="always")
 
     assert report.state is MirrorState.IN_SYNC
@@ -51,13 +54,13 @@ def test_a_first_pull_takes_the_packages_and_no_single_resource(world: World) ->
     assert world.in_sync()
 
 
-def test_changes_are_taken_from_the_change_dump(world: World) -> None:
+def test_changes_are_taken_from_the_change_dump(world: World[PublishedSource]) -> None:
     world.pull(dumps="always")
     for number in range(10):
-        world.put(f"{number:02}.txt", "altered")
-    world.put("new.txt", "new")
-    world.remove("59.txt")
-    world.publish()
+        world.source.put(f"{number:02}.txt", "altered")
+    world.source.put("new.txt", "new")
+    world.source.remove("59.txt")
+    world.source.publish()
     dump(world)
 
     report = world.pull(dumps="always")
@@ -68,29 +71,31 @@ def test_changes_are_taken_from_the_change_dump(world: World) -> None:
     assert world.in_sync()
 
 
-def test_a_dump_with_packages_of_different_ages_leads_to_the_present(world: World) -> None:
-    world.put("05.txt", "altered once")
-    world.publish()
+def test_a_dump_with_packages_of_different_ages_leads_to_the_present(
+    world: World[PublishedSource],
+) -> None:
+    world.source.put("05.txt", "altered once")
+    world.source.publish()
     dump(world)
-    world.put("45.txt", "altered after the dump")
-    world.remove("46.txt")
-    world.publish()
+    world.source.put("45.txt", "altered after the dump")
+    world.source.remove("46.txt")
+    world.source.publish()
 
     assert world.pull(dumps="always").state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
-def test_a_mirror_of_dumps_alone_ends_in_step(world: World) -> None:
-    world.put("05.txt", "altered once")
-    world.remove("06.txt")
-    world.publish()
+def test_a_mirror_of_dumps_alone_ends_in_step(world: World[PublishedSource]) -> None:
+    world.source.put("05.txt", "altered once")
+    world.source.remove("06.txt")
+    world.source.publish()
     dump(world)
     for name in (naming.RESOURCE_LIST, naming.CHANGE_LIST):
-        world.documents.delete(name)
+        world.source.documents.delete(name)
     address = BASE + naming.CAPABILITY_LIST
-    body = world.honest(address).body.decode()
+    body = world.source.honest(address).body.decode()
     kept = [entry for entry in body.split("<url>") if 'list"/>' not in entry or "<urlset" in entry]
-    world.answers[address] = Answer(body=("<url>".join(kept)).encode())
+    world.network.answers[address] = Answer(body=("<url>".join(kept)).encode())
 
     report = world.pull(address, dumps="always")
 
@@ -98,15 +103,15 @@ def test_a_mirror_of_dumps_alone_ends_in_step(world: World) -> None:
     assert world.in_sync()
 
 
-def test_our_own_validator_finds_nothing_in_what_we_dump(world: World) -> None:
-    world.put("05.txt", "altered")
-    world.remove("06.txt")
-    world.publish()
+def test_our_own_validator_finds_nothing_in_what_we_dump(world: World[PublishedSource]) -> None:
+    world.source.put("05.txt", "altered")
+    world.source.remove("06.txt")
+    world.source.publish()
     dump(world)
     judged = 0
 
-    for name in world.documents.names():
-        stream = world.documents.open(name)
+    for name in world.source.documents.names():
+        stream = world.source.documents.open(name)
         assert stream is not None
         data = stream.read()
         is_listing = name in (naming.RESOURCE_DUMP, naming.CHANGE_DUMP)
@@ -125,13 +130,13 @@ def test_a_few_changes_are_not_worth_a_look_at_the_manifests_of_all(
 ) -> None:
     world = World(tmp_path / "large")
     for number in range(1_200):
-        world.put(f"{number:04}.txt", f"content {number}")
-    world.publish()
+        world.source.put(f"{number:04}.txt", f"content {number}")
+    world.source.publish()
     dump(world, most=600, changes=False)
     world.pull()
     for number in range(0, 1_200, 1_200 // altered):
-        world.put(f"{number:04}.txt", "altered")
-    world.publish()
+        world.source.put(f"{number:04}.txt", "altered")
+    world.source.publish()
     dump(world, most=600, changes=False)
 
     report = world.pull()

@@ -13,9 +13,10 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import StorageError
 from resourcesync.ports.patches import PatchFormat
 from tests.support.storage.cursors import set_cursor
-from tests.support.worlds.linking_world import LinkingWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.linked_things import put_patch
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 NAME = "a.json"
 URI, PATCH = BASE + NAME, f"{BASE}patches/{NAME}"
@@ -32,24 +33,24 @@ def to(number: int) -> bytes:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> LinkingWorld:
+def world(tmp_path: Path) -> World[LooseSource]:
     """A mirror that holds version 1."""
-    world = LinkingWorld(tmp_path / "mirror")
-    world.put(NAME, version(1))
-    world.put("other.txt", b"other")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put(NAME, version(1))
+    world.source.put("other.txt", b"other")
+    world.source.publish()
     assert world.pull().state is MirrorState.IN_SYNC
     return world
 
 
-def update(world: LinkingWorld, number: int, patch: bytes | None = None) -> None:
-    world.put(NAME, version(number))
+def update(world: World[LooseSource], number: int, patch: bytes | None = None) -> None:
+    world.source.put(NAME, version(number))
     if patch is not None:
-        world.patch(NAME, JSON, patch)
-    world.publish()
+        put_patch(world, NAME, JSON, patch)
+    world.source.publish()
 
 
-def check_whole(world: LinkingWorld, report: RunReport, number: int) -> None:
+def check_whole(world: World[LooseSource], report: RunReport, number: int) -> None:
     """The resource is here, and was fetched whole."""
     assert report.state is MirrorState.IN_SYNC
     assert (report.updated, report.patched) == (1, 0)
@@ -58,7 +59,7 @@ def check_whole(world: LinkingWorld, report: RunReport, number: int) -> None:
 
 
 def test_a_patch_from_the_version_before_is_fetched_instead_of_the_resource(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
     update(world, 2, to(2))
     report = world.pull()
@@ -73,41 +74,43 @@ def test_a_patch_from_the_version_before_is_fetched_instead_of_the_resource(
     assert world.pull().updated == 0
 
 
-def test_patches_go_on_from_a_version_that_a_patch_made(world: LinkingWorld) -> None:
+def test_patches_go_on_from_a_version_that_a_patch_made(world: World[LooseSource]) -> None:
     for number in (2, 3, 4):
         update(world, number, to(number))
         report = world.pull()
         assert (report.patched, world.files()[URI]) == (1, version(number))
 
 
-def test_after_two_changes_no_patch_is_asked_for(world: LinkingWorld) -> None:
+def test_after_two_changes_no_patch_is_asked_for(world: World[LooseSource]) -> None:
     update(world, 2, to(2))
     update(world, 3, to(3))
     check_whole(world, world.pull(), 3)
     assert PATCH not in world.fetcher.asked
 
 
-def test_a_resource_that_is_not_here_is_fetched_whole(world: LinkingWorld, tmp_path: Path) -> None:
+def test_a_resource_that_is_not_here_is_fetched_whole(
+    world: World[LooseSource], tmp_path: Path
+) -> None:
     update(world, 2, to(2))
-    world.folder = tmp_path / "another"
+    world.home.folder = tmp_path / "another"
     report = world.pull()
     assert (report.created, report.patched) == (2, 0)
     assert PATCH not in world.fetcher.asked
 
 
 def test_a_version_that_failed_before_is_not_taken_for_the_version_before(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
-    world.answers[URI] = Answer(status=500)
+    world.network.answers[URI] = Answer(status=500)
     update(world, 2)
     assert world.pull().failed == 1
-    del world.answers[URI]
+    del world.network.answers[URI]
     update(world, 3, to(3))
     check_whole(world, world.pull(), 3)
     assert PATCH not in world.fetcher.asked
 
 
-def test_a_copy_that_was_altered_here_is_not_patched(world: LinkingWorld) -> None:
+def test_a_copy_that_was_altered_here_is_not_patched(world: World[LooseSource]) -> None:
     (world.folder / NAME).write_bytes(version(1).replace(b"x", b"y"))
     update(world, 2, to(2))
     check_whole(world, world.pull(), 2)
@@ -115,7 +118,7 @@ def test_a_copy_that_was_altered_here_is_not_patched(world: LinkingWorld) -> Non
 
 
 def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
     path = world.folder / NAME
     known: dict[str, str] = {}
@@ -127,7 +130,7 @@ def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
             port.signature = lambda path: known.get(path) or honest(path)
         return port
 
-    world.before = blinded
+    world.home.before = blinded
     world.pull()
     path.write_bytes(version(1).replace(b"x", b"y"))
     update(world, 2, to(2))
@@ -153,11 +156,11 @@ def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
     ],
 )
 def test_a_patch_of_no_use_costs_a_request_and_the_resource_is_fetched_whole(
-    world: LinkingWorld, patch: bytes, more: str | None, why: str
+    world: World[LooseSource], patch: bytes, more: str | None, why: str
 ) -> None:
-    world.put(NAME, version(2))
-    world.patch(NAME, JSON, patch, more)
-    world.publish()
+    world.source.put(NAME, version(2))
+    put_patch(world, NAME, JSON, patch, more)
+    world.source.publish()
     report = world.pull()
     check_whole(world, report, 2)
     assert report.unpatched == 1
@@ -166,9 +169,9 @@ def test_a_patch_of_no_use_costs_a_request_and_the_resource_is_fetched_whole(
     assert why in str(told["reason"])
 
 
-def test_a_patch_that_is_not_there_is_passed_over(world: LinkingWorld) -> None:
+def test_a_patch_that_is_not_there_is_passed_over(world: World[LooseSource]) -> None:
     update(world, 2, to(2))
-    world.answers[PATCH] = Answer(status=404)
+    world.network.answers[PATCH] = Answer(status=404)
     report = world.pull()
     check_whole(world, report, 2)
     assert report.unpatched == 1
@@ -178,52 +181,52 @@ def test_a_patch_that_is_not_there_is_passed_over(world: LinkingWorld) -> None:
     "media_type", ["application/x-unknown", "", "application/json-patch+jsonx"]
 )
 def test_a_patch_of_an_unknown_format_is_not_asked_for(
-    world: LinkingWorld, media_type: str
+    world: World[LooseSource], media_type: str
 ) -> None:
-    world.put(NAME, version(2))
-    world.patch(NAME, media_type, to(2))
-    world.publish()
+    world.source.put(NAME, version(2))
+    put_patch(world, NAME, media_type, to(2))
+    world.source.publish()
     check_whole(world, world.pull(), 2)
     assert PATCH not in world.fetcher.asked
 
 
 @pytest.mark.parametrize("media_type", ["application/json-patch", f"{JSON.upper()}; charset=utf-8"])
 def test_a_format_is_known_by_its_old_name_and_with_parameters(
-    world: LinkingWorld, media_type: str
+    world: World[LooseSource], media_type: str
 ) -> None:
-    world.put(NAME, version(2))
-    world.patch(NAME, media_type, to(2))
-    world.publish()
+    world.source.put(NAME, version(2))
+    put_patch(world, NAME, media_type, to(2))
+    world.source.publish()
     assert world.pull().patched == 1
 
 
-def test_a_patch_as_large_as_the_resource_is_not_asked_for(world: LinkingWorld) -> None:
+def test_a_patch_as_large_as_the_resource_is_not_asked_for(world: World[LooseSource]) -> None:
     update(world, 2, to(2) + b" " * (len(version(2)) - len(to(2))))
     check_whole(world, world.pull(), 2)
     assert PATCH not in world.fetcher.asked
 
 
 def test_a_patch_without_a_length_is_stopped_when_it_is_as_large_as_the_resource(
-    world: LinkingWorld,
+    world: World[LooseSource],
 ) -> None:
-    world.put(NAME, version(2))
-    world.patch(NAME, JSON, to(2) + b" " * len(version(2)), "")
-    world.publish()
+    world.source.put(NAME, version(2))
+    put_patch(world, NAME, JSON, to(2) + b" " * len(version(2)), "")
+    world.source.publish()
     report = world.pull()
     check_whole(world, report, 2)
     assert report.unpatched == 1
     update(world, 3)
     world.pull()
-    world.put(NAME, version(4))
-    world.patch(NAME, JSON, to(4), "")
-    world.publish()
+    world.source.put(NAME, version(4))
+    put_patch(world, NAME, JSON, to(4), "")
+    world.source.publish()
     assert world.pull().patched == 1
 
 
 def test_without_a_strong_hash_of_the_result_nothing_is_patched(tmp_path: Path) -> None:
-    world = LinkingWorld(tmp_path / "mirror", hashes=False)
-    world.put(NAME, version(1))
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(hashes=False))
+    world.source.put(NAME, version(1))
+    world.source.publish()
     world.pull()
     update(world, 2, to(2))
     assert (world.pull().patched, PATCH in world.fetcher.asked) == (0, False)
@@ -231,27 +234,29 @@ def test_without_a_strong_hash_of_the_result_nothing_is_patched(tmp_path: Path) 
 
 
 def test_changes_without_times_are_never_patched(tmp_path: Path) -> None:
-    world = LinkingWorld(tmp_path / "mirror", times=False, lastmods=False)
-    world.put(NAME, version(1))
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(times=False, lastmods=False))
+    world.source.put(NAME, version(1))
+    world.source.publish()
     world.pull()
     update(world, 2, to(2))
     assert (world.pull().patched, PATCH in world.fetcher.asked) == (0, False)
     assert world.files()[URI] == version(2)
 
 
-def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(world: LinkingWorld) -> None:
+def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(
+    world: World[LooseSource],
+) -> None:
     update(world, 2, to(2))
-    world.answers[PATCH] = StorageError("no more")
+    world.network.answers[PATCH] = StorageError("no more")
     with pytest.raises(StorageError):
         world.pull()
-    world.answers[PATCH] = Answer(body=to(2))
+    world.network.answers[PATCH] = Answer(body=to(2))
     assert URI not in world.fetcher.asked
     report = world.pull()
     assert (report.patched, report.updated, world.files()[URI]) == (1, 1, version(2))
 
 
-def test_while_changes_are_missing_nothing_is_patched(world: LinkingWorld) -> None:
+def test_while_changes_are_missing_nothing_is_patched(world: World[LooseSource]) -> None:
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
         set_cursor(mirror.state, phase=Phase.GAP)
@@ -261,7 +266,7 @@ def test_while_changes_are_missing_nothing_is_patched(world: LinkingWorld) -> No
     assert world.files()[URI] == version(2)
 
 
-def test_a_baseline_never_patches(world: LinkingWorld) -> None:
+def test_a_baseline_never_patches(world: World[LooseSource]) -> None:
     update(world, 2, to(2))
     check_whole(world, world.pull(mode="baseline"), 2)
     assert PATCH not in world.fetcher.asked
@@ -300,12 +305,12 @@ def endless(_previous: BinaryIO, _patch: BinaryIO, result: BinaryIO, _limit: int
     ],
 )
 def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
-    world: LinkingWorld, apply: Apply, patched: int, why: str
+    world: World[LooseSource], apply: Apply, patched: int, why: str
 ) -> None:
-    world.patches = plug_in(apply)
-    world.put(NAME, version(2))
-    world.patch(NAME, "application/x-own", b'"number": 1>"number": 2')
-    world.publish()
+    world.home.patches = plug_in(apply)
+    world.source.put(NAME, version(2))
+    put_patch(world, NAME, "application/x-own", b'"number": 1>"number": 2')
+    world.source.publish()
     report = world.pull()
     assert (report.patched, report.unpatched) == (patched, 1 - patched)
     assert (report.state, world.files()[URI]) == (MirrorState.IN_SYNC, version(2))
@@ -313,28 +318,28 @@ def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
     assert not list((world.folder / ".resourcesync/tmp").iterdir())
 
 
-def test_xml_is_patched_too(world: LinkingWorld) -> None:
+def test_xml_is_patched_too(world: World[LooseSource]) -> None:
     chunk = b"<r><n a='1'>one</n>" + b" " * 300 + b"</r>"
-    world.put("b.xml", chunk)
-    world.publish()
+    world.source.put("b.xml", chunk)
+    world.source.publish()
     world.pull()
-    world.put("b.xml", chunk.replace(b"one", b"two"))
+    world.source.put("b.xml", chunk.replace(b"one", b"two"))
     patch = b"<p><replace sel='r/n/text()'>two</replace></p>"
-    world.patch("b.xml", "application/xml-patch+xml", patch)
-    world.publish()
+    put_patch(world, "b.xml", "application/xml-patch+xml", patch)
+    world.source.publish()
     assert world.pull().patched == 1
     assert world.files()[BASE + "b.xml"] == chunk.replace(b"one", b"two")
 
 
-def test_after_many_patches_of_no_use_no_more_are_tried_in_a_run(world: LinkingWorld) -> None:
+def test_after_many_patches_of_no_use_no_more_are_tried_in_a_run(world: World[LooseSource]) -> None:
     for number in range(40):
-        world.put(f"{number:02}.json", version(1))
-    world.publish()
+        world.source.put(f"{number:02}.json", version(1))
+    world.source.publish()
     world.pull()
     for number in range(40):
-        world.put(f"{number:02}.json", version(2))
-        world.patch(f"{number:02}.json", JSON, to(3))
-    world.publish()
+        world.source.put(f"{number:02}.json", version(2))
+        put_patch(world, f"{number:02}.json", JSON, to(3))
+    world.source.publish()
     report = world.pull()
     assert (report.updated, report.unpatched, report.state) == (40, 16, MirrorState.IN_SYNC)
     assert sum("/patches/" in uri for uri in world.fetcher.asked) == 16

@@ -5,21 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
 from resourcesync.source.plan import PublicationStep
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.rewriting import CHANGE_LIST, changed, merged, saved, set_back
+from tests.support.worlds.network import Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.rewriting import CHANGE_LIST, changed, merged, set_back
 from tests.support.worlds.world import World
 
 _TIME = re.compile(r' datetime="[^"]*"')
 
 
 def test_a_source_that_merges_its_list_each_time_leads_to_baselines_that_fetch_nothing_twice(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
-    world.answers[CHANGE_LIST] = lambda _: Answer(body=merged(world.honest(CHANGE_LIST).body))
+    world.network.answers[CHANGE_LIST] = lambda _: Answer(
+        body=merged(world.source.honest(CHANGE_LIST).body)
+    )
     changed(world, "objects/0001.html", "objects/0002.html", text="first")
     world.pull()
     for number in range(8):  # it gets shorter, too
@@ -33,11 +35,11 @@ def test_a_source_that_merges_its_list_each_time_leads_to_baselines_that_fetch_n
 
 
 def test_each_time_a_source_is_set_back_what_it_took_back_goes_though_it_is_the_same_day(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     changed(world, "objects/0003.html", text="kept")
     world.pull()
-    before = saved(world)
+    before = world.source.saved()
     for number in range(3):
         changed(world, "objects/0001.html", f"taken-back-{number}.html", text=f"{number}")
         assert world.pull().state is MirrorState.IN_SYNC
@@ -50,25 +52,25 @@ def test_each_time_a_source_is_set_back_what_it_took_back_goes_though_it_is_the_
         assert world.in_sync()
 
 
-def started_over(world: World) -> None:
+def started_over(world: World[PublishedSource]) -> None:
     """The Source begins its lists anew: no changes are listed yet."""
-    world.catalogue, world.documents = MemoryCatalogue(), MemoryDocuments()
-    world.publish()
+    world.source.begin_again()
+    world.source.publish()
 
 
 def test_a_source_that_is_set_back_while_it_listed_no_change_is_noticed_the_same_day(
     tmp_path: Path,
 ) -> None:
-    world = World(tmp_path, max_entries=3)
+    world = World(tmp_path, PublishedSource(max_entries=3))
     changed(world, *(f"before-{number}.html" for number in range(5)), text="first")
     world.pull()
-    kept = saved(world)
+    kept = world.source.saved()
     changed(world, "once.html", text="taken back")
     world.pull()
     set_back(world, kept)
     changed(world, "before-1.html", text="rewritten once this day")
     assert world.pull().mode is Mode.BASELINE
-    kept = saved(world)
+    kept = world.source.saved()
     changed(world, "twice.html", text="taken back, too")
     started_over(world)
     assert world.pull().state is MirrorState.IN_SYNC
@@ -76,22 +78,22 @@ def test_a_source_that_is_set_back_while_it_listed_no_change_is_noticed_the_same
 
     with pytest.raises(RollbackError):  # its Resource List is older: nothing tells what is right
         world.pull()
-    world.publish(step=PublicationStep.REBASE)
+    world.source.publish(step=PublicationStep.REBASE)
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_an_old_list_without_times_does_not_undo_what_a_newer_resource_list_tells(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     changed(world, "objects/0001.html", "objects/0002.html", "objects/0003.html", text="old")
-    body = world.honest(CHANGE_LIST).body.decode()
+    body = world.source.honest(CHANGE_LIST).body.decode()
     first = body.index("objects/0001.html")
     untimed = body[:first] + _TIME.sub("", body[first:], count=1)
     changed(world, "objects/0001.html", text="new")
-    world.publish(step=PublicationStep.REBASE)
-    world.answers[CHANGE_LIST] = Answer(body=untimed.encode())
+    world.source.publish(step=PublicationStep.REBASE)
+    world.network.answers[CHANGE_LIST] = Answer(body=untimed.encode())
 
     report = world.pull()
 
@@ -100,12 +102,12 @@ def test_an_old_list_without_times_does_not_undo_what_a_newer_resource_list_tell
 
 
 def test_who_asks_for_a_baseline_of_a_source_that_was_set_back_keeps_nothing_it_took_back(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
-    before = saved(world)
+    before = world.source.saved()
     changed(world, "objects/0001.html", "taken-back.html", text="gone again")
-    world.publish(step=PublicationStep.REBASE)
+    world.source.publish(step=PublicationStep.REBASE)
     world.pull(mode="baseline")
     set_back(world, before)
 
@@ -116,31 +118,35 @@ def test_who_asks_for_a_baseline_of_a_source_that_was_set_back_keeps_nothing_it_
 
 
 def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_setting_back(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     changed(world, "before.html", text="before")
-    old, kept = world.honest(CHANGE_LIST), saved(world)
+    old, kept = world.source.honest(CHANGE_LIST), world.source.saved()
     changed(world, "objects/0001.html", "taken-back.html", text="taken back")
-    world.publish(step=PublicationStep.REBASE)
-    world.answers[CHANGE_LIST] = lambda request: (
-        world.honest(CHANGE_LIST) if request.uncached else old
+    world.source.publish(step=PublicationStep.REBASE)
+    world.network.answers[CHANGE_LIST] = lambda request: (
+        world.source.honest(CHANGE_LIST) if request.uncached else old
     )
     assert world.pull().mode is Mode.BASELINE
-    del world.answers[CHANGE_LIST]
+    del world.network.answers[CHANGE_LIST]
     set_back(world, kept)
     changed(world, "after.html", text="after")
     with pytest.raises(RollbackError):  # its Resource List is older: nothing tells what is right
         world.pull()
-    world.publish(step=PublicationStep.REBASE)
+    world.source.publish(step=PublicationStep.REBASE)
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
-def test_changes_are_listed_before_the_resource_list_that_they_lead_up_to(world: World) -> None:
-    world.put("objects/0001.html", "changed")
+def test_changes_are_listed_before_the_resource_list_that_they_lead_up_to(
+    world: World[PublishedSource],
+) -> None:
+    world.source.put("objects/0001.html", "changed")
 
-    written = [document.name for document in world.publish(step=PublicationStep.REBASE).written]
+    written = [
+        document.name for document in world.source.publish(step=PublicationStep.REBASE).written
+    ]
 
     lists = ["resourcesync/changelist.xml", "resourcesync/resourcelist.xml"]
     assert [name for name in written if name in lists] == lists

@@ -7,19 +7,19 @@ import pytest
 
 from resourcesync.destination.lists.selection import MAX_REFUSED
 from resourcesync.destination.reports import MirrorState, RunReport
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 FOREIGN = "http://elsewhere.example/x.html"
 CHANGES = BASE + "resourcesync/changelist.xml"
 
 
 @pytest.fixture
-def loose(tmp_path: Path) -> LooseWorld:
-    world = LooseWorld(tmp_path / "mirror")
-    world.put("a.html", "a")
-    world.publish()
+def loose(tmp_path: Path) -> World[LooseSource]:
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put("a.html", "a")
+    world.source.publish()
     assert world.pull().state is MirrorState.IN_SYNC
     return world
 
@@ -30,14 +30,14 @@ def change(loc: str, second: int) -> str:
     return f"<url><loc>{loc}</loc><rs:md {told}/></url>"
 
 
-def lists(world: LooseWorld, entries: Sequence[str]) -> None:
+def lists(world: World[LooseSource], entries: Sequence[str]) -> None:
     """Let the Change List have these entries."""
-    start = world.source.documents()["changelist.xml"]
+    start = world.source.lists.documents()["changelist.xml"]
     body = start.replace("</urlset>", "".join(entries) + "</urlset>")
-    world.answers[CHANGES] = Answer(body=body.encode())
+    world.network.answers[CHANGES] = Answer(body=body.encode())
 
 
-def rows(world: LooseWorld) -> list[str]:
+def rows(world: World[LooseSource]) -> list[str]:
     with world.state() as state:
         return [row.uri for row in state.refused()]
 
@@ -47,30 +47,32 @@ def sound(report: RunReport) -> bool:
     return report.listed == accounted
 
 
-def test_a_refused_change_counts_once_however_often_its_list_is_read(loose: LooseWorld) -> None:
-    loose.originals.put(FOREIGN, b"x")
-    loose.publish()
+def test_a_refused_change_counts_once_however_often_its_list_is_read(
+    loose: World[LooseSource],
+) -> None:
+    loose.source.originals.put(FOREIGN, b"x")
+    loose.source.publish()
 
     for _ in range(3):
         report = loose.pull()
         assert (report.refused, report.state) == (1, MirrorState.BEHIND)
         assert sound(report)
-        loose.put("a.html", f"at {loose.clock.now()}")
-        loose.publish()
-    loose.originals.put(FOREIGN, b"another x")
-    loose.publish()
+        loose.source.put("a.html", f"at {loose.clock.now()}")
+        loose.source.publish()
+    loose.source.originals.put(FOREIGN, b"another x")
+    loose.source.publish()
     assert loose.pull().refused == 1
     assert rows(loose) == [FOREIGN]
 
 
 def test_a_refused_resource_that_the_source_took_away_is_refused_no_more(
-    loose: LooseWorld,
+    loose: World[LooseSource],
 ) -> None:
-    loose.originals.put(FOREIGN, b"x")
-    loose.publish()
+    loose.source.originals.put(FOREIGN, b"x")
+    loose.source.publish()
     loose.pull()
-    loose.originals.remove(FOREIGN)
-    loose.publish()
+    loose.source.originals.remove(FOREIGN)
+    loose.source.publish()
 
     report = loose.pull()
 
@@ -79,17 +81,19 @@ def test_a_refused_resource_that_the_source_took_away_is_refused_no_more(
     assert loose.pull().refused == 0
 
 
-def test_what_is_refused_and_taken_away_in_one_list_was_never_refused(loose: LooseWorld) -> None:
-    loose.originals.put(FOREIGN, b"x")
-    loose.publish()
-    loose.originals.remove(FOREIGN)
-    loose.publish()
+def test_what_is_refused_and_taken_away_in_one_list_was_never_refused(
+    loose: World[LooseSource],
+) -> None:
+    loose.source.originals.put(FOREIGN, b"x")
+    loose.source.publish()
+    loose.source.originals.remove(FOREIGN)
+    loose.source.publish()
 
     assert loose.pull().state is MirrorState.IN_SYNC
 
 
-def test_an_entry_that_is_listed_well_later_is_refused_no_more(loose: LooseWorld) -> None:
-    loose.put("b.html", "b")
+def test_an_entry_that_is_listed_well_later_is_refused_no_more(loose: World[LooseSource]) -> None:
+    loose.source.put("b.html", "b")
     bad = change(f"{BASE}b.html", 1).replace("</url>", "<rs:md/></url>")
     lists(loose, [bad])
     report = loose.pull()
@@ -103,12 +107,12 @@ def test_an_entry_that_is_listed_well_later_is_refused_no_more(loose: LooseWorld
     for _ in range(2):
         assert loose.pull().refused == 0
     lists(loose, [bad, change(f"{BASE}b.html", 2), change(f"{BASE}c", 3)])
-    loose.put("c", "c")
+    loose.source.put("c", "c")
     assert loose.pull().state is MirrorState.IN_SYNC
 
 
 def test_entries_refused_beyond_what_is_remembered_are_counted_and_the_table_is_bounded(
-    loose: LooseWorld,
+    loose: World[LooseSource],
 ) -> None:
     far = [change(f"http://elsewhere.example/{number}", 1) for number in range(MAX_REFUSED + 50)]
     lists(loose, far[: MAX_REFUSED - 10])

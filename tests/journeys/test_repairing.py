@@ -11,13 +11,18 @@ from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import RollbackError
 from tests.support.storage.cursors import set_cursor
-from tests.support.worlds.dump_world import DumpWorld, Packed, many, zipped
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.dump_source import DumpSource, Packed, many, zipped
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 
 def repair(
-    world: World, audit: AuditReport | None = None, *, deleting: bool = False, **options: object
+    world: World[PublishedSource],
+    audit: AuditReport | None = None,
+    *,
+    deleting: bool = False,
+    **options: object,
 ) -> RunReport:
     world.fetcher.asked.clear()
     with world.destination() as destination:
@@ -27,7 +32,7 @@ def repair(
         )
 
 
-def damage_silently(world: World, path: str, content: str) -> Path:
+def damage_silently(world: World[PublishedSource], path: str, content: str) -> Path:
     """Alter a file as a failing disk does: size and times stay."""
     file = world.folder / path
     stat = file.stat()
@@ -37,12 +42,14 @@ def damage_silently(world: World, path: str, content: str) -> Path:
     return file
 
 
-def quarantine(world: World) -> dict[str, str]:
+def quarantine(world: World[PublishedSource]) -> dict[str, str]:
     folder = world.folder / ".resourcesync/quarantine"
     return {path.name[17:]: path.read_text() for path in folder.iterdir()}
 
 
-def test_what_is_missing_or_altered_is_fetched_again_and_nothing_else(world: World) -> None:
+def test_what_is_missing_or_altered_is_fetched_again_and_nothing_else(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
     (world.folder / "objects/0002.html").write_text("my own words")
@@ -61,7 +68,9 @@ def test_what_is_missing_or_altered_is_fetched_again_and_nothing_else(world: Wor
     }
 
 
-def test_silent_damage_that_an_audit_found_goes_to_quarantine_too(world: World) -> None:
+def test_silent_damage_that_an_audit_found_goes_to_quarantine_too(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
     damage_silently(world, "objects/0003.html", "cOntent of 3")
 
@@ -74,10 +83,10 @@ def test_silent_damage_that_an_audit_found_goes_to_quarantine_too(world: World) 
     assert quarantine(world)["0003.html"] == "cOntent of 3"
 
 
-def test_an_update_that_an_audit_met_is_no_damage(world: World) -> None:
+def test_an_update_that_an_audit_met_is_no_damage(world: World[PublishedSource]) -> None:
     world.pull()
-    world.put("objects/0004.html", "newer")
-    world.publish()
+    world.source.put("objects/0004.html", "newer")
+    world.source.publish()
 
     report = repair(world, world.audit())
 
@@ -86,7 +95,7 @@ def test_an_update_that_an_audit_met_is_no_damage(world: World) -> None:
     assert quarantine(world) == {}
 
 
-def test_a_file_that_was_only_touched_is_not_fetched(world: World) -> None:
+def test_a_file_that_was_only_touched_is_not_fetched(world: World[PublishedSource]) -> None:
     world.pull()
     os.utime(world.folder / "objects/0004.html", (1, 1))
 
@@ -96,7 +105,7 @@ def test_a_file_that_was_only_touched_is_not_fetched(world: World) -> None:
     assert world.audit(method="stat").in_sync
 
 
-def test_what_is_well_meanwhile_is_left_alone(world: World) -> None:
+def test_what_is_well_meanwhile_is_left_alone(world: World[PublishedSource]) -> None:
     world.pull()
     finding = AuditFinding(
         kind=FindingKind.DIFFERENT,
@@ -111,15 +120,15 @@ def test_what_is_well_meanwhile_is_left_alone(world: World) -> None:
     assert report.state is MirrorState.IN_SYNC
 
 
-def test_what_cannot_be_repaired_is_never_called_good(world: World) -> None:
+def test_what_cannot_be_repaired_is_never_called_good(world: World[PublishedSource]) -> None:
     world.pull()
     uri = f"{BASE}objects/0001.html"
     (world.folder / "objects/0001.html").unlink()
-    world.answers[uri] = Answer(status=404)
+    world.network.answers[uri] = Answer(status=404)
 
     report = repair(world)
     still = world.pull()
-    del world.answers[uri]
+    del world.network.answers[uri]
     healed = world.pull()
 
     assert (report.state, report.failed) == (MirrorState.BEHIND, 1)
@@ -128,23 +137,23 @@ def test_what_cannot_be_repaired_is_never_called_good(world: World) -> None:
     assert world.in_sync()
 
 
-def test_a_dry_run_changes_nothing(world: World) -> None:
+def test_a_dry_run_changes_nothing(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
-    before = world.files_on_disk()
+    before = world.home.files_on_disk()
 
     report = repair(world, dry_run=True)
 
     assert report.dry_run
     assert world.told("plan")[-1]["create"] == 1
-    assert world.files_on_disk() == before
+    assert world.home.files_on_disk() == before
     assert world.asked_resources() == []
 
 
-def test_extras_are_deleted_only_when_asked_for(world: World) -> None:
+def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -> None:
     world.pull()
-    world.remove("objects/0006.html")
-    world.publish()
+    world.source.remove("objects/0006.html")
+    world.source.publish()
     (world.folder / "notes.txt").write_text("mine")
     found = world.audit()
 
@@ -158,26 +167,26 @@ def test_extras_are_deleted_only_when_asked_for(world: World) -> None:
     assert (world.folder / "notes.txt").read_text() == "mine"
 
 
-def test_too_many_extras_are_held(world: World) -> None:
+def test_too_many_extras_are_held(world: World[PublishedSource]) -> None:
     world.pull()
     for number in range(20):
-        world.remove(f"objects/{number:04}.html")
-    world.publish()
+        world.source.remove(f"objects/{number:04}.html")
+    world.source.publish()
 
     limit = DeletionLimit(count=3)
     report = repair(world, world.audit(), deleting=True, max_delete=limit)
 
     assert (report.state, report.deleted, report.held) == (MirrorState.STOPPED, 0, 20)
-    assert len(world.files_on_disk()) == 41
+    assert len(world.home.files_on_disk()) == 41
 
 
-def test_what_is_listed_again_is_no_extra(world: World) -> None:
+def test_what_is_listed_again_is_no_extra(world: World[PublishedSource]) -> None:
     world.pull()
-    world.remove("objects/0006.html")
-    world.publish()
+    world.source.remove("objects/0006.html")
+    world.source.publish()
     found = world.audit()
-    world.put("objects/0006.html", "content of 6")
-    world.publish()
+    world.source.put("objects/0006.html", "content of 6")
+    world.source.publish()
 
     report = repair(world, found, deleting=True)
 
@@ -185,7 +194,7 @@ def test_what_is_listed_again_is_no_extra(world: World) -> None:
     assert world.in_sync()
 
 
-def test_a_source_that_was_set_back_repairs_nothing(world: World) -> None:
+def test_a_source_that_was_set_back_repairs_nothing(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
     with world.state() as state:
@@ -197,7 +206,7 @@ def test_a_source_that_was_set_back_repairs_nothing(world: World) -> None:
     assert world.asked_resources() == []
 
 
-def test_a_repair_is_no_change_for_the_next_program(world: World) -> None:
+def test_a_repair_is_no_change_for_the_next_program(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
     (world.folder / "objects/0002.html").write_text("my own words")
@@ -210,13 +219,13 @@ def test_a_repair_is_no_change_for_the_next_program(world: World) -> None:
 
 
 def test_many_missing_copies_come_from_a_dump(tmp_path: Path) -> None:
-    world = DumpWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", DumpSource())
     told = many(200)
-    world.put_all(told)
-    world.list_resources(told)
-    world.dump(Packed(name="d.zip", body=zipped(told)))
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
     world.pull(dumps="never")
-    names = sorted(path for path in world.files_on_disk() if path.startswith("r/"))
+    names = sorted(path for path in world.home.files_on_disk() if path.startswith("r/"))
     for name in names[:150]:
         (world.folder / name).unlink()
     (world.folder / names[160]).write_text("altered")
@@ -227,12 +236,12 @@ def test_many_missing_copies_come_from_a_dump(tmp_path: Path) -> None:
 
     assert report.state is MirrorState.IN_SYNC
     assert (report.created, report.updated) == (150, 1)
-    assert world.is_here()
+    assert world.in_sync()
     assert [name for name in world.asked() if name.startswith("r/")] == ["r/00160"]
     assert "d.zip" in world.asked()
 
 
-def test_a_dry_run_without_findings_puts_nothing_in_doubt(world: World) -> None:
+def test_a_dry_run_without_findings_puts_nothing_in_doubt(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
 
@@ -243,18 +252,18 @@ def test_a_dry_run_without_findings_puts_nothing_in_doubt(world: World) -> None:
     assert report.dry_run
 
 
-def test_a_list_that_was_cut_deletes_nothing(world: World) -> None:
+def test_a_list_that_was_cut_deletes_nothing(world: World[PublishedSource]) -> None:
     address = f"{BASE}resourcesync/resourcelist.xml"
     world.pull()
     before = world.files()
-    whole = world.honest(address).body
+    whole = world.source.honest(address).body
     last = whole.rindex(b"<url>")
-    world.answers[address] = Answer(body=whole[:last] + b"</urlset>")  # of the same moment
+    world.network.answers[address] = Answer(body=whole[:last] + b"</urlset>")  # of the same moment
 
     report = repair(world, deleting=True, max_delete=DeletionLimit(count=100))
 
     assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
     assert world.files() == before
     assert world.told("warning")[-1]["code"] == "cut-list"
-    del world.answers[address]
+    del world.network.answers[address]
     assert repair(world, deleting=True).state is MirrorState.IN_SYNC

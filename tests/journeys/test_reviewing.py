@@ -8,6 +8,7 @@ import pytest
 
 from resourcesync.destination.planner import Delete, Fetch, Retain, ReviewedDecision
 from resourcesync.destination.reports import Mode
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 Decide = Callable[[], Iterator[ReviewedDecision]]
@@ -27,20 +28,20 @@ class Seen:
 
 
 @pytest.fixture
-def changed(world: World) -> World:
+def changed(world: World[PublishedSource]) -> World[PublishedSource]:
     """A Source of 41, of which one is new, one altered and two are gone since the last pull."""
     world.pull()
-    world.put("objects/0001.html", "another")
-    world.put("objects/new.html", "new")
-    world.remove("objects/0002.html")
-    world.remove("objects/0003.html")
-    world.publish()
+    world.source.put("objects/0001.html", "another")
+    world.source.put("objects/new.html", "new")
+    world.source.remove("objects/0002.html")
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     return world
 
 
 @pytest.mark.parametrize(("delete", "gone"), [("absent", Delete), ("never", Retain)])
 def test_a_review_is_shown_what_the_plan_counts(
-    changed: World, delete: str, gone: type[Any]
+    changed: World[PublishedSource], delete: str, gone: type[Any]
 ) -> None:
     seen = Seen()
 
@@ -59,7 +60,9 @@ def test_a_review_is_shown_what_the_plan_counts(
     assert uris == sorted(uris)
 
 
-def test_what_is_shown_is_what_was_counted_and_not_decided_anew(changed: World) -> None:
+def test_what_is_shown_is_what_was_counted_and_not_decided_anew(
+    changed: World[PublishedSource],
+) -> None:
     seen = Seen()
 
     def review(mode: Mode, decide: Decide, same: int) -> None:

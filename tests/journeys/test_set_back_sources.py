@@ -12,18 +12,18 @@ from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import (
     CHANGE_LIST,
     changed,
     heated,
     killed,
     merged,
-    saved,
     set_back,
     sliding,
 )
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 _DAY = 86_500
 _HOLDING = DeletionLimit(count=0)
@@ -31,7 +31,7 @@ _GONE = "objects/0003.html"
 _RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def state_of(world: World) -> MirrorState:
+def state_of(world: World[PublishedSource]) -> MirrorState:
     with world.state() as state:
         return status_of(str(world.folder), state, running=False).state
 
@@ -39,13 +39,13 @@ def state_of(world: World) -> MirrorState:
 @pytest.mark.parametrize("shape", [ChangeLists.PER_RUN, ChangeLists.ARCHIVE])
 @pytest.mark.parametrize("held", [False, True])
 def test_closed_lists_alone_that_end_earlier_than_before_are_noticed(
-    world: World, shape: ChangeLists, *, held: bool
+    world: World[PublishedSource], shape: ChangeLists, *, held: bool
 ) -> None:
-    world.policy = Policy(change_lists=shape)
+    world.source.policy = Policy(change_lists=shape)
     changed(world, "a.html", text="a")
     world.pull()
-    before = saved(world)
-    world.remove(_GONE)
+    before = world.source.saved()
+    world.source.remove(_GONE)
     changed(world, "objects/0001.html", text="taken back")
     world.pull(max_delete=_HOLDING if held else DeletionLimit())
     set_back(world, before)
@@ -63,10 +63,10 @@ def test_closed_lists_alone_that_end_earlier_than_before_are_noticed(
 
 
 def test_what_a_repair_brought_beyond_what_pulls_know_goes_when_it_is_taken_back(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
-    before = saved(world)
+    before = world.source.saved()
     changed(world, _GONE, text="taken back")
     with world.destination() as destination:
         assert destination.repair(None, PullOptions()).state is MirrorState.IN_SYNC
@@ -78,7 +78,7 @@ def test_what_a_repair_brought_beyond_what_pulls_know_goes_when_it_is_taken_back
 
 
 def test_a_repair_beyond_what_pulls_know_costs_one_baseline_that_fetches_nothing_again(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
     for text in ("first", "second"):
@@ -98,11 +98,13 @@ def test_a_repair_beyond_what_pulls_know_costs_one_baseline_that_fetches_nothing
     assert world.pull().mode is Mode.UNCHANGED
 
 
-def test_a_deletion_that_a_repair_held_is_not_done_once_it_is_taken_back(world: World) -> None:
+def test_a_deletion_that_a_repair_held_is_not_done_once_it_is_taken_back(
+    world: World[PublishedSource],
+) -> None:
     world.pull()
-    before = saved(world)
-    world.remove(_GONE)
-    world.publish()
+    before = world.source.saved()
+    world.source.remove(_GONE)
+    world.source.publish()
     with world.destination() as destination:
         destination.repair(None, PullOptions(max_delete=_HOLDING), deleting=True)
     set_back(world, before)
@@ -110,9 +112,9 @@ def test_a_deletion_that_a_repair_held_is_not_done_once_it_is_taken_back(world: 
     assert (world.pull().deleted, world.in_sync()) == (0, True)
 
 
-def test_what_an_audit_doubts_is_brought_as_pulls_know_it(world: World) -> None:
+def test_what_an_audit_doubts_is_brought_as_pulls_know_it(world: World[PublishedSource]) -> None:
     world.pull()
-    before = saved(world)
+    before = world.source.saved()
     changed(world, _GONE, text="taken back")
     next(world.folder.rglob("0003.html")).write_text("rotten!")
     assert not world.audit(method="hash").in_sync
@@ -122,11 +124,13 @@ def test_what_an_audit_doubts_is_brought_as_pulls_know_it(world: World) -> None:
     assert world.in_sync()
 
 
-def test_each_time_that_a_list_was_rewritten_leads_to_a_baseline(world: World) -> None:
+def test_each_time_that_a_list_was_rewritten_leads_to_a_baseline(
+    world: World[PublishedSource],
+) -> None:
     heated(world, "0")
     world.pull()
     for number in range(2):
-        before = saved(world)
+        before = world.source.saved()
         changed(world, _GONE, text=f"taken back {number}")
         heated(world, f"taken back {number}")
         world.pull()
@@ -141,17 +145,19 @@ def test_each_time_that_a_list_was_rewritten_leads_to_a_baseline(world: World) -
 
 @pytest.mark.parametrize("how", ["held", "killed", "lists only"])
 def test_a_deletion_that_waits_is_not_done_from_a_list_that_was_rewritten(
-    world: World, how: str
+    world: World[PublishedSource], how: str
 ) -> None:
     heated(world, "0")
-    world.answers[CHANGE_LIST] = lambda _: Answer(body=merged(world.honest(CHANGE_LIST).body))
+    world.network.answers[CHANGE_LIST] = lambda _: Answer(
+        body=merged(world.source.honest(CHANGE_LIST).body)
+    )
     for number in range(3):
         world.pull()
         heated(world, f"{number}")
     world.pull()
-    before = saved(world)
-    world.remove(_GONE)
-    world.publish()
+    before = world.source.saved()
+    world.source.remove(_GONE)
+    world.source.publish()
     heated(world, "taken back")
     if how == "killed":
         assert killed(world, 6)
@@ -168,12 +174,12 @@ def test_a_deletion_that_waits_is_not_done_from_a_list_that_was_rewritten(
 
 @pytest.mark.parametrize("writes", range(12))
 def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
-    world: World, writes: int
+    world: World[PublishedSource], writes: int
 ) -> None:
     world.pull()
     told = world.pull().as_of
-    world.remove(_GONE)
-    world.publish()
+    world.source.remove(_GONE)
+    world.source.publish()
     killed(world, writes)
     with world.state() as state:
         as_of = SyncState(state).as_of
@@ -185,47 +191,47 @@ def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
     "options", [{"mode": "baseline"}, {"filters": Filters(exclude=("*.nothing",))}]
 )
 def test_a_deletion_that_was_signalled_and_held_is_done_after_a_baseline(
-    world: World, options: Any
+    world: World[PublishedSource], options: Any
 ) -> None:
     world.pull(delete="signalled")
-    world.remove(_GONE)
-    world.publish()
+    world.source.remove(_GONE)
+    world.source.publish()
     assert world.pull(delete="signalled", max_delete=_HOLDING).held == 1
     world.clock.advance(seconds=60)
-    world.publish(PublicationStep.REBASE)
+    world.source.publish(PublicationStep.REBASE)
 
     assert world.pull(delete="signalled", **options).deleted == 1
 
 
 def test_without_change_lists_an_older_resource_list_does_not_set_a_mirror_back(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
     changed(world, "new.html", text="new")
     as_of = world.pull().as_of
-    world.answers[CHANGE_LIST] = Answer(status=404)
+    world.network.answers[CHANGE_LIST] = Answer(status=404)
     address = f"{BASE}resourcesync/capabilitylist.xml"
-    body = world.honest(address).body.decode()
+    body = world.source.honest(address).body.decode()
     start = body.index("<url><loc>" + CHANGE_LIST)
     end = body.index("</url>", start) + len("</url>")
-    world.answers[address] = Answer(body=(body[:start] + body[end:]).encode())
+    world.network.answers[address] = Answer(body=(body[:start] + body[end:]).encode())
 
     report = world.pull(filters=Filters(exclude=("*.nothing",)))
 
     assert (report.state, report.as_of) == (MirrorState.BEHIND, as_of)
     assert BASE + "new.html" in world.files()
-    world.publish(PublicationStep.REBASE)
+    world.source.publish(PublicationStep.REBASE)
     assert world.pull().state is MirrorState.IN_SYNC
 
 
 def test_a_resource_list_of_the_same_moment_that_was_cut_is_told_and_asked_for_again(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     address = f"{BASE}resourcesync/resourcelist.xml"
     world.pull()
-    whole = world.honest(address).body
+    whole = world.source.honest(address).body
     last = whole.rindex(b"<url>")
-    world.answers[address] = Answer(body=whole[:last] + b"</urlset>")
+    world.network.answers[address] = Answer(body=whole[:last] + b"</urlset>")
 
     for _ in range(2):
         report = world.pull(filters=Filters(exclude=("*.nothing",)))
@@ -233,28 +239,34 @@ def test_a_resource_list_of_the_same_moment_that_was_cut_is_told_and_asked_for_a
         assert state_of(world) is MirrorState.BEHIND
     assert world.told("warning")[-1]["code"] == "cut-list"
     assert world.in_sync()
-    del world.answers[address]
+    del world.network.answers[address]
 
     assert world.pull().state is MirrorState.IN_SYNC
 
 
-def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(world: World) -> None:
+def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(
+    world: World[PublishedSource],
+) -> None:
     address = f"{BASE}resourcesync/resourcelist.xml"
-    before = saved(world)
+    before = world.source.saved()
     changed(world, "taken-back.html", text="taken back")
-    world.publish(PublicationStep.REBASE)
-    old = world.honest(address)
+    world.source.publish(PublicationStep.REBASE)
+    old = world.source.honest(address)
     set_back(world, before)
-    world.answers[address] = lambda request: world.honest(address) if request.uncached else old
+    world.network.answers[address] = lambda request: (
+        world.source.honest(address) if request.uncached else old
+    )
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
-def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(world: World) -> None:
+def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(
+    world: World[PublishedSource],
+) -> None:
     heated(world, "0")
     world.pull()
-    before = saved(world)
+    before = world.source.saved()
     heated(world, "taken back")
     assert killed(world, 3)
     set_back(world, before)
@@ -270,7 +282,7 @@ def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(world: World) 
 
 @pytest.mark.parametrize("cause", ["filters", "kill", "repair"])
 def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_done(
-    world: World, cause: str
+    world: World[PublishedSource], cause: str
 ) -> None:
     begin = world.clock.now() + timedelta(days=3)
     changed(world, "since.html", text="not in the Resource List")
@@ -278,12 +290,12 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
     world.clock.advance(seconds=3 * _DAY)
     changed(world, "objects/0001.html", text="some")
     world.pull()
-    world.answers[CHANGE_LIST] = lambda _: sliding(world, begin)
+    world.network.answers[CHANGE_LIST] = lambda _: sliding(world, begin)
     changed(world, "objects/0002.html", text="some")
     world.pull()
-    before = saved(world)
-    world.remove("since.html")
-    world.publish()
+    before = world.source.saved()
+    world.source.remove("since.html")
+    world.source.publish()
     world.pull(max_delete=_HOLDING)
     if cause == "kill":
         changed(world, "objects/0004.html", text="some")
@@ -305,20 +317,22 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
     assert BASE + "since.html" in world.files()
 
 
-def test_a_dry_run_obeys_no_deletion_that_a_rewritten_list_withdrew(world: World) -> None:
+def test_a_dry_run_obeys_no_deletion_that_a_rewritten_list_withdrew(
+    world: World[PublishedSource],
+) -> None:
     """An entry that cannot be used: absence from the Resource List proves nothing."""
     world.pull()
-    before = saved(world)
+    before = world.source.saved()
     changed(world, "brief.html", text="soon gone")
     world.pull()
-    world.remove("brief.html")
-    world.publish()
+    world.source.remove("brief.html")
+    world.source.publish()
     world.pull(max_delete=_HOLDING)
     set_back(world, before)
     changed(world, "after.html", "later.html", "latest.html", text="after")
-    body = world.honest(_RESOURCE_LIST).body
+    body = world.source.honest(_RESOURCE_LIST).body
     foreign = b"<url><loc>http://elsewhere.example/a</loc></url></urlset>"
-    world.answers[_RESOURCE_LIST] = Answer(body=body.replace(b"</urlset>", foreign))
+    world.network.answers[_RESOURCE_LIST] = Answer(body=body.replace(b"</urlset>", foreign))
 
     world.pull(dry_run=True)
 

@@ -10,26 +10,26 @@ import pytest
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.source import naming
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import (
     CHANGE_LIST,
     changed,
     heated,
     killed,
-    saved,
     set_back,
     sliding,
 )
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 _DAY = 86_500
 
 
-def deletion_taken_back(world: World, writes: int) -> None:
+def deletion_taken_back(world: World[PublishedSource], writes: int) -> None:
     """The Source deletes a resource, a pull is killed while it writes that down, and it is back."""
-    before = saved(world)
-    world.remove("objects/0003.html")
-    world.publish()
+    before = world.source.saved()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     assert killed(world, writes)
     set_back(world, before)
 
@@ -37,12 +37,12 @@ def deletion_taken_back(world: World, writes: int) -> None:
 @pytest.mark.parametrize("writes", range(6))
 @pytest.mark.parametrize("names", [(), ("objects/0001.html", "taken-back.html")])
 def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken_back(
-    world: World, writes: int, names: tuple[str, ...]
+    world: World[PublishedSource], writes: int, names: tuple[str, ...]
 ) -> None:
     world.pull()
-    before = saved(world)
-    world.remove("objects/0003.html")
-    world.publish()
+    before = world.source.saved()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     changed(world, *names, text="taken back")
     killed(world, writes)  # one that had come to its end notices, too
     set_back(world, before)
@@ -56,7 +56,7 @@ def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken
 
 @pytest.mark.parametrize("writes", range(6))
 def test_after_a_pull_that_was_killed_while_it_wrote_changes_down_the_next_one_is_in_sync(
-    world: World, writes: int
+    world: World[PublishedSource], writes: int
 ) -> None:
     world.pull()
     changed(world, "objects/0001.html", "new.html", text="new")
@@ -71,7 +71,7 @@ def test_after_a_pull_that_was_killed_while_it_wrote_changes_down_the_next_one_i
 
 
 def test_a_killed_pull_goes_on_though_its_list_has_another_place_now(tmp_path: Path) -> None:
-    world = World(tmp_path, max_entries=3)
+    world = World(tmp_path, PublishedSource(max_entries=3))
     changed(world, "first.html", text="first")
     world.pull()
     changed(world, "a.html", "b.html", text="new")
@@ -87,13 +87,13 @@ def test_a_killed_pull_goes_on_though_its_list_has_another_place_now(tmp_path: P
     "told", [r' datetime="[^"]*"', r' datetime="[^"]*"|<lastmod>[^<]*</lastmod>']
 )
 def test_it_is_not_done_either_where_changes_tell_no_times(
-    world: World, writes: int, told: str
+    world: World[PublishedSource], writes: int, told: str
 ) -> None:
     def untimed(_: object) -> Answer:
-        body = world.honest(CHANGE_LIST).body.decode()
+        body = world.source.honest(CHANGE_LIST).body.decode()
         return Answer(body=re.sub(told, "", body).encode())
 
-    world.answers[CHANGE_LIST] = untimed
+    world.network.answers[CHANGE_LIST] = untimed
     changed(world, "objects/0003.html", "objects/0002.html", text="first")
     world.pull()
     deletion_taken_back(world, writes)
@@ -105,13 +105,13 @@ def test_it_is_not_done_either_where_changes_tell_no_times(
 
 @pytest.mark.parametrize("writes", range(2, 7))
 def test_it_is_not_done_either_where_all_that_changed_last_changed_again(
-    world: World, writes: int
+    world: World[PublishedSource], writes: int
 ) -> None:
     heated(world, "first")
     world.pull()
-    before = saved(world)
-    world.remove("objects/0003.html")
-    world.publish()
+    before = world.source.saved()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     heated(world, "taken back")
     killed(world, writes)
     set_back(world, before)
@@ -128,13 +128,13 @@ def test_it_is_not_done_either_where_all_that_changed_last_changed_again(
 
 @pytest.mark.parametrize("writes", range(7))
 def test_a_kill_when_a_rewritten_list_was_noticed_puts_the_baseline_off_but_not_away(
-    world: World, writes: int
+    world: World[PublishedSource], writes: int
 ) -> None:
     heated(world, "first")
     world.pull()
-    before = saved(world)
-    world.remove("objects/0003.html")
-    world.publish()
+    before = world.source.saved()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
     heated(world, "taken back")
     world.pull()
     set_back(world, before)
@@ -152,7 +152,7 @@ def test_a_kill_when_a_rewritten_list_was_noticed_puts_the_baseline_off_but_not_
     "options", [{}, {"mode": "baseline"}, {"filters": Filters(exclude=("*.nothing",))}]
 )
 def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they_deleted(
-    world: World, writes: int, options: Any
+    world: World[PublishedSource], writes: int, options: Any
 ) -> None:
     begin = world.clock.now() + timedelta(days=3)
     changed(world, "since.html", text="not in the Resource List")
@@ -160,12 +160,12 @@ def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they
     world.clock.advance(seconds=3 * _DAY)
     changed(world, "objects/0001.html", text="some")
     world.pull()
-    world.answers[CHANGE_LIST] = lambda _: sliding(world, begin)
+    world.network.answers[CHANGE_LIST] = lambda _: sliding(world, begin)
     changed(world, "objects/0002.html", text="some")
     world.pull()
-    before = saved(world)
-    world.remove("since.html")
-    world.publish()
+    before = world.source.saved()
+    world.source.remove("since.html")
+    world.source.publish()
     assert killed(world, writes if options else min(writes, 5), **options)
     set_back(world, before)
     changed(world, "after.html", text="after")
@@ -177,11 +177,13 @@ def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they
 
 
 @pytest.mark.parametrize("writes", range(4, 7))  # the first is of where the lists are
-def test_a_repair_deletes_nothing_but_what_it_found_unlisted(world: World, writes: int) -> None:
+def test_a_repair_deletes_nothing_but_what_it_found_unlisted(
+    world: World[PublishedSource], writes: int
+) -> None:
     world.pull()
     deletion_taken_back(world, writes)
-    world.remove("objects/0001.html")
-    world.publish()
+    world.source.remove("objects/0001.html")
+    world.source.publish()
 
     with world.destination() as destination:
         report = destination.repair(None, PullOptions(), deleting=True)
@@ -195,16 +197,16 @@ def test_a_repair_deletes_nothing_but_what_it_found_unlisted(world: World, write
 
 @pytest.mark.parametrize("writes", range(3, 5))
 def test_it_is_not_done_either_where_no_change_list_is_offered_any_more(
-    world: World, writes: int
+    world: World[PublishedSource], writes: int
 ) -> None:
     world.pull()
     deletion_taken_back(world, writes)
     address = BASE + naming.CAPABILITY_LIST
-    body = world.honest(address).body.decode()
-    world.answers[address] = Answer(
+    body = world.source.honest(address).body.decode()
+    world.network.answers[address] = Answer(
         body=re.sub(r"<url><loc>[^<]*changelist.*?</url>", "", body).encode()
     )
-    world.answers[CHANGE_LIST] = Answer(status=404)
+    world.network.answers[CHANGE_LIST] = Answer(status=404)
 
     world.pull()
 
@@ -212,16 +214,16 @@ def test_it_is_not_done_either_where_no_change_list_is_offered_any_more(
 
 
 def test_an_old_copy_of_a_list_is_read_again_past_caches_and_costs_no_baseline(
-    world: World,
+    world: World[PublishedSource],
 ) -> None:
     world.pull()
     changed(world, "a.html", text="a")
     world.pull()
-    old = world.honest(CHANGE_LIST)
+    old = world.source.honest(CHANGE_LIST)
     changed(world, "b.html", text="b")
     world.pull()
-    world.answers[CHANGE_LIST] = lambda request: (
-        world.honest(CHANGE_LIST) if request.uncached else old
+    world.network.answers[CHANGE_LIST] = lambda request: (
+        world.source.honest(CHANGE_LIST) if request.uncached else old
     )
 
     assert world.pull().state is MirrorState.IN_SYNC

@@ -15,19 +15,20 @@ from resourcesync.destination.removal.trash import Trash, TrashDependencies, Tra
 from resourcesync.destination.reports import MirrorState
 from resourcesync.ports.mirror import TrashRow
 from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 GONE = ["objects/0003.html", "objects/0004.html", "objects/0005.html"]
 
 
 @contextmanager
-def trash_of(world: World) -> Iterator[tuple[Trash, list[TrashRow]]]:
+def trash_of(world: World[PublishedSource]) -> Iterator[tuple[Trash, list[TrashRow]]]:
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.copies is not None
         assert mirror.state is not None
         tools = TrashDependencies(
-            copies=world.before(mirror.copies),
-            state=world.before(mirror.state),
+            copies=world.home.before(mirror.copies),
+            state=world.home.before(mirror.state),
             clock=world.clock,
             purge=mirror.copies.purge,
             size=lambda place: len((world.folder / ".resourcesync/trash" / place).read_bytes()),
@@ -36,45 +37,47 @@ def trash_of(world: World) -> Iterator[tuple[Trash, list[TrashRow]]]:
         yield Trash(tools), list(mirror.state.trash_by_path())
 
 
-def restore(world: World) -> TrashResult:
+def restore(world: World[PublishedSource]) -> TrashResult:
     with trash_of(world) as (trash, rows):
         return trash.restore(rows)
 
 
-def in_trash(world: World) -> list[Path]:
+def in_trash(world: World[PublishedSource]) -> list[Path]:
     return list((world.folder / ".resourcesync/trash").iterdir())
 
 
 @pytest.fixture
-def emptied(world: World) -> World:
+def emptied(world: World[PublishedSource]) -> World[PublishedSource]:
     """Give a world whose Source deleted three resources, and whose mirror followed."""
     world.pull()
     for name in GONE:
-        world.remove(name)
-    world.publish()
+        world.source.remove(name)
+    world.source.publish()
     assert world.pull().deleted == 3
     return world
 
 
 @pytest.mark.parametrize("how", [0, 1, 2])
 def test_a_restoring_that_is_killed_loses_nothing_and_is_ended_by_the_next(
-    emptied: World, how: int
+    emptied: World[PublishedSource], how: int
 ) -> None:
     bodies = {path.name[17:]: path.read_bytes() for path in in_trash(emptied)}
     for writes in range(30):
         world = emptied
         fuse = Fuse(writes, how=how)
-        world.before = partial(Dying, fuse=fuse)
+        world.home.before = partial(Dying, fuse=fuse)
         with suppress(Killed):
             restore(world)
-        world.before = lambda port: port
+        world.home.before = lambda port: port
         there = {path.name[17:]: path.read_bytes() for path in in_trash(world)}
-        placed = {name[8:]: body for name, body in world.files_on_disk().items() if name in GONE}
+        placed = {
+            name[8:]: body for name, body in world.home.files_on_disk().items() if name in GONE
+        }
         assert {**there, **placed} == bodies
 
         assert restore(world).failed == 0
 
-        assert world.files_on_disk().keys() >= set(GONE)
+        assert world.home.files_on_disk().keys() >= set(GONE)
         assert in_trash(world) == []
         assert not world.audit().foreign
         if not fuse.is_burnt:
@@ -88,19 +91,19 @@ def test_a_restoring_that_is_killed_loses_nothing_and_is_ended_by_the_next(
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
-    emptied: World, mode: Any
+    emptied: World[PublishedSource], mode: Any
 ) -> None:
     world = emptied
     restore(world)
     for number in range(3):
-        world.put("objects/0001.html", f"again {number}")
-        world.publish()
+        world.source.put("objects/0001.html", f"again {number}")
+        world.source.publish()
         world.clock.advance(hours=2)
 
         report = world.pull(mode=mode, delete="absent")
 
         assert (report.state, report.restored, report.deleted) == (MirrorState.IN_SYNC, 3, 0)
-        assert world.files_on_disk().keys() >= set(GONE)
+        assert world.home.files_on_disk().keys() >= set(GONE)
     with world.destination() as destination:
         looking = destination.read_only_session()
         uri = f"http://source.example/{GONE[0]}"
@@ -108,18 +111,20 @@ def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_what_is_listed_again_is_an_ordinary_copy_again(emptied: World, mode: Any) -> None:
+def test_what_is_listed_again_is_an_ordinary_copy_again(
+    emptied: World[PublishedSource], mode: Any
+) -> None:
     world = emptied
     before = world.clock.now()
     restore(world)
     for name in GONE:
-        world.put(name, f"content of {int(name[8:12])}")
-    world.publish()
+        world.source.put(name, f"content of {int(name[8:12])}")
+    world.source.publish()
     assert world.pull(mode=mode).restored == 0
     assert world.in_sync()
     for name in GONE:
-        world.remove(name)
-    world.publish()
+        world.source.remove(name)
+    world.source.publish()
 
     assert world.pull(mode=mode).deleted == 3
 
@@ -127,7 +132,7 @@ def test_what_is_listed_again_is_an_ordinary_copy_again(emptied: World, mode: An
     assert world.clock.now() > before
 
 
-def test_a_file_of_a_killed_sweep_is_not_put_anywhere(emptied: World) -> None:
+def test_a_file_of_a_killed_sweep_is_not_put_anywhere(emptied: World[PublishedSource]) -> None:
     place = emptied.folder / ".resourcesync/trash/0123456789abcdef-x.html"
     place.write_text("whose?")
     row = TrashRow(place.name, "", "", 1, "moved by a run that was killed")
@@ -139,7 +144,9 @@ def test_a_file_of_a_killed_sweep_is_not_put_anywhere(emptied: World) -> None:
     assert place.exists()
 
 
-def test_what_cannot_be_put_in_place_does_not_stop_the_others(emptied: World) -> None:
+def test_what_cannot_be_put_in_place_does_not_stop_the_others(
+    emptied: World[PublishedSource],
+) -> None:
     world = emptied
     (world.folder / GONE[0]).mkdir()
 
@@ -151,15 +158,15 @@ def test_what_cannot_be_put_in_place_does_not_stop_the_others(emptied: World) ->
 
 def test_the_place_of_another_spelling_with_the_same_content_is_taken(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a+b", "same")
-    world.publish()
+    world.source.put("a+b", "same")
+    world.source.publish()
     world.pull()
-    world.remove("a+b")
-    world.put("z", "z")
-    world.publish()
+    world.source.remove("a+b")
+    world.source.put("z", "z")
+    world.source.publish()
     world.pull()
-    world.put("a%2Bb", "same")
-    world.publish()
+    world.source.put("a%2Bb", "same")
+    world.source.publish()
     world.pull()
 
     done = restore(world)

@@ -12,9 +12,9 @@ import pytest
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 LISTS = BASE + "resourcesync/"
 CHANGE_LIST = LISTS + "changelist.xml"
@@ -23,9 +23,11 @@ OTHER_FILTERS = Filters(exclude=("*.none",))
 """They make the next pull a baseline."""
 
 
-def _ahead(world: LooseWorld, hours: int, monkeypatch: pytest.MonkeyPatch, name: str = "") -> None:
+def _ahead(
+    world: World[LooseSource], hours: int, monkeypatch: pytest.MonkeyPatch, name: str = ""
+) -> None:
     """Let resources be modified so much later than the lists say, all or those of a name."""
-    entry: Callable[..., str] = world.source.entry
+    entry: Callable[..., str] = world.source.lists.entry
 
     def later(uri: str, data: bytes | None, lastmod: int | None, **of: Any) -> str:
         if data is not None and lastmod is not None and name in uri:
@@ -34,35 +36,35 @@ def _ahead(world: LooseWorld, hours: int, monkeypatch: pytest.MonkeyPatch, name:
                 of["moment"] += hours * HOUR
         return entry(uri, data, lastmod, **of)
 
-    monkeypatch.setattr(world.source, "entry", later)
+    monkeypatch.setattr(world.source.lists, "entry", later)
 
 
 @pytest.mark.parametrize("name", ["", "c.txt"])
 def test_a_resource_of_a_time_to_come_hides_no_hole_in_the_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", LooseSource())
     _ahead(world, 3, monkeypatch, name)
     for each in "abcx":
-        world.put(f"{each}.txt", each)
-    world.publish()
+        world.source.put(f"{each}.txt", each)
+    world.source.publish()
     world.pull()
-    world.put("c.txt", "another")
-    world.publish()
+    world.source.put("c.txt", "another")
+    world.source.publish()
     report = world.pull()
     assert report.state is MirrorState.IN_SYNC
     assert report.as_of is not None
     assert report.as_of <= world.clock.now()
-    world.put("b.txt", "another")
-    world.remove("x.txt")
-    world.publish()
-    world.rotate()  # what was listed last is listed nowhere any more
-    world.put("a.txt", "another")
-    world.publish()
+    world.source.put("b.txt", "another")
+    world.source.remove("x.txt")
+    world.source.publish()
+    world.source.rotate()  # what was listed last is listed nowhere any more
+    world.source.put("a.txt", "another")
+    world.source.publish()
 
     with pytest.raises(DiscontinuityError):
         world.pull()
-    world.snapshot()
+    world.source.snapshot()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
@@ -70,16 +72,16 @@ def test_a_resource_of_a_time_to_come_hides_no_hole_in_the_lists(
 def test_a_source_whose_resources_are_ahead_of_its_lists_is_not_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", LooseSource())
     _ahead(world, 2, monkeypatch)
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    world.put("a.txt", "another")
-    world.publish()
+    world.source.put("a.txt", "another")
+    world.source.publish()
     assert world.pull().updated == 1
-    world.rotate()
-    world.snapshot()
+    world.source.rotate()
+    world.source.snapshot()
 
     for filters in (Filters(), OTHER_FILTERS):
         assert world.pull(filters=filters).state is MirrorState.IN_SYNC
@@ -91,23 +93,23 @@ def test_a_source_whose_resources_are_ahead_of_its_lists_is_not_refused(
 def test_a_resource_of_a_time_to_come_that_is_gone_does_not_come_back_with_a_baseline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_old: bool
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", LooseSource())
     _ahead(world, 3, monkeypatch)
     for each in "abx":
-        world.put(f"{each}.txt", each)
-    world.publish()
+        world.source.put(f"{each}.txt", each)
+    world.source.publish()
     world.pull()
-    world.put("x.txt", "another")
-    world.publish()
+    world.source.put("x.txt", "another")
+    world.source.publish()
     assert world.pull().updated == 1
     if is_old:
-        old = world.honest(CHANGE_LIST)
-        world.answers[CHANGE_LIST] = lambda request: (
-            world.honest(request.uri) if request.uncached else old
+        old = world.source.honest(CHANGE_LIST)
+        world.network.answers[CHANGE_LIST] = lambda request: (
+            world.source.honest(request.uri) if request.uncached else old
         )
-    world.remove("x.txt")
-    world.publish()
-    world.snapshot()
+    world.source.remove("x.txt")
+    world.source.publish()
+    world.source.snapshot()
 
     report = world.pull(filters=OTHER_FILTERS)
 
@@ -116,21 +118,21 @@ def test_a_resource_of_a_time_to_come_that_is_gone_does_not_come_back_with_a_bas
 
 
 def test_an_old_copy_that_lacks_less_than_a_second_is_refused(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror", lastmods=False)
+    world = World(tmp_path / "mirror", LooseSource(lastmods=False))
     for number in range(8):
-        world.put(f"{number}.txt", f"{number}")
-    world.publish()
+        world.source.put(f"{number}.txt", f"{number}")
+    world.source.publish()
     world.pull()
-    now = world.moment()
-    world.put("0.txt", "another")
-    world.source.publish(now, world.originals.contents())
-    world.show()
-    old = world.honest(CHANGE_LIST)
-    world.put("y.txt", "y")
-    world.source.publish(now + 600_000, world.originals.contents())
-    world.show()
+    now = world.source.moment()
+    world.source.put("0.txt", "another")
+    world.source.lists.publish(now, world.source.originals.contents())
+    world.source.show()
+    old = world.source.honest(CHANGE_LIST)
+    world.source.put("y.txt", "y")
+    world.source.lists.publish(now + 600_000, world.source.originals.contents())
+    world.source.show()
     assert world.pull().created == 1
-    world.answers[CHANGE_LIST] = old
+    world.network.answers[CHANGE_LIST] = old
 
     with pytest.raises(SourceUnavailableError, match="stale copy"):
         world.pull(filters=OTHER_FILTERS)
@@ -144,45 +146,45 @@ def test_lists_that_end_a_second_before_the_next_one_begins_are_no_hole_when_the
     tmp_path: Path, apart: int
 ) -> None:
     """The last second of a day, and midnight, when the day's Resource List is written."""
-    world = LooseWorld(tmp_path / "mirror", index=True, lastmods=False)
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(index=True, lastmods=False))
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
     for day in range(3):
-        world.rotate()
-        closed, current = world.source.lists[-2:]
+        world.source.rotate()
+        closed, current = world.source.lists.lists[-2:]
         closed.until = current.start - apart
-        world.source.snapshot(current.start)
-        world.show()
+        world.source.lists.snapshot(current.start)
+        world.source.show()
         world.pull(filters=(Filters(), OTHER_FILTERS)[day % 2])
         for hour in range(3):
-            world.put("a.txt", f"{day} {hour}")
-            world.publish()
+            world.source.put("a.txt", f"{day} {hour}")
+            world.source.publish()
             assert world.pull().state is MirrorState.IN_SYNC
             assert world.in_sync()
 
 
 @pytest.mark.parametrize("style", [{}, {"times": False}, {"lastmods": False}])
 def test_a_list_that_has_ended_is_read_once(tmp_path: Path, style: dict[str, bool]) -> None:
-    world = LooseWorld(tmp_path / "mirror", index=True, **style)
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource(index=True, **style))
+    world.source.put("a.txt", "a")
+    world.source.publish()
     world.pull()
-    world.put("a.txt", "another")
-    world.publish()
+    world.source.put("a.txt", "another")
+    world.source.publish()
     world.pull()
-    world.rotate()
+    world.source.rotate()
     world.pull()
 
     def as_written_anew(request: Any) -> Answer:
-        found = world.honest(request.uri)
-        return Answer(body=found.body + f"<!-- {world.moment()} -->".encode())
+        found = world.source.honest(request.uri)
+        return Answer(body=found.body + f"<!-- {world.source.moment()} -->".encode())
 
-    world.answers[CHANGE_LIST] = as_written_anew
+    world.network.answers[CHANGE_LIST] = as_written_anew
     asked = list[str]()
     for number in range(5):
-        world.put("a.txt", f"{number}")
-        world.publish()
+        world.source.put("a.txt", f"{number}")
+        world.source.publish()
         assert world.pull().mode is Mode.INCREMENTAL
         asked += world.fetcher.asked
     assert world.in_sync()

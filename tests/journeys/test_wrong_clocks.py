@@ -11,20 +11,21 @@ from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.hostile_server import HostileServer, answer
-from tests.support.worlds.dated_world import DatedWorld
+from tests.support.worlds.dated_server import DatedServer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.site_maps import urlset
-from tests.support.worlds.world import BASE
+from tests.support.worlds.world import World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DatedWorld:
-    world = DatedWorld(tmp_path / "mirror")
-    world.put("a", "1")
-    world.publish()
+def world(tmp_path: Path) -> World[DatedServer]:
+    world = World(tmp_path / "mirror", DatedServer())
+    world.source.put("a", "1")
+    world.source.published.publish()
     return world
 
 
-def skews(world: DatedWorld) -> list[str]:
+def skews(world: World[DatedServer]) -> list[str]:
     said = [
         str(mapping["message"])
         for mapping in world.told("warning")
@@ -34,12 +35,12 @@ def skews(world: DatedWorld) -> list[str]:
 
 
 @contextmanager
-def our_clock_is(world: DatedWorld, late: timedelta) -> Iterator[None]:
+def our_clock_is(world: World[DatedServer], late: timedelta) -> Iterator[None]:
     """Let our clock be so much behind that of the Source."""
-    right, world.ahead = world.clock.now(), late
+    right, world.source.ahead = world.clock.now(), late
     world.clock.set(right - late)
     yield
-    world.ahead = timedelta()
+    world.source.ahead = timedelta()
     world.clock.set(right)
 
 
@@ -53,7 +54,7 @@ def our_clock_is(world: DatedWorld, late: timedelta) -> Iterator[None]:
     ],
 )
 def test_by_a_clock_that_is_days_off_no_mirror_is_in_sync(
-    world: DatedWorld, late: timedelta, message: str
+    world: World[DatedServer], late: timedelta, message: str
 ) -> None:
     for _ in range(3):
         with our_clock_is(world, late):
@@ -66,26 +67,28 @@ def test_by_a_clock_that_is_days_off_no_mirror_is_in_sync(
     assert (report.state, report.skew, skews(world)) == (MirrorState.IN_SYNC, 0.0, [])
 
 
-def test_what_was_not_seen_by_a_wrong_clock_comes_when_it_is_set(world: DatedWorld) -> None:
+def test_what_was_not_seen_by_a_wrong_clock_comes_when_it_is_set(world: World[DatedServer]) -> None:
     late = timedelta(days=45)
     with our_clock_is(world, late):
         assert world.pull().state is MirrorState.BEHIND
-    world.put("a", "2")
-    world.publish()
+    world.source.put("a", "2")
+    world.source.published.publish()
     with our_clock_is(world, late):
         assert world.pull().state is MirrorState.BEHIND
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
-def test_where_the_lists_of_today_agree_with_our_clock_it_is_right(world: DatedWorld) -> None:
-    world.ahead = timedelta(days=45)
+def test_where_the_lists_of_today_agree_with_our_clock_it_is_right(
+    world: World[DatedServer],
+) -> None:
+    world.source.ahead = timedelta(days=45)
     assert world.pull().state is MirrorState.IN_SYNC
     assert skews(world) == ["this machine's clock is 45 days behind the Source's"]
     assert world.audit().in_sync
 
 
-def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: DatedWorld) -> None:
+def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: World[DatedServer]) -> None:
     world.pull()
     assert world.audit().in_sync
     world.events.clear()
@@ -95,49 +98,49 @@ def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: DatedWorld) -> None:
         assert world.audit(offline=True).in_sync, "that asks nobody"
 
 
-def test_by_a_clock_that_is_ahead_nothing_leaves_the_trash_early(world: DatedWorld) -> None:
-    world.put("b", "1")
-    world.publish()
+def test_by_a_clock_that_is_ahead_nothing_leaves_the_trash_early(world: World[DatedServer]) -> None:
+    world.source.put("b", "1")
+    world.source.published.publish()
     world.pull()
-    world.remove("b")
-    world.publish()
+    world.source.published.remove("b")
+    world.source.published.publish()
     assert world.pull().deleted == 1
     trash = world.folder / ".resourcesync/trash"
     (waiting,) = trash.iterdir()
     world.clock.advance(hours=24 * 40)
-    world.ahead = timedelta(days=-40)
+    world.source.ahead = timedelta(days=-40)
     world.pull()
     assert waiting.exists()
-    world.ahead = timedelta()
+    world.source.ahead = timedelta()
     world.pull()
     assert not waiting.exists()
 
 
-def test_hours_are_reported_and_believed_and_minutes_are_nothing(world: DatedWorld) -> None:
-    world.ahead = timedelta(hours=5)
+def test_hours_are_reported_and_believed_and_minutes_are_nothing(world: World[DatedServer]) -> None:
+    world.source.ahead = timedelta(hours=5)
     assert world.pull().state is MirrorState.IN_SYNC
     assert skews(world) == ["this machine's clock is 5 h behind the Source's"]
-    world.ahead = timedelta(minutes=50)
+    world.source.ahead = timedelta(minutes=50)
     assert world.pull().state is MirrorState.IN_SYNC
     assert skews(world) == []
 
 
-def test_an_answer_of_a_cache_says_nothing_of_a_clock(world: DatedWorld) -> None:
-    world.age = "3888000"
+def test_an_answer_of_a_cache_says_nothing_of_a_clock(world: World[DatedServer]) -> None:
+    world.source.age = "3888000"
     with our_clock_is(world, timedelta(days=-45)):
         assert world.pull().state is MirrorState.IN_SYNC
         assert skews(world) == []
 
 
-def test_answers_that_do_not_agree_say_nothing_of_a_clock(world: DatedWorld) -> None:
+def test_answers_that_do_not_agree_say_nothing_of_a_clock(world: World[DatedServer]) -> None:
     with our_clock_is(world, timedelta(days=-45)):
-        world.dates[BASE + "resourcesync/resourcelist.xml"] = world.clock.now()
+        world.source.dates[BASE + "resourcesync/resourcelist.xml"] = world.clock.now()
         assert world.pull().state is MirrorState.IN_SYNC
         assert skews(world) == []
 
 
-def test_a_server_that_is_before_its_own_files_has_no_clock(world: DatedWorld) -> None:
-    world.date = "Thu, 01 Jan 1970 00:00:10 GMT"
+def test_a_server_that_is_before_its_own_files_has_no_clock(world: World[DatedServer]) -> None:
+    world.source.date = "Thu, 01 Jan 1970 00:00:10 GMT"
     assert world.pull().state is MirrorState.IN_SYNC
     assert skews(world) == []
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.source.plan import PublicationStep
-from tests.support.worlds.dump_world import DumpWorld, Packed, Told, zipped
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.dump_source import DumpSource, Packed, Told, zipped
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 LISTS = BASE + "resourcesync/"
 RESOURCE_LIST = LISTS + "resourcelist.xml"
@@ -23,15 +24,17 @@ CHANGE_LIST = LISTS + "changelist.xml"
 LARGEST = 2**63 - 1
 
 
-def rewritten(world: World, uri: str, pattern: str, value: str, *, count: int = 0) -> Answer:
+def rewritten(
+    world: World[PublishedSource], uri: str, pattern: str, value: str, *, count: int = 0
+) -> Answer:
     """Return a list as published, but for what the pattern finds."""
-    body = world.honest(uri).body.decode()
+    body = world.source.honest(uri).body.decode()
     changed, found = re.subn(pattern, value, body, count=count)
     assert found
     return Answer(body=changed.encode())
 
 
-def dropped(world: World) -> list[str]:
+def dropped(world: World[PublishedSource]) -> list[str]:
     return [
         str(fields["message"])
         for fields in world.told("warning")
@@ -39,20 +42,22 @@ def dropped(world: World) -> list[str]:
     ]
 
 
-def of_list(world: World, length: int) -> RunReport:
-    world.publish()
-    world.answers[RESOURCE_LIST] = rewritten(
+def of_list(world: World[PublishedSource], length: int) -> RunReport:
+    world.source.publish()
+    world.network.answers[RESOURCE_LIST] = rewritten(
         world, RESOURCE_LIST, 'length="1"', f'length="{length}"'
     )
     return world.pull()
 
 
-def of_changes(world: World, length: int) -> RunReport:
-    world.publish()
+def of_changes(world: World[PublishedSource], length: int) -> RunReport:
+    world.source.publish()
     world.pull()
-    world.put("a.txt", "b")
-    world.publish()
-    world.answers[CHANGE_LIST] = rewritten(world, CHANGE_LIST, 'length="1"', f'length="{length}"')
+    world.source.put("a.txt", "b")
+    world.source.publish()
+    world.network.answers[CHANGE_LIST] = rewritten(
+        world, CHANGE_LIST, 'length="1"', f'length="{length}"'
+    )
     return world.pull()
 
 
@@ -62,10 +67,12 @@ def of_changes(world: World, length: int) -> RunReport:
 @example(LARGEST + 1)
 @example(2**64)
 @given(length=st.integers(0, 10**25))
-def test_no_number_ends_a_pull(run: Callable[[World, int], RunReport], length: int) -> None:
+def test_no_number_ends_a_pull(
+    run: Callable[[World[PublishedSource], int], RunReport], length: int
+) -> None:
     with TemporaryDirectory() as folder:
         world = World(Path(folder) / "mirror")
-        world.put("a.txt", "a")
+        world.source.put("a.txt", "a")
         report = run(world, length)
         in_sync = length == 1 or length > LARGEST
 
@@ -78,9 +85,9 @@ def test_no_number_ends_a_pull(run: Callable[[World, int], RunReport], length: i
 def test_the_largest_lengths_there_are_add_up(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     for name in "abcd":
-        world.put(f"{name}.txt", "x")
-    world.publish()
-    world.answers[RESOURCE_LIST] = rewritten(
+        world.source.put(f"{name}.txt", "x")
+    world.source.publish()
+    world.network.answers[RESOURCE_LIST] = rewritten(
         world, RESOURCE_LIST, 'length="1"', f'length="{LARGEST}"'
     )
 
@@ -94,12 +101,12 @@ def test_the_largest_lengths_there_are_add_up(tmp_path: Path) -> None:
 
 def test_no_number_in_a_manifest_ends_a_pull(tmp_path: Path) -> None:
     for length in (LARGEST, LARGEST + 1):
-        world = DumpWorld(tmp_path / f"mirror-{length}")
+        world = World(tmp_path / f"mirror-{length}", DumpSource())
         good = Told(name="a.txt", data=b"a")
         wrong = good.wrong(length=length)
-        world.put_all([good])
-        world.list_resources([wrong])
-        world.dump(Packed(name="d.zip", body=zipped([wrong])))
+        world.source.put_all([good])
+        world.source.list_resources([wrong])
+        world.source.dump(Packed(name="d.zip", body=zipped([wrong])))
 
         report = world.pull(dumps="always")
 
@@ -113,9 +120,9 @@ def test_no_number_in_a_manifest_ends_a_pull(tmp_path: Path) -> None:
 def test_a_page_whose_lastmod_cannot_be_read_is_mirrored(tmp_path: Path, lastmod: str) -> None:
     world = World(tmp_path / "mirror")
     for name in "abc":
-        world.put(f"{name}.html", name)
+        world.source.put(f"{name}.html", name)
     pages = [(f"{BASE}{name}.html", lastmod if name == "b" else "2024-05-06") for name in "abc"]
-    world.answers[BASE + "sitemap.xml"] = Answer(body=urlset(*pages))
+    world.network.answers[BASE + "sitemap.xml"] = Answer(body=urlset(*pages))
 
     report = world.pull(BASE + "sitemap.xml")
 
@@ -134,16 +141,16 @@ def test_a_page_whose_lastmod_cannot_be_read_is_mirrored(tmp_path: Path, lastmod
 def test_a_change_whose_time_is_written_otherwise_is_followed(tmp_path: Path, time: str) -> None:
     world = World(tmp_path / "mirror")
     for name in "abc":
-        world.put(f"{name}.txt", name)
-    world.publish()
+        world.source.put(f"{name}.txt", name)
+    world.source.publish()
     world.pull()
     wrong = lambda _: rewritten(world, CHANGE_LIST, 'datetime="[^"]*"', f'datetime="{time}"')  # noqa: E731
-    world.answers[CHANGE_LIST] = wrong
+    world.network.answers[CHANGE_LIST] = wrong
     for body in ("1", "22", "333"):
-        world.put("a.txt", body)
-        world.put(f"new{body}.txt", body)
-        world.remove("b.txt")
-        world.publish()
+        world.source.put("a.txt", body)
+        world.source.put(f"new{body}.txt", body)
+        world.source.remove("b.txt")
+        world.source.publish()
         report = world.pull()
 
         assert (report.state, report.refused) == (MirrorState.IN_SYNC, 0)
@@ -152,19 +159,19 @@ def test_a_change_whose_time_is_written_otherwise_is_followed(tmp_path: Path, ti
     again = world.pull()
 
     assert (again.updated, again.created, dropped(world)) == (0, 0, [])
-    world.publish(PublicationStep.REBASE)
-    world.put("a.txt", "4444")
-    world.publish()
+    world.source.publish(PublicationStep.REBASE)
+    world.source.put("a.txt", "4444")
+    world.source.publish()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_digests_that_contradict_each_other_prove_nothing(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     other = f"sha-256:{'0' * 64}"
-    world.answers[RESOURCE_LIST] = rewritten(
+    world.network.answers[RESOURCE_LIST] = rewritten(
         world, RESOURCE_LIST, 'hash="([^"]*)"', rf'hash="\1 {other}"'
     )
 

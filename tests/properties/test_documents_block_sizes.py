@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.long_lists import small_blocks
-from resourcesync.documents._raw_entries import TextRow
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import TextRow, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import parse_w3c

@@ -23,8 +23,7 @@ from fuzz.long_lists import (
     tell_both_ways,
 )
 from fuzz.randomness import chance
-from resourcesync.documents._context import Limits
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.resources import Resource
 from tests.support.documents.text import CHANGE_LIST, RESOURCE_LIST, URI, document

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.documents._context import Limits
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError, TruncatedDocumentError
 from resourcesync.model.capabilities import Entry, Header

@@ -39,7 +39,7 @@ from resourcesync.simulator.destination import SimulatedCopies
 from resourcesync.simulator.faults import FaultInjector
 from resourcesync.simulator.scenario import Faults
 from tests.support.storage.cursors import set_cursor
-from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+from tests.support.worlds.network import Answer, MemoryFetcher
 
 BASE = "http://source.example/"
 START = from_microseconds(1_767_139_200_000_000)

@@ -12,8 +12,9 @@ from resourcesync.destination.mapping.rules import TemplateMapping
 from resourcesync.destination.mapping.tree import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.world import BASE
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.network import BASE
+from tests.support.worlds.world import World
 
 RULES = [
     "bitstream/{item}/{name} => {item}/{name}",
@@ -123,15 +124,15 @@ def test_a_rule_that_cannot_be_undone_is_refused(rule: str) -> None:
 def test_a_mirror_keeps_its_rule_and_refuses_clashes_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
-    world = LooseWorld(tmp_path / "mirror")
+    world = World(tmp_path / "mirror", LooseSource())
     for name in ("bitstream/1/a.txt", "bitstream/2/b.txt", "1/a.txt", "c.txt"):
-        world.put(name, name)
-    world.publish()
+        world.source.put(name, name)
+    world.source.publish()
 
     report = world.pull(mapper="/bitstream/{item}/{name}=>{item}/{name}")
 
     assert (report.created, report.refused, report.state) == (3, 1, MirrorState.BEHIND)
-    here = {place: body.decode() for place, body in world.files_on_disk().items()}
+    here = {place: body.decode() for place, body in world.home.files_on_disk().items()}
     assert here == {
         "1/a.txt": "bitstream/1/a.txt",
         "2/b.txt": "bitstream/2/b.txt",
@@ -139,9 +140,9 @@ def test_a_mirror_keeps_its_rule_and_refuses_clashes_before_anything_is_written(
     }
     (refused,) = [mapping for mapping in world.told("item") if mapping["action"] == "refuse"]
     assert (refused["uri"], refused["code"]) == (BASE + "1/a.txt", "mapper")
-    world.remove("1/a.txt")
-    world.put("bitstream/3/d.txt", "d")
-    world.publish()
+    world.source.remove("1/a.txt")
+    world.source.put("bitstream/3/d.txt", "d")
+    world.source.publish()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
     assert world.audit().in_sync
@@ -162,12 +163,12 @@ def test_a_hostile_address_costs_no_more_than_its_length() -> None:
 
 
 def test_a_mistake_in_a_rule_makes_no_mirror(tmp_path: Path) -> None:
-    world = LooseWorld(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world = World(tmp_path / "mirror", LooseSource())
+    world.source.put("a.txt", "a")
+    world.source.publish()
 
     with pytest.raises(ConfigurationError, match=re.escape("'{a} => {b}' is not a valid rule")):
         world.pull(mapper="{a} => {b}")
 
-    assert world.files_on_disk() == {}
+    assert world.home.files_on_disk() == {}
     assert world.pull().state is MirrorState.IN_SYNC

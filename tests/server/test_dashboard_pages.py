@@ -21,7 +21,7 @@ from resourcesync.server.dashboard.detail_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.layout import WINDOWS
+from resourcesync.server.dashboard.layout import STYLE, WINDOWS
 from resourcesync.server.dashboard.markup import Markup, address, join_markup, tag
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
@@ -32,7 +32,6 @@ from resourcesync.server.dashboard.source_page import (
     sources_page,
     validating_page,
 )
-from resourcesync.server.dashboard.style import STYLE
 from resourcesync.server.dashboard.timeline import timeline
 from resourcesync.server.dashboard.views import (
     AppliedChange,

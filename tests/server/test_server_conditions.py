@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.server.conditions import (
+from resourcesync.server.representations import (
     ResponseValidators,
     allows_range,
     evaluate_preconditions,

@@ -22,8 +22,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.connections import ConnectionGuard, ConnectionLimits, JoiningTransport
-from resourcesync.server.uvicorn_server import SecondApplication, serve_forever
+from resourcesync.server.uvicorn_server import (
+    ConnectionGuard,
+    ConnectionLimits,
+    JoiningTransport,
+    SecondApplication,
+    serve_forever,
+)
 from tests.support.servers.served_tree import application, plant
 
 
@@ -55,7 +60,6 @@ class GuardedConfig(uvicorn.Config):
     """What a guard has to know."""
 
     limits = ConnectionLimits()
-    exempt_port: int | None = None
 
 
 def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
@@ -120,13 +124,13 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
     assert seen == [(503, 299)]
 
 
-def test_two_applications_need_two_ports(app: ASGIApp) -> None:
+def test_two_applications_need_two_addresses(app: ASGIApp) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
 
-    with pytest.raises(ConfigurationError, match="a port of its own"):
+    with pytest.raises(ConfigurationError, match="cannot listen"):
         serve_forever(
-            app, "127.0.0.1", port, on_ready=print, aside=SecondApplication(app, "127.0.0.2", port)
+            app, "127.0.0.1", port, on_ready=print, aside=SecondApplication(app, "127.0.0.1", port)
         )
 
 

@@ -13,7 +13,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
 from resourcesync.app.serving import applications as wired
 from resourcesync.server import mementos
-from resourcesync.server.conditions import format_http_date, parse_http_date
+from resourcesync.server.representations import format_http_date, parse_http_date
 from resourcesync.source.versions.version_retention import VersionOptions
 from tests.support.servers.asgi import Answer, ask
 
@@ -272,7 +272,7 @@ def test_a_long_timemap_is_sent_piece_by_piece(
     answer = get(app, MAP + "a%20b.xml")
 
     assert answer.body == whole.body
-    assert (whole.chunks, answer.chunks) == (1, 2)
+    assert answer.chunks == whole.chunks + 1
 
 
 @pytest.mark.parametrize("modified", [1_000_000_000, 2_000_000_000])

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.server.app import Application, ServedSource, create_app
-from resourcesync.server.mounts import run_lifespan
+from resourcesync.server.asgi import run_lifespan
 from resourcesync.server.uvicorn_server import ServerThread, serve_forever
 from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import LINK, LIST_URI, media_type, plant
@@ -181,13 +181,15 @@ def test_any_server_is_told_that_a_mounted_application_cannot_start(served: Serv
 
     asyncio.run(drive())
 
-    assert told == [{"type": "lifespan.startup.failed", "message": "the register is gone"}]
+    [message] = told
+    assert message["type"] == "lifespan.startup.failed"
+    assert str(message["message"]).endswith("the register is gone\n")
 
 
 def test_an_application_that_does_not_end_is_cut_off(
     served: ServedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resourcesync.server.mounts.PATIENCE", 0.05)
+    monkeypatch.setattr("resourcesync.server.asgi.PATIENCE", 0.05)
     log: list[str] = []
 
     with ServerThread(make(served, one=Echo(log, "one"), two=hang)):

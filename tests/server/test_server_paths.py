@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.server.paths import follow_link, is_hidden, is_plain, read_path
+from resourcesync.server.files import follow_link, is_hidden, is_plain, read_path
 
 NAME = st.binary(min_size=1, max_size=12).filter(is_plain)
 NAMES = st.lists(NAME, min_size=1, max_size=6).map(tuple)

@@ -20,8 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.connections import ConnectionLimits
-from resourcesync.server.uvicorn_server import ServerThread, serve_forever
+from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread, serve_forever
 
 IMPATIENT = ConnectionLimits(
     connections=20, client_timeout=0.3, keep_alive=1, grace=1, header_bytes=4096

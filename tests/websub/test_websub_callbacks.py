@@ -8,11 +8,13 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.model.vocabulary import Capability
 from resourcesync.server import websub
-from resourcesync.server.exchange import HttpReply, read_body
+from resourcesync.server.asgi import read_body
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.channels import Channel, FoundChannels, find_channels
@@ -116,9 +118,10 @@ def test_an_endless_body_is_read_no_further_than_its_limit() -> None:
         asked += 1
         return {"type": "http.request", "body": b"x" * 1000, "more_body": True}
 
-    reply = asyncio.run(read_body(receive, most=10_000, seconds=5.0))
-    assert isinstance(reply, HttpReply)
-    assert reply.status == 413
+    request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+    with pytest.raises(HTTPException) as refused:
+        asyncio.run(read_body(request, most=10_000, seconds=5.0))
+    assert refused.value.status_code == 413
     assert asked == 11
 
 

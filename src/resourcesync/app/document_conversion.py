@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from resourcesync.documents._context import Tolerated
 from resourcesync.documents.converter import Conversion, read_any
+from resourcesync.documents.reader import Tolerated
 from resourcesync.errors import ConfigurationError, MalformedDocumentError, StorageError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.vocabulary import Dialect

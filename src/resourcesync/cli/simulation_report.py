@@ -18,9 +18,8 @@ from resourcesync import __version__
 from resourcesync.cli import simulation_figures as figures
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import Plot, Series, lines
-from resourcesync.server.dashboard.layout import card, outcome, row, table
+from resourcesync.server.dashboard.layout import STYLE, card, outcome, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
-from resourcesync.server.dashboard.style import STYLE
 from resourcesync.simulator import scenario_files
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import Final, Literal
 from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
-from resourcesync.documents._raw_entries import TextRow
-from resourcesync.documents.reader import Document
+from resourcesync.documents.reader import Document, TextRow
 from resourcesync.errors import (
     DocumentError,
     ResourceSyncError,

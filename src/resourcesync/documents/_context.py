@@ -4,14 +4,19 @@ No version of the format names itself: the version is inferred from the marks th
 document without any is read as the newest version that it could be.
 """
 
-import pyexpat
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin
 
-from resourcesync.errors import DocumentLimitError, MalformedDocumentError
+from resourcesync.documents._expat import XmlFault, XmlFaultKind
+from resourcesync.errors import (
+    DocumentError,
+    DocumentLimitError,
+    MalformedDocumentError,
+    TruncatedDocumentError,
+)
 from resourcesync.model.capabilities import Header
 from resourcesync.model.vocabulary import Dialect
 
@@ -282,11 +287,23 @@ def _dialect_of_modified(header: Header) -> Dialect:
     return Dialect.V0_5 if is_nested and header.is_index else Dialect.V0_6
 
 
-def malformed_error(error: pyexpat.ExpatError, uri: str) -> MalformedDocumentError:
-    """Return the error for a document that is no well-formed XML."""
-    return MalformedDocumentError(
-        f"The document is not well-formed XML: {pyexpat.ErrorString(error.code)}",
-        uri=uri,
-        line=error.lineno,
-        column=error.offset + 1,
-    )
+def document_error(fault: XmlFault, uri: str) -> DocumentError:
+    """Return the error for a fault of the XML of a document.
+
+    Args:
+        fault: The fault.
+        uri: The address of the document.
+    """
+    line, column = fault.line, fault.column
+    if fault.kind is XmlFaultKind.LIMIT:
+        return limit_error(fault.limit, fault.detail, uri=uri, line=line, column=column)
+    if fault.kind is XmlFaultKind.CUT_SHORT:
+        message = "The document stops before its end"
+        return TruncatedDocumentError(message, uri=uri, line=line, column=column)
+    message, code = f"The document is not well-formed XML: {fault.detail}", ""
+    if fault.kind is XmlFaultKind.DOCTYPE:
+        message, code = "The document has a DOCTYPE, which no list needs", "xml-dtd"
+    elif fault.kind is XmlFaultKind.ENCODING:
+        message = f"The document declares {fault.detail}; only UTF-8 and UTF-16 are read"
+        line, column, code = 1, 1, "xml-encoding"
+    return MalformedDocumentError(message, uri=uri, line=line, column=column, code=code)

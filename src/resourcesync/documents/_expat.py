@@ -1,11 +1,12 @@
-"""expat in its safe setup, and the elements and namespaces that matter.
+"""The one driver of expat, safe against hostile documents, and the elements that matter.
 
-Every caller must pass its handlers of a DOCTYPE and of the XML declaration, so neither can be
-forgotten.
+No other module imports ``pyexpat``.
 """
 
 import pyexpat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from typing import Final
 
@@ -121,35 +122,163 @@ MAX_PREFIXES: Final = 100
 
 UTF_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
 """Encodings that a declaration may name: UTF-16 has been converted to UTF-8 before."""
-CUT_SHORT: Final = frozenset({3, 5, 6, 20})
+EXPAT_VERSION: Final = ".".join(map(str, pyexpat.version_info))
+"""The version of expat in use."""
+JUNK_AFTER_ROOT: Final = 9
+"""expat's code for something behind the root."""
+_CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 """expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
+_BLOCK: Final = 65_536
 
 
-def new_parser(
-    *, on_declaration: Callable[[str, str | None, int], None], on_doctype: Callable[..., None]
-) -> pyexpat.XMLParserType:
-    """Return a parser that reports names as namespace, `SEPARATOR`, local name.
+class XmlFaultKind(Enum):
+    """The kind of a fault that ends the reading of a document."""
+
+    BROKEN = "not well-formed"
+    CUT_SHORT = "stops before its end"
+    ENCODING = "in another encoding"
+    DOCTYPE = "with a DOCTYPE"
+    LIMIT = "over a limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XmlFault:
+    """A fault that ends the reading of a document.
+
+    Attributes:
+        kind: Its kind.
+        detail: The reason by expat, the declared encoding, the name in the DOCTYPE, or what is
+            limited, in the plural.
+        line, column: Its place, 1-based.
+        offset: The same in bytes.
+        limit: The limit; 0 if the document is not over one.
+        code: The code of expat; 0 if it has none.
+    """
+
+    kind: XmlFaultKind
+    detail: str
+    line: int
+    column: int
+    offset: int
+    limit: int = 0
+    code: int = 0
+
+
+class XmlDriver:
+    """A driver that feeds one document through expat: bounded memory and time for any input.
+
+    Nothing is expanded: a DOCTYPE ends the reading. Names are reported as namespace, `SEPARATOR`,
+    local name; the encoding is decided before (see `_blocks`), and no document changes it.
 
     Args:
-        on_declaration: Called with version, encoding and standalone of the XML declaration.
-        on_doctype: Called at the start of a DOCTYPE; it must raise, so that nothing is expanded.
+        error_of: Returns the error to raise for a fault.
+        encodings: Encodings that an XML declaration may name; ``None``: any.
+
+    Attributes:
+        parser: The parser, for its handlers of elements and texts.
+        fed: Bytes fed so far.
+        declared: The encoding that the XML declaration names; empty for none.
+        closed: True if the end of the document was reached and found good.
     """
-    # The encoding is decided before (see `_octets`); nothing in the document changes it.
-    parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
-    parser.buffer_text = True
-    # Newer expats wait for more bytes before they try a token again; MAX_TOKEN does it for all.
-    at_once = getattr(parser, "SetReparseDeferralEnabled", None)
-    if at_once is not None:
-        at_once(False)  # noqa: FBT003 - expat's signature
-    parser.XmlDeclHandler = on_declaration
-    parser.StartDoctypeDeclHandler = on_doctype
-    return parser
 
+    def __init__(
+        self,
+        error_of: Callable[[XmlFault], Exception],
+        *,
+        encodings: Collection[str] | None = UTF_ENCODINGS,
+    ) -> None:
+        self.fed = 0
+        self.declared = ""
+        self.closed = False
+        self._error_of = error_of
+        self._encodings = encodings
+        self._prefixes: set[str | None] = set()
+        parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
+        parser.buffer_text = True
+        # Newer expats wait for more bytes before they try a token again; MAX_TOKEN does it for all.
+        at_once = getattr(parser, "SetReparseDeferralEnabled", None)
+        if at_once is not None:
+            at_once(False)  # noqa: FBT003 - expat's signature
+        parser.XmlDeclHandler = self._declaration
+        parser.StartDoctypeDeclHandler = self._doctype
+        self.parser = parser
 
-def exceeded_bound(parser: pyexpat.XMLParserType, fed: int) -> tuple[int, str] | None:
-    """Return which bound is passed, as limit and what it counts, after ``fed`` bytes in all."""
-    if fed - parser.CurrentByteIndex > MAX_TOKEN:
-        return MAX_TOKEN, "bytes in one tag"
-    if len(parser.intern) > MAX_NAMES:
-        return MAX_NAMES, "different names"
-    return None
+    def feed(self, block: bytes) -> None:
+        """Feed the next bytes; a block bounds what is read before limits are checked."""
+        parser = self.parser
+        self.fed += len(block)
+        try:
+            parser.Parse(block, False)  # noqa: FBT003 - expat's signature
+        except pyexpat.ExpatError as error:
+            raise self._broken(error) from error
+        if self.fed - parser.CurrentByteIndex > MAX_TOKEN:
+            raise self.over(MAX_TOKEN, "bytes in one tag")
+        if len(parser.intern) > MAX_NAMES:
+            raise self.over(MAX_NAMES, "different names")
+
+    def close(self) -> None:
+        """End the document."""
+        if self.closed:
+            return
+        try:
+            self.parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
+        except pyexpat.ExpatError as error:
+            raise self._broken(error, at_end=True) from error
+        self.closed = True
+
+    def read(self, data: bytes) -> None:
+        """Feed a whole document, and end it."""
+        for start in range(0, len(data), _BLOCK):
+            self.feed(data[start : start + _BLOCK])
+        self.close()
+
+    def place(self) -> tuple[int, int]:
+        """Return line and column of what comes next, or of what is being read; 1-based."""
+        return self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
+
+    def over(self, limit: int, what: str) -> Exception:
+        """Return the error of a document that has more than ``limit`` of ``what``."""
+        return self._fault(XmlFaultKind.LIMIT, what, limit)
+
+    def check_namespace(self, prefix: str | None, uri: str | None, longest: int) -> None:
+        """Check the declaration of a namespace: expat keeps each prefix until the end.
+
+        Args:
+            prefix: The prefix, if it has one.
+            uri: The namespace, if it has one.
+            longest: Most characters of either.
+        """
+        if max(len(prefix or ""), len(uri or "")) > longest:
+            raise self.over(longest, "characters in one name")
+        self._prefixes.add(prefix)
+        if len(self._prefixes) > MAX_PREFIXES:
+            raise self.over(MAX_PREFIXES, "different namespace prefixes")
+
+    def _broken(self, error: pyexpat.ExpatError, *, at_end: bool = False) -> Exception:
+        is_cut = at_end and error.code in _CUT_SHORT
+        return self._error_of(
+            XmlFault(
+                kind=XmlFaultKind.CUT_SHORT if is_cut else XmlFaultKind.BROKEN,
+                detail=pyexpat.ErrorString(error.code) or "",
+                line=error.lineno,
+                column=error.offset + 1,
+                offset=max(0, self.parser.ErrorByteIndex),
+                code=error.code,
+            )
+        )
+
+    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        self.declared = encoding or ""
+        known = self._encodings
+        if self.declared and known is not None and self.declared.lower() not in known:
+            raise self._fault(XmlFaultKind.ENCODING, self.declared[:40])
+
+    def _doctype(self, name: str, *_identifiers: object) -> None:
+        raise self._fault(XmlFaultKind.DOCTYPE, name)
+
+    def _fault(self, kind: XmlFaultKind, detail: str, limit: int = 0) -> Exception:
+        line, column = self.place()
+        offset = max(0, self.parser.CurrentByteIndex)
+        return self._error_of(
+            XmlFault(kind=kind, detail=detail, line=line, column=column, offset=offset, limit=limit)
+        )

@@ -4,11 +4,15 @@ The parser reports namespaces, not prefixes, so prefixes are assigned again, alw
 each element is in the default namespace, and attributes that have a namespace get ``n1``, ``n2``...
 """
 
-import pyexpat
 from functools import lru_cache
 from typing import Final
 
-from resourcesync.documents._expat import RS_NAMESPACES, SEPARATOR, SITEMAP_NAMESPACES
+from resourcesync.documents._expat import (
+    RS_NAMESPACES,
+    SEPARATOR,
+    SITEMAP_NAMESPACES,
+    XmlDriver,
+)
 from resourcesync.model.links import Foreign
 from resourcesync.model.vocabulary import SITEMAP_NS
 
@@ -55,15 +59,13 @@ def _check_fragment(fragment: str) -> None:
     look = _FragmentOutline()
     # Inside the default namespace that it will meet, and with no prefix bound around it.
     before, after = _AROUND
-    parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
-    parser.StartElementHandler = look.start
-    parser.EndElementHandler = look.end
-    parser.CharacterDataHandler = look.text
-    try:
-        parser.Parse(before + fragment.encode() + after, True)  # noqa: FBT003 - its signature
-    except pyexpat.ExpatError as error:
-        reason = pyexpat.ErrorString(error.code)
-        raise ValueError(f"no XML that stands alone ({reason}): {fragment[:64]!r}") from error
+    driver = XmlDriver(
+        lambda fault: ValueError(f"no XML that stands alone ({fault.detail}): {fragment[:64]!r}")
+    )
+    driver.parser.StartElementHandler = look.start
+    driver.parser.EndElementHandler = look.end
+    driver.parser.CharacterDataHandler = look.text
+    driver.read(before + fragment.encode() + after)
     if look.has_text or len(look.names) != 1:
         raise ValueError(f"not exactly one element: {fragment[:64]!r}")
     if look.names[0] in _OURS:

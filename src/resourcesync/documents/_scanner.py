@@ -3,7 +3,6 @@
 expat checks well-formedness and resolves namespaces.
 """
 
-import pyexpat
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,18 +15,15 @@ from resourcesync.documents._context import (
     P2,
     Limits,
     ReadingContext,
-    limit_error,
-    malformed_error,
+    document_error,
 )
 from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
-    CUT_SHORT,
     DRAFT_ELEMENTS,
     ENTRY,
     FOREIGN,
     LN,
     LOC,
-    MAX_PREFIXES,
     MAX_TOKEN,
     MD,
     MISPLACED,
@@ -35,18 +31,13 @@ from resourcesync.documents._expat import (
     P2_NAMESPACE,
     ROOTS,
     SEPARATOR,
-    UTF_ENCODINGS,
-    exceeded_bound,
+    XmlDriver,
+    XmlFault,
+    XmlFaultKind,
     marks,
-    new_parser,
 )
 from resourcesync.documents._foreign import ForeignFragment
-from resourcesync.errors import (
-    DocumentError,
-    MalformedDocumentError,
-    NotAListError,
-    TruncatedDocumentError,
-)
+from resourcesync.errors import DocumentError, NotAListError
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 _DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
@@ -66,7 +57,6 @@ class DocumentScanner:
         namespaces: The namespaces that the root declares, by their prefixes; the empty one is the
             default.
         header_place: Line and column of the root's ``rs:md``; zeros until one is read.
-        closed: True if the end of the document was reached and found good.
         context: The document.
         kind: The kind of document that the root of a draft names; empty for none.
         modified: The time of a draft; empty for none.
@@ -78,7 +68,6 @@ class DocumentScanner:
         self.is_index = False
         self.namespaces: dict[str, str] = {}
         self.header_place = (0, 0)
-        self.closed = False
         self.kind = ""
         self.modified = ""
         self._assembler = assembler
@@ -86,14 +75,13 @@ class DocumentScanner:
         self.context = context
         self._uri = context.uri
         self._marks: Mapping[str, int] = {}
-        self._fed = 0
         self._head = b""
         self._keeping: list[str] | None = None  # what the elements of others are added to
         self._room = 0  # characters that it may still get
-        self._prefixes: set[str | None] = set()
         self._start_element: Callable[[str, list[str]], None] | None = None  # past the header
         self._in_section = 0  # CDATA
-        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
+        self._driver = XmlDriver(self._error_of)
+        parser = self._driver.parser
         parser.ordered_attributes = True
         parser.StartNamespaceDeclHandler = self._namespace
         parser.StartElementHandler = self._start_root
@@ -108,17 +96,11 @@ class DocumentScanner:
         Raises:
             DocumentError: They cannot be used.
         """
-        if not self._fed:
+        if not self._driver.fed:
             self._head = block[:_HEAD]
             if _DOCTYPE_HTML.match(block):  # HTML may write it in ways that XML does not allow
                 raise self._not_a_list("html")
-        self._fed += len(block)
-        try:
-            self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
-        except pyexpat.ExpatError as error:
-            raise malformed_error(error, self._uri) from error
-        if found := exceeded_bound(self._parser, self._fed):
-            raise self._over(*found)
+        self._driver.feed(block)
 
     def close(self) -> None:
         """End the document.
@@ -127,24 +109,16 @@ class DocumentScanner:
             TruncatedDocumentError: It is not complete.
             MalformedDocumentError: It is broken at its very end.
         """
-        if self.closed:
-            return
-        try:
-            self._parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
-        except pyexpat.ExpatError as error:
-            if error.code in CUT_SHORT:
-                raise TruncatedDocumentError(
-                    "The document stops before its end",
-                    uri=self._uri,
-                    line=error.lineno,
-                    column=error.offset + 1,
-                ) from error
-            raise malformed_error(error, self._uri) from error
-        self.closed = True
+        self._driver.close()
+
+    @property
+    def closed(self) -> bool:
+        """True if the end of the document was reached and found good."""
+        return self._driver.closed
 
     def place(self) -> tuple[int, int]:
         """Return line and column of what comes next, or of what is being read; 1-based."""
-        return self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        return self._driver.place()
 
     @property
     def is_between_entries(self) -> bool:
@@ -152,41 +126,20 @@ class DocumentScanner:
         parser = self._parser
         return (
             parser.StartElementHandler is self._start_element
-            and parser.CurrentByteIndex == self._fed
+            and parser.CurrentByteIndex == self._driver.fed
             and not self._in_section
             and self._assembler.is_between_entries
         )
 
-    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
-            raise MalformedDocumentError(
-                f"The document declares {encoding[:40]}; only UTF-8 and UTF-16 are read",
-                uri=self._uri,
-                line=1,
-                column=1,
-                code="xml-encoding",
-            )
-
-    def _doctype(self, name: str, *_identifiers: object) -> None:
-        if name.lower() == "html":
-            raise self._not_a_list("html")
-        line, column = self.place()
-        raise MalformedDocumentError(
-            "The document has a DOCTYPE, which no list needs",
-            uri=self._uri,
-            line=line,
-            column=column,
-            code="xml-dtd",
-        )
+    def _error_of(self, fault: XmlFault) -> DocumentError:
+        if fault.kind is XmlFaultKind.DOCTYPE and fault.detail.lower() == "html":
+            return self._not_a_list("html")
+        return document_error(fault, self._uri)
 
     def _namespace(self, prefix: str | None, uri: str | None) -> None:
-        self._check_name(prefix or "")
-        self._check_name(uri or "")
-        self._prefixes.add(prefix)
         if self._start_element is None:  # it is the root that starts
             self.namespaces[prefix or ""] = uri or ""
-        if len(self._prefixes) > MAX_PREFIXES:
-            raise self._over(MAX_PREFIXES, "different namespace prefixes")
+        self._driver.check_namespace(prefix, uri, self._limits.text)
 
     def _start_root(self, name: str, attributes: list[str]) -> None:
         if name not in ROOTS:
@@ -338,11 +291,11 @@ class DocumentScanner:
 
     def _check_depth(self, depth: int) -> None:
         if depth > self._limits.depth:
-            raise self._over(self._limits.depth, "levels of elements")
+            raise self._driver.over(self._limits.depth, "levels of elements")
 
     def _check_name(self, name: str) -> None:
         if len(name) > self._limits.text:
-            raise self._over(self._limits.text, "characters in one name")
+            raise self._driver.over(self._limits.text, "characters in one name")
 
     def _bounded(self, mark: int | None, attributes: list[str]) -> list[str]:
         """Return one element's attributes without those that are too long.
@@ -354,11 +307,11 @@ class DocumentScanner:
         """
         longest = self._limits.text
         if len(attributes) > 2 * self._limits.attributes:
-            raise self._over(self._limits.attributes, "attributes in one element")
+            raise self._driver.over(self._limits.attributes, "attributes in one element")
         if not any(len(text) > longest for text in attributes):
             return attributes
         if sum(map(len, attributes)) > MAX_TOKEN:  # wherever blocks end
-            raise self._over(MAX_TOKEN, "bytes in one tag")
+            raise self._driver.over(MAX_TOKEN, "bytes in one tag")
         kept: list[str] = []
         for name, value in zip(attributes[::2], attributes[1::2], strict=True):
             if len(name) <= longest and len(value) <= longest:
@@ -367,10 +320,6 @@ class DocumentScanner:
                 self.context.set_place(*self.place())
                 self.context.drop_value("value-long", about=name)
         return kept
-
-    def _over(self, limit: int, what: str) -> DocumentError:
-        line, column = self.place()
-        return limit_error(limit, what, uri=self._uri, line=line, column=column)
 
     def _not_a_list(self, root: str) -> NotAListError:
         namespace, _, local = root.rpartition(SEPARATOR)

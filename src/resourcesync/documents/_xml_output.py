@@ -1,12 +1,11 @@
 """XML output: escaping, excluded characters, and links, times and digests as attributes."""
 
-import pyexpat
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
-from resourcesync.documents._expat import RS_NAMESPACES
+from resourcesync.documents._expat import RS_NAMESPACES, XmlDriver
 from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY, MOST_BYTES
 from resourcesync.documents.dialects import DialectForm
 from resourcesync.model.capabilities import DocumentChange, Header, Package, Part
@@ -61,8 +60,8 @@ def is_name(text: str) -> bool:
     if not text or _NO_NAME.search(text):
         return False
     try:  # XML's letters beyond ASCII are a long list, and expat is what knows it
-        pyexpat.ParserCreate().Parse(f"<{text}/>".encode(), True)  # noqa: FBT003 - its signature
-    except (pyexpat.ExpatError, UnicodeEncodeError):
+        XmlDriver(lambda fault: ValueError(fault.detail)).read(f"<{text}/>".encode())
+    except ValueError:
         return False
     return True
 

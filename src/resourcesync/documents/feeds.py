@@ -5,29 +5,20 @@ a Resource List. The XML becomes nodes, a head and then entries, under the prote
 These forms are rare, so nothing here is tuned.
 """
 
-import pyexpat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import BinaryIO, Final, final
 
 from resourcesync.documents._blocks import document_blocks
 from resourcesync.documents._change_order import oldest_first
-from resourcesync.documents._context import Limits, RefusalError, limit_error, malformed_error
-from resourcesync.documents._expat import (
-    CUT_SHORT,
-    MAX_PREFIXES,
-    SEPARATOR,
-    UTF_ENCODINGS,
-    exceeded_bound,
-    new_parser,
-)
+from resourcesync.documents._context import Limits, RefusalError, document_error, limit_error
+from resourcesync.documents._expat import SEPARATOR, XmlDriver
 from resourcesync.documents._values import length_of
 from resourcesync.errors import (
-    DocumentError,
     MalformedDocumentError,
     NotAListError,
-    TruncatedDocumentError,
     UnexpectedDocumentError,
 )
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
@@ -93,15 +84,12 @@ class FeedScanner:
         self._open: list[FeedNode | None] = []
         self._pieces: list[str] = []
         self._length = 0
-        self._fed = 0
-        self._closed = False
-        self._prefixes: set[str | None] = set()
-        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
+        self._driver = XmlDriver(partial(document_error, uri=uri))
+        parser = self._driver.parser
         parser.StartNamespaceDeclHandler = self._prefix
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
-        self._parser = parser
 
     def feed(self, block: bytes) -> None:
         """Feed the next bytes.
@@ -109,13 +97,7 @@ class FeedScanner:
         Raises:
             DocumentError: They cannot be used.
         """
-        self._fed += len(block)
-        try:
-            self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
-        except pyexpat.ExpatError as error:
-            raise malformed_error(error, self._uri) from error
-        if found := exceeded_bound(self._parser, self._fed):
-            raise self._over(*found)
+        self._driver.feed(block)
 
     def close(self) -> None:
         """End the document.
@@ -124,54 +106,29 @@ class FeedScanner:
             TruncatedDocumentError: It is not complete.
             MalformedDocumentError: It is broken at its very end.
         """
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            self._parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
-        except pyexpat.ExpatError as error:
-            if error.code in CUT_SHORT:
-                raise TruncatedDocumentError(
-                    "The document stops before its end",
-                    uri=self._uri,
-                    line=error.lineno,
-                    column=error.offset + 1,
-                ) from error
-            raise malformed_error(error, self._uri) from error
+        self._driver.close()
 
     def drain(self) -> list[FeedNode]:
         """Return the complete entries and forget them."""
         entries, self.entries = self.entries, []
         return entries
 
-    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
-            raise self._fault("The document is neither in UTF-8 nor in UTF-16", "xml-encoding")
-
-    def _doctype(self, *_: object) -> None:
-        raise self._fault("The document has a DOCTYPE, which no list needs", "xml-dtd")
-
     def _prefix(self, prefix: str | None, uri: str | None) -> None:
-        self._prefixes.add(prefix)
-        if len(self._prefixes) > MAX_PREFIXES:
-            raise self._over(MAX_PREFIXES, "different namespace prefixes")
-        if max(len(prefix or ""), len(uri or "")) > self._limits.text:
-            raise self._over(self._limits.text, "characters in one name")
+        self._driver.check_namespace(prefix, uri, self._limits.text)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         limits = self._limits
         if len(self._open) >= limits.depth:
-            raise self._over(limits.depth, "levels of elements")
+            raise self._driver.over(limits.depth, "levels of elements")
         if len(attributes) > limits.attributes:
-            raise self._over(limits.attributes, "attributes in one element")
+            raise self._driver.over(limits.attributes, "attributes in one element")
         if len(name) > limits.text:
-            raise self._over(limits.text, "characters in one name")
+            raise self._driver.over(limits.text, "characters in one name")
         namespace, _, local = name.rpartition(SEPARATOR)
         node: FeedNode | None = FeedNode(
             local,
             _known_attributes(attributes, self._limits.text),
-            self._parser.CurrentLineNumber,
-            self._column(),
+            *self._driver.place(),
         )
         depth = len(self._open) + 1
         if depth == 1:
@@ -185,7 +142,7 @@ class FeedScanner:
 
     def _start_root(self, namespace: str, local: str, node: FeedNode | None) -> None:
         if (namespace, local) not in self._roots:
-            line, column = self._place()
+            line, column = self._driver.place()
             raise NotAListError(
                 f"The document is not a list: its root is <{local[:100]}>",
                 uri=self._uri,
@@ -220,28 +177,14 @@ class FeedScanner:
             parent = self.entries[-1]
         parent.children.append(node)
         if len(parent.children) > _MAX_CHILDREN:
-            raise self._over(_MAX_CHILDREN, "elements in one entry")
+            raise self._driver.over(_MAX_CHILDREN, "elements in one entry")
 
     def _text(self, text: str) -> None:
         self._length += len(text)
         if self._length > self._limits.text:
-            raise self._over(self._limits.text, "characters in one text")
+            raise self._driver.over(self._limits.text, "characters in one text")
         if self._open and self._open[-1] is not None:
             self._pieces.append(text)
-
-    def _column(self) -> int:
-        return self._parser.CurrentColumnNumber + 1
-
-    def _place(self) -> tuple[int, int]:
-        return self._parser.CurrentLineNumber, self._column()
-
-    def _fault(self, message: str, code: str) -> MalformedDocumentError:
-        line, column = self._place()
-        return MalformedDocumentError(message, uri=self._uri, line=line, column=column, code=code)
-
-    def _over(self, limit: int, what: str) -> DocumentError:
-        line, column = self._place()
-        return limit_error(limit, what, uri=self._uri, line=line, column=column)
 
 
 def _known_attributes(attributes: Mapping[str, str], longest: int) -> dict[str, str]:

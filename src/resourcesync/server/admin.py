@@ -6,28 +6,26 @@ They belong on an address of their own, which the public does not reach.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 from typing import Final, final
 
 from anyio import to_thread
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.server.exchange import (
-    HttpExchange,
-    HttpReply,
-    HttpRequest,
-    refuse,
-    refuse_request,
-)
+from resourcesync.server.asgi import NO_STORE, NOSNIFF, HttpRequest, answer, path_within, refuse
 from resourcesync.server.metrics import Metric, write_metrics
-from resourcesync.server.mounts import path_within
 
 STATUS_PATH: Final = b"/api/status.json"
-_HEADERS: Final = (
-    (b"content-type", b"application/json"),
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-)
+_LOG: Final = logging.getLogger(__name__)
+_PATIENCE: Final = 5.0
+_METRICS_TYPE: Final = "text/plain; version=0.0.4"
+
+ReadinessCheck = Callable[[], None]
+"""Function that raises a ``ResourceSyncError`` when the Source is not ready; called in a thread."""
+MetricsSource = Callable[[], Iterable[Metric]]
+"""Function that returns metrics; called in a thread."""
 
 
 @final
@@ -47,27 +45,12 @@ class AdminApplication:
         """Answer a request as ASGI 3 requires."""
         if scope["type"] != "http" or path_within(scope) != STATUS_PATH:
             await self._fallback(scope, receive, send)
-            return
-        exchange = HttpExchange(HttpRequest.read(scope, STATUS_PATH), receive, send)
-        refused = refuse_request(exchange.request)
-        await exchange.send(refused or await self._status_reply())
+        else:
+            await answer(self._respond, scope, receive, send)
 
-    async def _status_reply(self) -> HttpReply:
+    async def _respond(self, _request: HttpRequest, _stack: AsyncExitStack) -> Response:
         body = await to_thread.run_sync(self._status)
-        length = (b"content-length", b"%d" % len(body))
-        return HttpReply(status=200, headers=(*_HEADERS, length), body=body)
-
-
-_LOG: Final = logging.getLogger(__name__)
-
-_PATIENCE: Final = 5.0
-_METRICS_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
-_NO_STORE: Final = (b"cache-control", b"no-store")
-
-ReadinessCheck = Callable[[], None]
-"""Function that raises a ``ResourceSyncError`` when the Source is not ready; called in a thread."""
-MetricsSource = Callable[[], Iterable[Metric]]
-"""Function that returns metrics; called in a thread."""
+        return Response(body, 200, {**NO_STORE, **NOSNIFF}, "application/json")
 
 
 @final
@@ -93,40 +76,35 @@ class OperationsApplication:
         self._check_ready = look
         self._sources = counts
         self._patience = patience
-        self._busy: asyncio.Lock | None = None
+        self._busy = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires; lifespans are not supported."""
-        if scope["type"] != "http":
-            return
-        path = path_within(scope)
-        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
-        await exchange.send(refuse_request(exchange.request) or await self._answer(path))
+        if scope["type"] == "http":
+            await answer(self._respond, scope, receive, send)
 
-    async def _answer(self, path: bytes) -> HttpReply:
+    async def _respond(self, request: HttpRequest, _stack: AsyncExitStack) -> Response:
+        path = request.raw_path
         if path == b"/livez":
-            return _text_reply(b"live\n")
+            return _text_response(b"live\n")
         if path not in {b"/readyz", b"/metrics"}:
             return refuse(404, "Not found.")
         # One check at a time: frequent requests wait, and take no threads from readers.
-        self._busy = self._busy or asyncio.Lock()
         try:
             async with asyncio.timeout(self._patience), self._busy:
                 if path == b"/metrics":
-                    return _text_reply(await to_thread.run_sync(self._write_metrics), _METRICS_TYPE)
+                    body = await to_thread.run_sync(self._write_metrics)
+                    return _text_response(body, _METRICS_TYPE)
                 await to_thread.run_sync(self._check_ready)
-                return _text_reply(b"ready\n")
+                return _text_response(b"ready\n")
         except (ResourceSyncError, TimeoutError) as error:
             _LOG.warning("not ready: %s", error)
             why = error.message if isinstance(error, ResourceSyncError) else "check timed out"
-            return refuse(503, f"Not ready: {why}", (b"retry-after", b"5"))
+            return refuse(503, f"Not ready: {why}", {"retry-after": "5"})
 
     def _write_metrics(self) -> bytes:
         return write_metrics(figure for count in self._sources for figure in count())
 
 
-def _text_reply(
-    body: bytes, kind: tuple[bytes, bytes] = (b"content-type", b"text/plain")
-) -> HttpReply:
-    length = (b"content-length", b"%d" % len(body))
-    return HttpReply(status=200, headers=(kind, length, _NO_STORE), body=body)
+def _text_response(body: bytes, kind: str = "text/plain") -> Response:
+    return Response(body, 200, NO_STORE, kind)

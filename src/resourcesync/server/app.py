@@ -22,26 +22,43 @@ Its answers:
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import Response
+from starlette.routing import Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
-from resourcesync.server.exchange import Headers, HttpExchange, HttpRequest, refuse, refuse_request
-from resourcesync.server.file_sender import FileSender, ServedLocation, storage_error_reply
-from resourcesync.server.files import ServedFolder
+from resourcesync.server.asgi import (
+    NO_CACHE,
+    NOSNIFF,
+    HttpRequest,
+    MountedApplications,
+    answer,
+    refuse,
+)
+from resourcesync.server.file_sender import (
+    FileSender,
+    ServedLocation,
+    storage_error_response,
+)
+from resourcesync.server.files import (
+    Names,
+    ServedFolder,
+    is_hidden,
+    read_path,
+    without_authority,
+)
 from resourcesync.server.metrics import Metric, RequestTally
-from resourcesync.server.mounts import MountedApplications, path_within
 from resourcesync.server.pages import Overview, SourcePages
-from resourcesync.server.paths import Names, is_hidden, read_path, without_authority
-from resourcesync.server.representations import InMemoryRepresentation
+from resourcesync.server.representations import Headers, InMemoryRepresentation, raw_headers
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 
@@ -126,15 +143,10 @@ _REMEMBERED: Final = 256
 """Longest path in bytes whose location is cached: 4096 of them take a few megabytes."""
 _WELL_KNOWN: Final = tuple(os.fsencode(WELL_KNOWN_PATH).strip(b"/").split(b"/"))
 _ROBOTS: Final = (b"robots.txt",)
-_NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
-_KINDS: Final = {
-    b".xml": (b"content-type", b"application/xml"),
-    b".zip": (b"content-type", b"application/zip"),
-}
+_KINDS: Final = {b".xml": "application/xml", b".zip": "application/zip"}
 """The media types in the folder of documents, by the last four letters of the name."""
-_VARY: Final = (b"vary", b"accept-encoding")
-_NO_CACHE: Final = (b"cache-control", b"no-cache")
-_FOREVER: Final = (b"cache-control", b"max-age=31536000, immutable")
+_VARY: Final = {"vary": "accept-encoding"}
+_FOREVER: Final = {"cache-control": "max-age=31536000, immutable"}
 # A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
 # does a package.
 _IMMUTABLE: Final = re.compile(
@@ -191,6 +203,7 @@ class Application:
         self, served: ServedSource, clock: Clock, mounts: MountedApplications, links: LinksOf
     ) -> None:
         self._mounts = mounts
+        self._router = Router(lifespan=lambda _: self.lifespan())
         self._links = links
         self._tally = RequestTally()
         self._sender = FileSender(clock)
@@ -214,21 +227,33 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
         if scope["type"] == "lifespan":
-            await self._run_lifespan(receive, send)
+            await self._router(scope, receive, send)
             return
-        path = path_within(scope)
-        mounted = self._mounts.find(scope, path)
+        mounted = self._mounts.find(scope)
         if mounted is not None:
             application, inner = mounted
             await application(inner, receive, send)
         elif scope["type"] == "http":
-            exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
-            try:
-                await self._serve(exchange)
-            finally:
-                self._tally.count(exchange)
+            await self._answer(scope, receive, send)
         else:
             await send({"type": "websocket.close"})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request from the tree, and count the answer."""
+        status = sent = 0
+
+        def count(message: Message) -> Awaitable[None]:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                sent += len(message["body"])
+            return send(message)
+
+        try:
+            await answer(self._respond, scope, receive, count)
+        finally:
+            self._tally.count(status, sent)
 
     def metrics(self) -> Iterable[Metric]:
         """Return the number of answers since the start, and the bytes of their bodies."""
@@ -248,37 +273,18 @@ class Application:
         async with self._mounts.lifespan():
             yield
 
-    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
-        await receive()
-        is_started = False
+    async def _respond(self, request: HttpRequest, stack: contextlib.AsyncExitStack) -> Response:
         try:
-            async with self.lifespan():
-                is_started = True
-                await send({"type": "lifespan.startup.complete"})
-                await receive()
-        except ResourceSyncError as error:
-            if not is_started:
-                # A server may take a mere error for an application without a lifespan.
-                await send({"type": "lifespan.startup.failed", "message": error.message})
-            raise
-        await send({"type": "lifespan.shutdown.complete"})
-
-    async def _serve(self, exchange: HttpExchange) -> None:
-        refusal = refuse_request(exchange.request)
-        if refusal is not None:
-            await exchange.send(refusal)
-            return
-        path = exchange.request.raw_path
-        try:
-            place = self._locate_request(exchange.request)
+            place = self._locate_request(request)
+            response = None
+            if place is not None:
+                response = await self._sender.respond(request, place, stack)
         except StorageError as error:
-            await exchange.send(storage_error_reply(error))
-            return
-        if place is not None and await self._sender.send(exchange, place):
-            return
-        page = await self._make_page(path)
-        reply = refuse(404, "Not found.") if page is None else page.reply_to(exchange.request)
-        await exchange.send(reply)
+            return storage_error_response(error)
+        if response is not None:
+            return response
+        page = await self._make_page(request.raw_path or b"/")
+        return refuse(404, "Not found.") if page is None else page.response_to(request)
 
     async def _make_page(self, path: bytes) -> InMemoryRepresentation | None:
         """Return the generated page of a path that the tree does not have."""
@@ -292,20 +298,20 @@ class Application:
         Raises:
             StorageError: It cannot be determined now.
         """
-        path = request.raw_path
+        path = request.raw_path or b"/"
         if self._file_at is not None:
-            return self._locate_known_file(self._file_at, request)
+            return self._locate_known_file(self._file_at, path, request.query)
         return self._locations(path) if len(path) <= _REMEMBERED else self._locate(path)
 
     def _locate_known_file(
-        self, file_at: Callable[[str], str | None], request: HttpRequest
+        self, file_at: Callable[[str], str | None], raw: bytes, raw_query: bytes
     ) -> ServedLocation | None:
         """Return the location of a document, or of the file that ``file_at`` names."""
-        names = read_path(request.raw_path)
+        names = read_path(raw)
         if names is not None and self._is_document(names):
             return self._locate_published(names)
-        path = without_authority(request.raw_path).removeprefix(b"/").decode("latin-1")
-        query = request.query.decode("latin-1")
+        path = without_authority(raw).removeprefix(b"/").decode("latin-1")
+        query = raw_query.decode("latin-1")
         # Pages add a query to files that have none, so that caches see different versions.
         candidates = (f"{path}?{query}" if query else path, path, path or "index.html")
         found = next(filter(None, map(file_at, candidates)), None)
@@ -329,46 +335,48 @@ class Application:
         return is_sitemap or names == _WELL_KNOWN or names[: len(self._prefix)] == self._prefix
 
     def _locate_published(self, names: Names) -> ServedLocation | None:
-        if names == _WELL_KNOWN:
-            return ServedLocation(
-                folder=self._description,
-                names=self._description_name,
-                headers=(_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _VARY, _NOSNIFF),
-                is_encodable=True,
-            )
         depth = len(self._prefix)
-        if names[:depth] == self._prefix:
+        if names != _WELL_KNOWN and names[:depth] == self._prefix:
             return self._locate_document(names, names[depth:])
-        headers = (_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _VARY, _NOSNIFF)
+        is_description = names == _WELL_KNOWN
         return ServedLocation(
-            folder=self._sitemaps, names=names, headers=headers, is_encodable=True
+            folder=self._description if is_description else self._sitemaps,
+            names=self._description_name if is_description else names,
+            headers=self._document_fields(names, NO_CACHE),
+            is_encodable=True,
         )
 
     def _locate_document(self, path: Names, names: Names) -> ServedLocation | None:
         if not names or is_hidden(names) or names[-1][-4:] not in _KINDS:
             return None
-        caching = _FOREVER if _IMMUTABLE.fullmatch(names[-1]) is not None else _NO_CACHE
-        is_xml = names[-1][-4:] == b".xml"
-        varying = (_VARY,) if is_xml else ()
-        headers = (_KINDS[names[-1][-4:]], caching, *self._link_field(path), *varying, _NOSNIFF)
+        is_immutable = _IMMUTABLE.fullmatch(names[-1]) is not None
         return ServedLocation(
-            folder=self._documents, names=names, headers=headers, is_encodable=is_xml
+            folder=self._documents,
+            names=names,
+            headers=self._document_fields(path, _FOREVER if is_immutable else NO_CACHE),
+            is_encodable=names[-1][-4:] == b".xml",
         )
+
+    def _document_fields(self, path: Names, caching: Mapping[str, str]) -> Headers:
+        kind = _KINDS.get(path[-1][-4:], _KINDS[b".xml"])
+        varying = _VARY if kind == _KINDS[b".xml"] else {}
+        link = self._link_field(path)
+        return raw_headers({"content-type": kind}, caching, link, varying, NOSNIFF)
 
     def _locate_resource(self, names: Names) -> ServedLocation:
         media_type = self._media_type(_path_of(names))
-        kind = ((b"content-type", media_type.encode("ascii")),) if media_type else ()
+        kind = {"content-type": media_type} if media_type else {}
         # robots.txt may be the publisher's, which lists it nowhere: no list covers it then.
         covered = () if names == _ROBOTS else (self._link,)
-        headers = (*kind, *self._link_field(names, *covered), _NOSNIFF)
+        headers = raw_headers(kind, self._link_field(names, *covered), NOSNIFF)
         return ServedLocation(folder=self._tree, names=names, headers=headers)
 
-    def _link_field(self, names: Names, *own: str) -> Headers:
+    def _link_field(self, names: Names, *own: str) -> Mapping[str, str]:
         values = (*own, *self._links(_path_of(names)))
         for value in values:
             if _LINK.fullmatch(value) is None:
                 raise ConfigurationError(f"{value[:64]!r} cannot stand in a Link field")
-        return ((b"link", ", ".join(values).encode("ascii")),) if values else ()
+        return {"link": ", ".join(values)} if values else {}
 
 
 def _path_of(names: Names) -> str:

@@ -1,7 +1,9 @@
 """Content codings of documents: gzip, and zstd if a library is installed (RFC 9110 §8.4, §12.5.3).
 
 A document is compressed once for each of its states, and cached: a list is requested far more often
-than it changes. The cache is bounded, and so is the number of concurrent compressions.
+than it changes. The cache is bounded, and so is the number of concurrent compressions. Starlette's
+``GZipMiddleware`` compresses each response, also where gzip is refused, and leaves it the tag of
+the plain bytes.
 """
 
 import asyncio
@@ -14,11 +16,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol, final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 
-from resourcesync.server.conditions import ResponseValidators
-from resourcesync.server.exchange import Headers
 from resourcesync.server.files import FileState, OpenFile
+from resourcesync.server.representations import Headers, ResponseValidators
 
 _SMALLEST: Final = 512
 """Size of a document below which a coding saves nothing: it fits into one packet either way."""
@@ -149,7 +150,7 @@ class Encoder:
         self._size = 0
         self._bodies: OrderedDict[_Key, bytes] = OrderedDict()
         self._running: dict[_Key, asyncio.Task[bytes | None]] = {}
-        self._limiter: CapacityLimiter | None = None
+        self._slots = asyncio.Semaphore(_CONCURRENT)
 
     @property
     def cached_bytes(self) -> int:
@@ -197,11 +198,8 @@ class Encoder:
     async def _compress(self, key: "_Key", opened: OpenFile, coding: Coding) -> bytes | None:
         _, condition, _ = key
         with opened:
-            if self._limiter is None:
-                self._limiter = CapacityLimiter(_CONCURRENT)
-            body = await to_thread.run_sync(
-                _compress, opened, condition.size, coding, limiter=self._limiter
-            )
+            async with self._slots:
+                body = await to_thread.run_sync(_compress, opened, condition.size, coding)
             if body is None or opened.stat() != condition:
                 return None
         self._cache_body(key, body)

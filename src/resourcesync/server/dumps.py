@@ -12,13 +12,14 @@ import logging
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
@@ -32,17 +33,14 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, Relation
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.server.conditions import ResponseValidators, evaluate_preconditions
-from resourcesync.server.exchange import (
-    Headers,
-    HttpExchange,
-    HttpReply,
-    HttpRequest,
-    refuse,
-    refuse_request,
+from resourcesync.server.asgi import NO_CACHE, NOSNIFF, HttpRequest, answer, refuse
+from resourcesync.server.representations import (
+    InMemoryRepresentation,
+    ResponseValidators,
+    evaluate_preconditions,
+    plan_response,
+    raw_headers,
 )
-from resourcesync.server.mounts import path_within
-from resourcesync.server.representations import InMemoryRepresentation
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -53,11 +51,7 @@ PACKAGE_SIZE: Final = PackageSize(max_entries=10_000)
 _PIECE: Final = 256 * 1024
 MAX_PACKAGE_SECONDS: Final = 3600.0
 """Seconds after which the sending of a package is cut."""
-_BUSY: Final = (b"retry-after", b"30")
-_NO_CACHE: Final = (b"cache-control", b"no-cache")
-_NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
-_XML: Final = (b"content-type", b"application/xml")
-_ZIP: Final = (b"content-type", b"application/zip")
+_BUSY: Final = {"retry-after": "30"}
 _PACKAGE: Final = re.compile(rb"/([0-9]{1,18})-([0-9]{1,6})\.zip")
 
 
@@ -105,41 +99,31 @@ class DumpApplication:
         self._most = most
         self._running = 0
         self._plan: _PackagePlan | None = None
-        self._busy: asyncio.Lock | None = None
-        self._limiter: CapacityLimiter | None = None
+        self._busy = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires; lifespans are not supported."""
-        if scope["type"] != "http":
-            return
-        path = path_within(scope)
-        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
-        try:
-            refusal = refuse_request(exchange.request) or await self._answer(exchange, path)
-        except ResourceSyncError as error:
-            if exchange.has_started:
-                raise
-            _LOG.warning("no dump can be made now: %s", error)
-            refusal = refuse(503, f"A dump is not available now: {error.message}.", _BUSY)
-        if refusal is not None:
-            await exchange.send(refusal)
+        if scope["type"] == "http":
+            await answer(self._respond, scope, receive, send)
 
-    async def _answer(self, exchange: HttpExchange, path: bytes) -> HttpReply | None:
-        """Send the document at a path, or return the refusal."""
-        found = _PACKAGE.fullmatch(path)
-        if path != b"/resourcedump.xml" and found is None:
+    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+        found = _PACKAGE.fullmatch(request.raw_path)
+        if request.raw_path != b"/resourcedump.xml" and found is None:
             return refuse(404, "Not found.")
-        plan = await self._current_plan()
-        if found is None:
-            return self._document(plan).reply_to(exchange.request)
-        number = int(found[2])
-        if int(found[1]) != plan.moment or not 0 < number <= len(plan.starts):
-            return refuse(404, "This package is outdated: see resourcedump.xml.")
-        return await self._package(exchange, plan, number)
+        try:
+            plan = await self._current_plan()
+            if found is None:
+                return self._document(plan).response_to(request)
+            number = int(found[2])
+            if int(found[1]) != plan.moment or not 0 < number <= len(plan.starts):
+                return refuse(404, "This package is outdated: see resourcedump.xml.")
+            return await self._package(request, plan, number, stack)
+        except ResourceSyncError as error:
+            _LOG.warning("no dump can be made now: %s", error)
+            return refuse(503, f"A dump is not available now: {error.message}.", _BUSY)
 
     async def _current_plan(self) -> _PackagePlan:
         """Return the packages of the present catalogue; computed once for each moment."""
-        self._busy = self._busy or asyncio.Lock()
         async with self._busy:
             self._plan = await to_thread.run_sync(self._plan_packages, self._plan)
             return self._plan
@@ -175,50 +159,47 @@ class DumpApplication:
         return InMemoryRepresentation(
             body=b"".join(write(header, packages)),
             validators=ResponseValidators(etag=f'"{plan.moment}"'),
-            headers=(_XML, _NO_CACHE, _NOSNIFF),
+            headers=raw_headers({"content-type": "application/xml"}, NO_CACHE, NOSNIFF),
         )
 
     async def _package(
-        self, exchange: HttpExchange, plan: _PackagePlan, number: int
-    ) -> HttpReply | None:
-        # Another release of the library may give other bytes.
-        etag = f'"{plan.moment}-{number}-{zlib.ZLIB_RUNTIME_VERSION}"'
-        headers: Headers = (_ZIP, _NO_CACHE, _NOSNIFF, (b"etag", etag.encode("ascii")))
-        verdict = evaluate_preconditions(exchange.request.fields, ResponseValidators(etag=etag))
-        if verdict != "send":
-            return HttpReply(status=304 if verdict == "not modified" else 412, headers=headers[1:])
-        if exchange.request.method == "HEAD":
-            return HttpReply(status=200, headers=headers)
-        if self._running >= self._most:
-            return refuse(503, "Too many packages are being made.", _BUSY)
-        self._running += 1
-        try:
-            async with asyncio.timeout(MAX_PACKAGE_SECONDS):
-                await self._make(exchange, plan, number, headers)
-        except TimeoutError as error:
-            raise StorageError("a package took longer than an hour") from error
-        finally:
-            self._running -= 1
-        return None
-
-    async def _make(
-        self, exchange: HttpExchange, plan: _PackagePlan, number: int, headers: Headers
-    ) -> None:
-        """Send a package while it is made.
+        self, request: HttpRequest, plan: _PackagePlan, number: int, stack: AsyncExitStack
+    ) -> Response:
+        """Return the response that makes a package while it is sent.
 
         Raises:
             OriginalChangedError: A resource is no longer as the catalogue says.
-            StorageError: A resource cannot be read.
+            StorageError: A resource cannot be read, or this takes too long.
         """
-        entries = await to_thread.run_sync(self._entries, plan, number)
+        # Another release of the library may give other bytes.
+        etag = f'"{plan.moment}-{number}-{zlib.ZLIB_RUNTIME_VERSION}"'
+        validators = ResponseValidators(etag=etag)
+        headers = {"content-type": "application/zip", **NO_CACHE, **NOSNIFF}
+        if evaluate_preconditions(request.fields, validators) != "send":
+            return plan_response(request, 0, validators, raw_headers(headers))
+        headers["etag"] = etag
+        if request.is_head:
+            return StreamingResponse((), 200, headers)
+        if self._running >= self._most:
+            return refuse(503, "Too many packages are being made.", _BUSY)
+        self._running += 1
+        stack.callback(self._release)
+        try:
+            async with asyncio.timeout(MAX_PACKAGE_SECONDS):
+                pieces = await to_thread.run_sync(self._begin, plan, number)
+        except TimeoutError as error:
+            raise StorageError("a package took longer than an hour") from error
+        await stack.enter_async_context(asyncio.timeout(MAX_PACKAGE_SECONDS))
+        return StreamingResponse(pieces, 200, headers)
+
+    def _release(self) -> None:
+        self._running -= 1
+
+    def _begin(self, plan: _PackagePlan, number: int) -> Iterator[bytes]:
+        """Return the bytes of a package, with the first ones made."""
+        entries = self._entries(plan, number)
         pieces = _coalesce(write_package(self._header(plan.at), entries, self._bytes_of))
-        async with exchange.watch_disconnect() as gone:
-            piece = await to_thread.run_sync(next, pieces, b"")
-            await exchange.start(HttpReply(status=200, headers=headers))
-            while piece and not gone.done():
-                await exchange.send_chunk(piece, more=True)
-                piece = await to_thread.run_sync(next, pieces, b"")
-            await exchange.send_chunk(b"", more=False)
+        return chain([next(pieces, b"")], pieces)
 
     def _entries(self, plan: _PackagePlan, number: int) -> list[ManifestEntry]:
         start, end = plan.ranges[number - 1]

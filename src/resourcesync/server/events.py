@@ -15,27 +15,21 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.documents import ndjson
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.server.exchange import (
-    HttpExchange,
-    HttpReply,
-    HttpRequest,
-    refuse,
-    refuse_request,
-)
+from resourcesync.server.asgi import NO_STORE, NOSNIFF, HttpRequest, answer, refuse, wait_for
 from resourcesync.server.metrics import Metric
-from resourcesync.server.mounts import STOPPING, path_within
 
 _T = TypeVar("_T")
 _LOG: Final = logging.getLogger(__name__)
@@ -45,12 +39,12 @@ _MOST_BATCHES: Final = 64
 _CACHE_BYTES: Final = 4 * 1024 * 1024
 _READERS: Final = 4
 _SLICE: Final = 100
-_HEADERS: Final = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # nginx passes each event on at once
-    (b"x-content-type-options", b"nosniff"),
-)
+_HEADERS: Final = {
+    "content-type": "text/event-stream",
+    **NO_STORE,
+    "x-accel-buffering": "no",  # nginx passes each event on at once
+    **NOSNIFF,
+}
 _ID: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 _UNKNOWN_POSITION: Final = (-1, 0)
 _HEARTBEAT: Final = b":\n\n"
@@ -88,10 +82,6 @@ _LogPosition = tuple[int, int]
 """Position in the log: number and time of the change before it."""
 
 
-_RequestedPosition = _LogPosition | None
-"""The position that a client requests; ``None`` for new changes only."""
-
-
 class _Batch(NamedTuple):
     """Changes of one poll: the bytes for all clients, and their end in the log."""
 
@@ -127,9 +117,9 @@ class EventApplication:
         self._cached_bytes = 0
         self._last = _UNKNOWN_POSITION
         self._poll_task: asyncio.Task[None] | None = None
-        self._stopping: asyncio.Event | None = None
-        self._opening: asyncio.Lock | None = None
-        self._limiter: CapacityLimiter | None = None
+        self._stopping = asyncio.Event()
+        self._opening = asyncio.Lock()
+        self._readers = asyncio.Semaphore(_READERS)
         self._sent = 0
 
     @property
@@ -159,76 +149,50 @@ class EventApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires; lifespans are not supported."""
-        if scope["type"] != "http":
-            return
-        path = path_within(scope)
-        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
-        refusal = refuse_request(exchange.request)
-        if refusal is None and path not in {b"", b"/"}:
-            refusal = refuse(404, "Not found.")
-        if refusal is None and len(self._clients) >= self._most:
-            refusal = refuse(503, "Too many clients already.", (b"retry-after", b"30"))
-        if refusal is not None:
-            await exchange.send(refusal)
-        elif exchange.request.method == "HEAD":
-            await exchange.send(HttpReply(status=200, headers=_HEADERS))
-        else:
-            await self._follow(exchange, scope)
+        if scope["type"] == "http":
+            await answer(self._respond, scope, receive, send)
 
-    async def _follow(self, exchange: HttpExchange, scope: Scope) -> None:
-        wake = asyncio.Event()
-        self._clients.add(wake)
-        try:
-            await self._start_polling(scope.get("state", {}).get(STOPPING))
-            position = await self._find_position(exchange.request)
-            async with exchange.watch_disconnect() as gone:
-                gone.add_done_callback(lambda _: wake.set())
-                await exchange.start(HttpReply(status=200, headers=_HEADERS))
-                await self._stream(exchange, wake, gone, position)
-        except ResourceSyncError as error:
-            if exchange.has_started:
-                raise
-            _LOG.warning("%s", error)
-            await exchange.send(refuse(503, "Not available now.", (b"retry-after", b"5")))
-        finally:
-            self._clients.discard(wake)
+    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+        if request.raw_path not in {b"", b"/"}:
+            return refuse(404, "Not found.")
+        if len(self._clients) >= self._most:
+            return refuse(503, "Too many clients already.", {"retry-after": "30"})
+        wake, position = asyncio.Event(), None
+        if not request.is_head:
+            self._clients.add(wake)
+            stack.callback(self._clients.discard, wake)
+            try:
+                await self._start_polling(request.stopping)
+                position = await self._find_position(request)
+            except ResourceSyncError as error:
+                _LOG.warning("%s", error)
+                return refuse(503, "Not available now.", {"retry-after": "5"})
+        return StreamingResponse(self._stream(wake, position), 200, _HEADERS)
 
     async def _stream(
-        self,
-        exchange: HttpExchange,
-        wake: asyncio.Event,
-        gone: asyncio.Task[None],
-        asked: _LogPosition | None,
-    ) -> None:
+        self, wake: asyncio.Event, asked: _LogPosition | None
+    ) -> AsyncIterator[bytes]:
+        """Yield the events for one client, until the server stops."""
         position = self._last if asked is None else asked
-        retry = b"retry: %d\n" % int(self._timing.retry * 1000)
         # An id alone is no event, but lets a client that loses the stream early resume.
-        await exchange.send_chunk(retry + b"id: %d-%d\n\n" % position, more=True)
+        yield b"retry: %d\nid: %d-%d\n\n" % (int(self._timing.retry * 1000), *position)
         has_caught_up = asked is None
-        while not gone.done() and not self._has_ended():
+        while not self._has_ended():
             wake.clear()
             if position == self._last:
                 has_caught_up = True
-                if not await self._wait(wake):
-                    await exchange.send_chunk(_HEARTBEAT, more=True)
+                if not await wait_for(wake, self._timing.heartbeat):
+                    yield _HEARTBEAT
                 continue
             batch = self._batches.get(position)
             if batch is None and has_caught_up:
-                break  # too slow: it reads the rest from the log
+                return  # too slow: it reads the rest from the log
             if batch is None:
                 batch = await self._catch_up(position)
-            await exchange.send_chunk(batch.data, more=True)
+            yield batch.data
             position = batch.last
-        await exchange.send_chunk(b"", more=False)
 
-    async def _wait(self, wake: asyncio.Event) -> bool:
-        """Wait for work; return false for a heartbeat."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.heartbeat):
-                await wake.wait()
-        return wake.is_set()
-
-    async def _find_position(self, request: HttpRequest) -> _RequestedPosition:
+    async def _find_position(self, request: HttpRequest) -> _LogPosition | None:
         """Return the position that a client resumes from; ``None`` when it is new.
 
         A position that the log does not have leads to a reset.
@@ -254,25 +218,19 @@ class EventApplication:
 
     async def _read_log(self, question: Callable[..., _T], *about: int) -> _T:
         """Read the log for one client, within the limit of concurrent reads."""
-        assert self._limiter is not None
-        return await to_thread.run_sync(question, *about, limiter=self._limiter)
+        async with self._readers:
+            return await to_thread.run_sync(question, *about)
 
     def _has_ended(self) -> bool:
         """True if polling has ended: the server stops, or an error occurred."""
-        return self._is_stopping() or self._poll_task is None or self._poll_task.done()
+        return self._stopping.is_set() or self._poll_task is None or self._poll_task.done()
 
-    def _is_stopping(self) -> bool:
-        return self._stopping is not None and self._stopping.is_set()
-
-    async def _start_polling(self, stopping: asyncio.Event | None) -> None:
+    async def _start_polling(self, stopping: asyncio.Event) -> None:
         """Start the polling task, unless it runs."""
-        if self._opening is None:
-            self._opening = asyncio.Lock()
         async with self._opening:
             if self._poll_task is not None and not self._poll_task.done():
                 return
             self._stopping = stopping
-            self._limiter = CapacityLimiter(_READERS)
             self._clear_batches()
             self._last = await to_thread.run_sync(self._log.last)
             self._poll_task = asyncio.create_task(self._poll_log())
@@ -280,8 +238,7 @@ class EventApplication:
     async def _poll_log(self) -> None:
         """Poll for changes as long as there are clients; the streams end with it."""
         try:
-            while self._clients and not self._is_stopping():
-                await self._pause()
+            while self._clients and not await wait_for(self._stopping, self._timing.poll):
                 try:
                     while self._clients and await self._poll_once():
                         pass
@@ -326,14 +283,6 @@ class EventApplication:
     def _clear_batches(self) -> None:
         self._batches.clear()
         self._cached_bytes = 0
-
-    async def _pause(self) -> None:
-        if self._stopping is None:
-            await asyncio.sleep(self._timing.poll)
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.poll):
-                await self._stopping.wait()
 
 
 def _batch(changes: Sequence[tuple[int, Change]]) -> _Batch:

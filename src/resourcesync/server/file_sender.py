@@ -1,33 +1,33 @@
-"""Sender of files: whole states only, and validators only for stable states."""
+"""Sender of files: whole states only, and validators only for stable states.
+
+Starlette's ``FileResponse`` opens a file again after it has looked at it, and sends what is there.
+"""
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Final, NamedTuple, final
+from typing import Final, final
 
 from anyio import to_thread
+from starlette.responses import Response
 
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import ResponseValidators, evaluate_preconditions
+from resourcesync.server.asgi import HttpRequest, refuse
 from resourcesync.server.content_encoding import Coding, Encoder
-from resourcesync.server.exchange import (
+from resourcesync.server.files import FORBIDDEN, FileState, Names, OpenFile, ServedFolder
+from resourcesync.server.representations import (
     CHUNK,
     Headers,
-    HttpExchange,
-    HttpReply,
-    HttpRequest,
-    refuse,
-)
-from resourcesync.server.files import FORBIDDEN, FileState, OpenFile, ServedFolder
-from resourcesync.server.paths import Names
-from resourcesync.server.ranges import ByteRange, chunk_ranges, is_complete
-from resourcesync.server.representations import (
     InMemoryRepresentation,
-    build_reply,
+    ResponseValidators,
+    chunk_ranges,
+    evaluate_preconditions,
     file_validators,
-    with_body,
+    plan_response,
 )
 
 _LOG: Final = logging.getLogger(__name__)
@@ -68,39 +68,34 @@ class FileSender:
         self._clock = clock
         self._encoder = Encoder()
 
-    async def send(self, exchange: HttpExchange, place: ServedLocation) -> bool:
-        """Send the file at ``place``, or a refusal; return whether the file exists.
+    async def respond(
+        self, request: HttpRequest, place: ServedLocation, stack: AsyncExitStack
+    ) -> Response | None:
+        """Return the response with the file at ``place``; ``None`` when there is none.
+
+        If the file changes while it is sent, the response raises an ``OriginalChangedError``, and
+        the server cuts the connection.
 
         Raises:
-            OriginalChangedError: It changed while it was sent; the server cuts the connection.
-            StorageError: It can no longer be read; the same.
+            StorageError: It cannot be read now, or must exist and does not.
         """
-        try:
-            return await self._send(exchange, place)
-        except StorageError as error:
-            if exchange.has_started:
-                raise
-            await exchange.send(storage_error_reply(error))
-            return True
-
-    async def _send(self, exchange: HttpExchange, place: ServedLocation) -> bool:
         for _ in range(_TRIES):
             opened = place.folder.open(place.names)
             if opened is None and place.is_known:
                 raise StorageError("a copy is missing")
             if opened is None:
-                return False
-            with opened:
-                condition, validators = await self._wait_until_stable(opened)
-                coding = self._choose(exchange.request, place, condition, validators)
-                if coding is not None:
-                    seen = _StableFile(condition, validators)
-                    is_sent = await self._send_encoded(exchange, place, opened, seen, coding)
-                else:
-                    reply = build_reply(exchange.request, condition.size, validators, place.headers)
-                    is_sent = await _send_plain(exchange, reply, opened, condition)
-                if is_sent:
-                    return True
+                return None
+            stack.enter_context(opened)
+            condition, validators = await self._wait_until_stable(opened)
+            coding = self._choose(request, place, condition, validators)
+            if coding is None:
+                response = await _plain_response(request, place, opened, condition, validators)
+            else:
+                response = await self._encoded_response(
+                    request, place, opened, condition, (coding, validators)
+                )
+            if response is not None:
+                return response
         raise StorageError("a served file changes as fast as it is read")
 
     def _choose(
@@ -115,27 +110,25 @@ class FileSender:
         field = request.fields.get("accept-encoding", "")
         return self._encoder.choose(field, condition.size, validators)
 
-    async def _send_encoded(
+    async def _encoded_response(
         self,
-        exchange: HttpExchange,
+        request: HttpRequest,
         place: ServedLocation,
         opened: OpenFile,
-        seen: "_StableFile",
-        coding: Coding,
-    ) -> bool:
-        """Send a document in a coding; return whether it remained unchanged meanwhile."""
-        validators = coding.validators_for(seen.validators)
+        condition: FileState,
+        how: tuple[Coding, ResponseValidators],
+    ) -> Response | None:
+        """Return the response in a coding; ``None`` when the document changed meanwhile."""
+        coding, validators = how[0], how[0].validators_for(how[1])
         headers = (*place.headers, *coding.headers)
-        if evaluate_preconditions(exchange.request.fields, validators) != "send":
-            await exchange.send(build_reply(exchange.request, 0, validators, headers))
-            return True
+        if evaluate_preconditions(request.fields, validators) != "send":
+            return plan_response(request, 0, validators, headers)
         where = (id(place.folder), place.names)
-        body = await self._encoder.encode(opened, seen.condition, coding, where)
+        body = await self._encoder.encode(opened, condition, coding, where)
         if body is None:
-            return False
+            return None
         encoded = InMemoryRepresentation(body=body, validators=validators, headers=headers)
-        await exchange.send(encoded.reply_to(exchange.request))
-        return True
+        return encoded.response_to(request)
 
     async def _wait_until_stable(self, opened: OpenFile) -> tuple[FileState, ResponseValidators]:
         """Inspect a file, a few milliseconds later when it was only just written."""
@@ -152,61 +145,77 @@ class FileSender:
         return condition, ResponseValidators()
 
 
-class _StableFile(NamedTuple):
-    """A state of a file."""
-
-    condition: FileState
-    validators: ResponseValidators
-
-
-async def _send_plain(
-    exchange: HttpExchange, reply: HttpReply, opened: OpenFile, condition: FileState
-) -> bool:
-    """Send a file as it is; return whether it remained unchanged meanwhile."""
-    pieces = reply.pieces
-    if not pieces or exchange.request.method == "HEAD":
-        await exchange.send(reply)
-        return True
-    if sum([piece.length for piece in pieces if isinstance(piece, ByteRange)]) > _INLINE_BYTES:
-        await _stream(exchange, reply, opened, condition)
-        return True
-    chunks = [
-        piece if isinstance(piece, bytes) else opened.read(piece.start, piece.length)
+async def _plain_response(
+    request: HttpRequest,
+    place: ServedLocation,
+    opened: OpenFile,
+    condition: FileState,
+    validators: ResponseValidators,
+) -> Response | None:
+    """Return the response with a file as it is; ``None`` when it changed meanwhile."""
+    response = plan_response(request, condition.size, validators, place.headers)
+    pieces = response.pieces
+    if sum(map(len, pieces)) > _INLINE_BYTES:
+        chunks = stream(opened, pieces, lambda: _is_same(opened.stat(), condition))
+        response.chunks = await _begin(chunks)
+        return response
+    parts = [
+        piece if isinstance(piece, bytes) else opened.read(piece.start, len(piece))
         for piece in pieces
     ]
-    if not all(map(is_complete, pieces, chunks)) or not _is_same(opened.stat(), condition):
-        return False
-    await exchange.send(with_body(reply, chunks[0] if len(chunks) == 1 else b"".join(chunks)))
-    return True
+    is_complete = [*map(len, parts)] == [*map(len, pieces)]
+    if pieces and not (is_complete and _is_same(opened.stat(), condition)):
+        return None
+    response.body = parts[0] if len(parts) == 1 else b"".join(parts)
+    return response
 
 
-async def _stream(
-    exchange: HttpExchange, reply: HttpReply, opened: OpenFile, condition: FileState
-) -> None:
-    """Send long pieces in chunks.
+async def _begin(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Return the chunks with the first one read: a fault of it comes before the response starts."""
+    first = await anext(chunks, b"")
+
+    async def continued() -> AsyncIterator[bytes]:
+        yield first
+        async for chunk in chunks:
+            yield chunk
+
+    return continued()
+
+
+def _ignore(chunk: bytes) -> None:
+    del chunk
+
+
+async def stream(
+    opened: OpenFile,
+    pieces: Sequence[range | bytes],
+    is_intact: Callable[[], bool],
+    watch: Callable[[bytes], None] = _ignore,
+) -> AsyncIterator[bytes]:
+    """Yield the pieces of a file in chunks.
+
+    Args:
+        opened: The file.
+        pieces: The pieces.
+        is_intact: Returns true if all chunks are bytes of one state; called before the last one is
+            yielded.
+        watch: Called with each chunk.
 
     Raises:
-        OriginalChangedError: The file changed; the last bytes were not sent.
+        OriginalChangedError: The file changed; the last bytes were not yielded.
+        StorageError: It cannot be read.
     """
-    steps = chunk_ranges(reply.pieces, CHUNK)
-    async with exchange.watch_disconnect() as gone:
-        step = next(steps, None)
-        while step is not None:
-            following = next(steps, None)
-            chunk = await _read_chunk(opened, step)
-            is_last = following is None
-            if not is_complete(step, chunk) or (is_last and not _is_same(opened.stat(), condition)):
-                raise OriginalChangedError("a file changed while it was sent")
-            if not exchange.has_started:
-                await exchange.start(reply)
-            if gone.done():
-                return
-            await exchange.send_chunk(chunk, more=not is_last)
-            step = following
-
-
-async def _read_chunk(opened: OpenFile, step: ByteRange | bytes) -> bytes:
-    return step if isinstance(step, bytes) else await _read(opened, step.start, step.length)
+    chunk = b""
+    for step in chunk_ranges(pieces, CHUNK):
+        if chunk:
+            yield chunk
+        chunk = step if isinstance(step, bytes) else await _read(opened, step.start, len(step))
+        watch(chunk)
+        if len(chunk) != len(step):
+            raise OriginalChangedError("a file changed while it was sent")
+    if not is_intact():
+        raise OriginalChangedError("a file changed while it was sent")
+    yield chunk
 
 
 async def _read(opened: OpenFile, start: int, length: int) -> bytes:
@@ -220,9 +229,9 @@ def _is_same(now: FileState, before: FileState) -> bool:
     return (now.size, now.modified_ns) == (before.size, before.modified_ns)
 
 
-def storage_error_reply(error: StorageError) -> HttpReply:
+def storage_error_response(error: StorageError) -> Response:
     """Return the answer for a file that exists, or may exist, and cannot be read now."""
     _LOG.warning("%s", error)
     if error.code == FORBIDDEN:
         return refuse(403, "This server may not read it.")
-    return refuse(503, "It cannot be read now.", (b"retry-after", b"5"))
+    return refuse(503, "It cannot be read now.", {"retry-after": "5"})

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, final
 
-from resourcesync.server.exchange import HttpExchange
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
@@ -52,10 +50,10 @@ class RequestTally:
         self._answers: dict[int, int] = {}
         self._sent = 0
 
-    def count(self, exchange: HttpExchange) -> None:
-        """Count an answer, complete or not."""
-        self._answers[exchange.status] = self._answers.get(exchange.status, 0) + 1
-        self._sent += exchange.sent
+    def count(self, status: int, sent: int) -> None:
+        """Count an answer, complete or not, with the bytes of its body that were sent."""
+        self._answers[status] = self._answers.get(status, 0) + 1
+        self._sent += sent
 
     def metrics(self) -> Iterator[Metric]:
         """Yield the metrics."""

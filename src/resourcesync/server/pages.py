@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import html
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -13,18 +13,18 @@ from anyio import to_thread
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import ResponseValidators
-from resourcesync.server.representations import InMemoryRepresentation
+from resourcesync.server.asgi import NO_CACHE, NOSNIFF
+from resourcesync.server.representations import (
+    InMemoryRepresentation,
+    ResponseValidators,
+    raw_headers,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 
 _CACHE_SECONDS: Final = 5.0
 """Seconds for which the pages are cached: frequent requests cost nothing."""
-_NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
-_NO_CACHE: Final = (b"cache-control", b"no-cache")
-_ALONE: Final = (b"content-security-policy", b"default-src 'none'")
-_HTML: Final = (b"content-type", b"text/html; charset=utf-8")
-_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_ALONE: Final = {"content-security-policy": "default-src 'none'"}
 _FIRST_LIST: Final = "resourcelist"
 
 
@@ -70,7 +70,7 @@ class SourcePages:
         self._clock = clock
         self._made: _BuiltPages | None = None
         self._until = 0.0
-        self._busy: asyncio.Lock | None = None
+        self._busy = asyncio.Lock()
 
     async def front(self) -> InMemoryRepresentation:
         """Return the page."""
@@ -81,7 +81,6 @@ class SourcePages:
         return (await self._latest()).robots
 
     async def _latest(self) -> _BuiltPages:
-        self._busy = self._busy or asyncio.Lock()
         async with self._busy:
             now = self._clock.monotonic()
             if self._made is None or now >= self._until:
@@ -100,20 +99,21 @@ class SourcePages:
 
 
 def _build_pages(uri: str, overview: Overview | None) -> _BuiltPages:
-    link = (b"link", f'<{uri}>; rel="resourcesync"'.encode("ascii"))
-    front = _represent(_page(uri, overview), _HTML, _NO_CACHE, link, _ALONE, _NOSNIFF)
+    link = {"link": f'<{uri}>; rel="resourcesync"', **_ALONE}
     first = dict(overview.lists).get(_FIRST_LIST) if overview else None
     text = f"User-agent: *\nAllow: /\nSitemap: {first}\n"
     return _BuiltPages(
-        front=front, robots=_represent(text, _TEXT, _NO_CACHE, _NOSNIFF) if first else None
+        front=_represent(_page(uri, overview), "text/html", link),
+        robots=_represent(text, "text/plain", {}) if first else None,
     )
 
 
-def _represent(text: str, *headers: tuple[bytes, bytes]) -> InMemoryRepresentation:
+def _represent(text: str, kind: str, headers: Mapping[str, str]) -> InMemoryRepresentation:
     body = text.encode("utf-8", "backslashreplace")
     tag = hashlib.sha256(body).hexdigest()[:32]
+    fields = raw_headers({"content-type": f"{kind}; charset=utf-8"}, NO_CACHE, headers, NOSNIFF)
     return InMemoryRepresentation(
-        body=body, validators=ResponseValidators(etag=f'"{tag}"'), headers=headers
+        body=body, validators=ResponseValidators(etag=f'"{tag}"'), headers=fields
     )
 
 

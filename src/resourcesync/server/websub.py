@@ -10,24 +10,29 @@ body is read that belongs to no subscription.
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, final
 
 from anyio import to_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
 from resourcesync.ports.subscriptions import Messenger
-from resourcesync.server.exchange import (
-    HttpReply,
-    announces_too_long,
-    header_values,
+from resourcesync.server.asgi import (
+    CLOSE,
+    NO_STORE,
+    NOSNIFF,
+    path_within,
     read_body,
     refuse,
 )
-from resourcesync.server.mounts import path_within, serve_lifespan
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import Hub, Submission
 from resourcesync.websub.messages import FORM, MOST_FORM, MOST_PAYLOAD, TextResponse
@@ -46,12 +51,9 @@ _WAIT_STEP: Final = 0.05
 _LONGEST_SLEEP: Final = 60.0
 _AFTER_FAULT: Final = 5.0
 _ACCEPTED: Final = 202
-_NO_CONTENT: Final = 204
-_PLAIN: Final = (
-    (b"content-type", b"text/plain; charset=utf-8"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-)
+_PLAIN: Final = "text/plain; charset=utf-8"
+_LONGEST_TOKEN: Final = 128
+_TOO_LONG: Final = 413
 
 
 @final
@@ -129,15 +131,11 @@ class HubApplication:
         self._worker = worker
         self._on_end = on_end
         self._bodies = asyncio.Semaphore(_BODIES)
+        self._router = _answering(self._answer, self.start, self.end)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
-        if scope["type"] == "lifespan":
-            await serve_lifespan(receive, send, self.start, self.end)
-        elif scope["type"] == "http":
-            await send_reply(send, await self._answer(scope, receive))
-        else:
-            await send({"type": "websocket.close"})
+        await self._router(scope, receive, send)
 
     def start(self) -> None:
         """Start to deliver, as the start of the server does."""
@@ -148,75 +146,86 @@ class HubApplication:
         self._worker.stop()
         self._on_end()
 
-    async def _answer(self, scope: Scope, receive: Receive) -> HttpReply:
-        if path_within(scope) not in _PATHS:
+    async def _answer(self, request: Request) -> Response:
+        if path_within(request.scope) not in _PATHS:
             return refuse(404, "Not found.")
-        if scope["method"] != "POST":
-            return refuse(405, "This is a hub: use POST.", (b"allow", b"POST"))
-        media_type = "".join(header_values(scope, b"content-type")[:1])
+        if request.method != "POST":
+            return refuse(405, "This is a hub: use POST.", {"allow": "POST"})
+        fields = request.headers
+        media_type = fields.get("content-type", "")
         is_form = media_type.partition(";")[0].strip().lower() == FORM
         most = MOST_FORM if is_form else MOST_PAYLOAD
-        if announces_too_long(scope, most):
-            return refuse(413, f"At most {most} bytes.", (b"connection", b"close"))
         async with self._bodies:
-            body = await read_body(receive, most=most, seconds=BODY_SECONDS)
-        if isinstance(body, HttpReply):
-            return body
+            body = await read_body(request, most=most, seconds=BODY_SECONDS)
         if is_form:
-            return await self._answer_form(body, scope)
+            return await self._answer_form(body, request)
         submission = Submission(
             body=body,
             media_type=media_type,
-            link=", ".join(header_values(scope, b"link")),
-            signatures=header_values(scope, b"x-hub-signature"),
+            link=", ".join(fields.getlist("link")),
+            signatures=fields.getlist("x-hub-signature"),
         )
-        return await run_in_thread(lambda: self._hub.submit(submission))
+        return await _run_in_thread(lambda: self._hub.submit(submission))
 
-    async def _answer_form(self, body: bytes, scope: Scope) -> HttpReply:
-        peer = (scope.get("client") or ("", 0))[0]
-        reply = await run_in_thread(lambda: self._hub.handle_form(body, peer))
-        if reply.status != _ACCEPTED:
-            return reply
+    async def _answer_form(self, body: bytes, request: Request) -> Response:
+        peer = request.client.host if request.client else ""
+        response = await _run_in_thread(lambda: self._hub.handle_form(body, peer))
+        if response.status_code != _ACCEPTED:
+            return response
         for _ in range(int(_WAIT_SECONDS / _WAIT_STEP)):
             found = await to_thread.run_sync(self._hub.outcome, body)
             if found is not None:
-                return reply_of(found)
+                return _text_response(found)
             await asyncio.sleep(_WAIT_STEP)
-        return reply
+        return response
 
 
-async def run_in_thread(ask: Callable[[], TextResponse]) -> HttpReply:
-    """Return the reply of a function, run in a worker thread; 503 when the store fails."""
+def _answering(
+    respond: Callable[[Request], Awaitable[Response]],
+    start: Callable[[], None],
+    end: Callable[[], None],
+) -> Router:
+    """Return the application that answers all requests by ``respond``.
+
+    Args:
+        respond: Returns the response; an ``HTTPException`` of it is a refusal.
+        start: Called at the start; a ``ResourceSyncError`` of it prevents the start.
+        end: Called at the end, in a thread: it may block.
+    """
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await send({"type": "websocket.close"})
+            return
+        try:
+            response = await respond(Request(scope, receive, send))
+        except HTTPException as refusal:
+            response = refuse(refusal.status_code, refusal.detail, refusal.headers or {})
+        await response(scope, receive, send)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        start()
+        yield
+        await to_thread.run_sync(end)
+
+    return Router(default=application, lifespan=lifespan)
+
+
+async def _run_in_thread(ask: Callable[[], TextResponse]) -> Response:
+    """Return the response of a function, run in a worker thread; 503 when the store fails."""
     try:
-        return reply_of(await to_thread.run_sync(ask))
+        return _text_response(await to_thread.run_sync(ask))
     except StorageError as error:
         _LOG.warning("%s", error)
-        return refuse(503, "It cannot be stored now.", (b"retry-after", b"30"))
+        return refuse(503, "It cannot be stored now.", {"retry-after": "30"})
 
 
-def reply_of(found: TextResponse) -> HttpReply:
+def _text_response(found: TextResponse) -> Response:
     """Return an answer as HTTP: plain text that no browser takes for anything else."""
-    body = found.text.encode()  # exactly, since a challenge is repeated byte by byte
-    headers = [*_PLAIN]
-    if found.status != _NO_CONTENT:
-        headers.append((b"content-length", str(len(body)).encode()))
-    if found.retry_after is not None:
-        headers.append((b"retry-after", str(found.retry_after).encode()))
-    return HttpReply(status=found.status, headers=tuple(headers), body=body)
-
-
-async def send_reply(send: Send, reply: HttpReply) -> None:
-    """Send a whole reply."""
-    await send(
-        {"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)}
-    )
-    await send({"type": "http.response.body", "body": reply.body})
-
-
-"""Number of deliveries that are read at a time: each may take a MiB."""
-_CLOSE: Final = (b"connection", b"close")
-_LONGEST_TOKEN: Final = 128
-_TOO_LONG: Final = 413
+    retry = {} if found.retry_after is None else {"retry-after": str(found.retry_after)}
+    # As bytes, since a challenge is repeated exactly.
+    return Response(found.text.encode(), found.status, {**NOSNIFF, **NO_STORE, **retry}, _PLAIN)
 
 
 def _nothing() -> None:
@@ -239,39 +248,33 @@ class CallbackApplication:
         end: Callable[[], None] = _nothing,
     ) -> None:
         self._subscriber = subscriber
-        self._start = start
-        self._end = end
         self._bodies = asyncio.Semaphore(_BODIES)
+        self._router = _answering(self._answer, start, end)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
-        if scope["type"] == "lifespan":
-            await serve_lifespan(receive, send, self._start, self._end)
-        elif scope["type"] == "http":
-            await send_reply(send, await self._answer(scope, receive))
-        else:
-            await send({"type": "websocket.close"})
+        await self._router(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> HttpReply:
-        token = path_within(scope).removeprefix(b"/").decode("latin-1")
+    async def _answer(self, request: Request) -> Response:
+        subscriber = self._subscriber
+        token = path_within(request.scope).removeprefix(b"/").decode("latin-1")
         if not token or len(token) > _LONGEST_TOKEN:
-            return refuse(404, "Not found.", _CLOSE)
-        if scope["method"] == "GET":
-            query: bytes = scope.get("query_string", b"")
-            return await run_in_thread(lambda: self._subscriber.verify(token, query))
-        if scope["method"] != "POST":
-            return refuse(405, "GET and POST only.", (b"allow", b"GET, POST"), _CLOSE)
-        if not await to_thread.run_sync(self._subscriber.knows, token):
+            return refuse(404, "Not found.", CLOSE)
+        if request.method == "GET":
+            query: bytes = request.scope.get("query_string", b"")
+            return await _run_in_thread(lambda: subscriber.verify(token, query))
+        if request.method != "POST":
+            return refuse(405, "GET and POST only.", {"allow": "GET, POST"}, CLOSE)
+        if not await to_thread.run_sync(subscriber.knows, token):
             # Deliveries to a former subscription get 410, which ends it; their bodies are not read.
-            return await run_in_thread(lambda: self._subscriber.deliver(token, (), b""))
-        if announces_too_long(scope, MOST_PAYLOAD):
-            await to_thread.run_sync(self._subscriber.refuse, token, DeliveryFault.SIZE)
-            return refuse(413, f"At most {MOST_PAYLOAD} bytes.", _CLOSE)
+            return await _run_in_thread(lambda: subscriber.deliver(token, (), b""))
         async with self._bodies:
-            body = await read_body(receive, most=MOST_PAYLOAD, seconds=BODY_SECONDS)
-            if isinstance(body, HttpReply):
-                fault = DeliveryFault.SIZE if body.status == _TOO_LONG else DeliveryFault.BODY
-                await to_thread.run_sync(self._subscriber.refuse, token, fault)
-                return body
-            signatures = header_values(scope, b"x-hub-signature")
-            return await run_in_thread(lambda: self._subscriber.deliver(token, signatures, body))
+            try:
+                body = await read_body(request, most=MOST_PAYLOAD, seconds=BODY_SECONDS)
+            except HTTPException as refusal:
+                is_long = refusal.status_code == _TOO_LONG
+                fault = DeliveryFault.SIZE if is_long else DeliveryFault.BODY
+                await to_thread.run_sync(subscriber.refuse, token, fault)
+                raise
+            signatures = request.headers.getlist("x-hub-signature")
+            return await _run_in_thread(lambda: subscriber.deliver(token, signatures, body))

@@ -2,29 +2,25 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import ResponseValidators, format_http_date
-from resourcesync.server.connections import DROP, ConnectionLimits
-from resourcesync.server.exchange import (
-    Headers,
-    HttpExchange,
-    HttpReply,
-    HttpRequest,
-    refuse,
-    refuse_request,
+from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, refuse
+from resourcesync.server.representations import (
+    InMemoryRepresentation,
+    ResponseValidators,
+    format_http_date,
+    raw_headers,
 )
-from resourcesync.server.mounts import path_within
-from resourcesync.server.representations import InMemoryRepresentation
-from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.server.uvicorn_server import DROP, ConnectionLimits, ServerThread
 from resourcesync.simulator.live import LiveAnswer, LiveSettings, LiveSource, ScenarioSource
 from resourcesync.simulator.scenario import Scenario
 from resourcesync.simulator.simulation import simulate_source
@@ -39,7 +35,6 @@ _WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - not an add
 _MAX_STEP: Final = 0.5
 """Most seconds of simulated time in one step, where the machine is slower than real time."""
 _OK: Final = 200
-_NO_CACHE: Final = (b"cache-control", b"no-cache")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,46 +71,45 @@ class LiveApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer GET and HEAD, or let the connection drop."""
-        if scope["type"] != "http":
-            return
-        exchange = HttpExchange(HttpRequest.read(scope, path_within(scope)), receive, send)
-        refusal = refuse_request(exchange.request)
+        if scope["type"] == "http":
+            await answer(self._respond, scope, receive, send)
+
+    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
         if self.answer is None:
-            refusal = refusal or refuse(503, "The Source has not started.", (b"retry-after", b"1"))
-        if refusal is not None:
-            await exchange.send(refusal)
-            return
-        path = scope["path"].removeprefix("/")
-        async with self._packages if path.endswith(".zip") else self._places:
-            answer = await self._find(path, scope)
-            if answer.status:
-                await asyncio.sleep(answer.wait)
-                await exchange.send(self._reply(answer, exchange.request))
-                return
-        await asyncio.sleep(answer.wait)
-        scope["state"][DROP]()
-        async with exchange.watch_disconnect() as gone:
-            await gone
-
-    async def _find(self, path: str, scope: Scope) -> LiveAnswer:
-        assert self.answer is not None
-        fields = (value for name, value in scope["headers"] if name == b"cache-control")
-        is_uncached = any(b"no-cache" in value.lower() for value in fields)
+            return refuse(503, "The Source has not started.", {"retry-after": "1"})
+        path: str = request.scope["path"].removeprefix("/")
+        places = self._packages if path.endswith(".zip") else self._places
+        await stack.enter_async_context(places)  # until it was sent
+        is_uncached = "no-cache" in request.fields.get("cache-control", "").lower()
         # In a thread: due events happen first, which may be a publication.
-        return await asyncio.to_thread(self.answer, path, is_uncached)
+        found = await asyncio.to_thread(self.answer, path, is_uncached)
+        if not found.status:
+            await stack.aclose()
+        await asyncio.sleep(found.wait)
+        return self._response(found, request) if found.status else _DroppedConnection()
 
-    def _reply(self, answer: LiveAnswer, request: HttpRequest) -> HttpReply:
-        headers: Headers = ((b"content-type", answer.media_type.encode("latin-1")), _NO_CACHE)
-        if answer.lastmod is not None and answer.lastmod <= self._clock.now():
-            date = format_http_date(int(answer.lastmod.timestamp()))
-            headers += ((b"last-modified", date.encode("ascii")),)
-        if answer.status != _OK:
-            headers += ((b"content-length", b"%d" % len(answer.body)),)
-            return HttpReply(status=answer.status, headers=headers, body=answer.body)
+    def _response(self, found: LiveAnswer, request: HttpRequest) -> Response:
+        headers = {"content-type": found.media_type, **NO_CACHE}
+        if found.lastmod is not None and found.lastmod <= self._clock.now():
+            headers["last-modified"] = format_http_date(int(found.lastmod.timestamp()))
+        if found.status != _OK:
+            return Response(found.body, found.status, headers)
         # By its tag alone: resources change more than once in a second.
-        validators = ResponseValidators(etag=answer.etag)
-        found = InMemoryRepresentation(body=answer.body, validators=validators, headers=headers)
-        return found.reply_to(request)
+        validators = ResponseValidators(etag=found.etag)
+        representation = InMemoryRepresentation(
+            body=found.body, validators=validators, headers=raw_headers(headers)
+        )
+        return representation.response_to(request)
+
+
+class _DroppedConnection(Response):
+    """An answer that never comes: the connection is closed instead."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del send
+        scope["state"][DROP]()
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 class RunningSimulation:

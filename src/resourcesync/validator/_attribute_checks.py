@@ -6,7 +6,7 @@ Link relations are those of IANA.
 import re
 from typing import Final
 
-from resourcesync.documents._context import Limits
+from resourcesync.documents.reader import Limits
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.validator._elements import ElementNode

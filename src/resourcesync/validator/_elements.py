@@ -3,21 +3,18 @@
 A window of the bytes shows where an attribute is.
 """
 
-import pyexpat
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.documents._context import Limits
 from resourcesync.documents._expat import (
-    CUT_SHORT,
-    MAX_PREFIXES,
     MAX_TOKEN,
     SEPARATOR,
-    exceeded_bound,
-    new_parser,
+    XmlDriver,
+    XmlFault,
+    XmlFaultKind,
 )
+from resourcesync.documents.reader import Limits
 
 TEXT: Final = "#text"
 """Name of an element's text, in place of an attribute's name."""
@@ -137,7 +134,7 @@ class ByteWindow:
 
 
 _MAX_CHILDREN: Final = 1_000
-_ENCODINGS: Final = frozenset({"utf-8", "utf8"})
+_ENCODINGS: Final = frozenset({"", "utf-8", "utf8"})
 
 
 class StopError(Exception):
@@ -155,30 +152,31 @@ class ElementParser:
     Attributes:
         window: The bytes around what was read last.
         root: The root, once it has started.
-        encoding: The encoding in the XML declaration, if it is not UTF-8.
-        fed: Number of bytes fed so far.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.window = ByteWindow()
         self.root: ElementNode | None = None
-        self.encoding = ""
-        self.fed = 0
         self._limits = limits
         self._ready: list[ElementNode] = []
         self._open: list[ElementNode] = []
         self._depth = 0
         self._texts: list[str] = []
         self._text_size = 0
-        self._prefixes: set[str | None] = set()
         self._names: dict[str, tuple[str, str]] = {}
-        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
+        self._driver = XmlDriver(self._error_of, encodings=None)
+        self._parser = parser = self._driver.parser
         parser.ordered_attributes = True
         parser.StartNamespaceDeclHandler = self._namespace
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
-        self._parser = parser
+
+    @property
+    def encoding(self) -> str:
+        """The encoding in the XML declaration, if it is not UTF-8."""
+        declared = self._driver.declared[:40]
+        return "" if declared.lower() in _ENCODINGS else declared
 
     def feed(self, block: bytes) -> None:
         """Feed the next bytes.
@@ -188,10 +186,7 @@ class ElementParser:
         """
         keep_from = self._open[1].offset if len(self._open) > 1 else self._parser.CurrentByteIndex
         self.window.push(block, keep_from=max(0, keep_from))
-        self.fed += len(block)
-        self._parse(lambda: self._parser.Parse(block, False))  # noqa: FBT003 - expat's signature
-        if found := exceeded_bound(self._parser, self.fed):
-            self._stop(f"there are more than {found[0]:,} {found[1]}")
+        self._driver.feed(block)
 
     def close(self) -> None:
         """End the document.
@@ -199,56 +194,35 @@ class ElementParser:
         Raises:
             StopError: It is not complete.
         """
-        self._parse(lambda: self._parser.Parse(b"", True), at_end=True)  # noqa: FBT003 - expat's signature
+        self._driver.close()
 
     def drain(self) -> list[ElementNode]:
         """Return the children of the root that ended since the last call."""
         ready, self._ready = self._ready, []
         return ready
 
-    def _parse(self, parse: Callable[[], int], *, at_end: bool = False) -> None:
-        try:
-            parse()
-        except pyexpat.ExpatError as error:
-            place = ElementNode("", "", {}, (), error.lineno, error.offset + 1, self._at_error())
-            what = f"not well-formed XML: {pyexpat.ErrorString(error.code)}"
-            if at_end and error.code in CUT_SHORT:
-                what = "the document stops before its end"
-            raise StopError(what, self.window.spot(place)) from error
-
-    def _at_error(self) -> int:
-        return max(0, self._parser.ErrorByteIndex)
-
-    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in _ENCODINGS:
-            self.encoding = encoding[:40]
-
-    def _doctype(self, name: str, *_identifiers: object) -> None:
-        html = ": this looks like an HTML page" if name.lower() == "html" else ""
-        self._stop(f"the document has a DOCTYPE{html}")
+    def _error_of(self, fault: XmlFault) -> StopError:
+        place = ElementNode("", "", {}, (), fault.line, fault.column, fault.offset)
+        return StopError(_stop_message(fault), self.window.spot(place))
 
     def _namespace(self, prefix: str | None, uri: str | None) -> None:
-        self._prefixes.add(prefix)
-        if len(self._prefixes) > MAX_PREFIXES:
-            self._stop(f"there are more than {MAX_PREFIXES} different namespace prefixes")
-        if max(len(prefix or ""), len(uri or "")) > self._limits.text:
-            self._stop(f"the name of a namespace has more than {self._limits.text:,} characters")
+        self._driver.check_namespace(prefix, uri, self._limits.text)
 
     def _start(self, name: str, attributes: list[str]) -> None:
         self._depth += 1
         if self._depth > self._limits.depth:
-            self._stop(f"elements are nested more than {self._limits.depth} levels deep")
+            raise self._driver.over(self._limits.depth, "levels of elements")
         if self._depth > 3:  # noqa: PLR2004 - the content of an entry's elements is foreign
             return
         if len(attributes) > 2 * self._limits.attributes:
-            self._stop(f"one element has more than {self._limits.attributes} attributes")
+            raise self._driver.over(self._limits.attributes, "attributes in one element")
         if sum(map(len, attributes)) > MAX_TOKEN:
-            self._stop(f"there are more than {MAX_TOKEN:,} bytes in one tag")
+            raise self._driver.over(MAX_TOKEN, "bytes in one tag")
         node = self._node(name, attributes)
         if self._open and len(self._open) > 1:
             self._open[-1].children.append(node)
             if len(self._open[-1].children) > _MAX_CHILDREN:
-                self._stop(f"one entry has more than {_MAX_CHILDREN:,} elements")
+                raise self._driver.over(_MAX_CHILDREN, "elements in one entry")
         self._open.append(node)
         if self.root is None:
             self.root = node
@@ -265,15 +239,13 @@ class ElementParser:
                 qualified += ((*self._split(key), value),)
             else:
                 plain[key] = value
-        parser = self._parser
         return ElementNode(
             namespace,
             local,
             plain,
             qualified,
-            parser.CurrentLineNumber,
-            parser.CurrentColumnNumber + 1,
-            parser.CurrentByteIndex,
+            *self._driver.place(),
+            self._parser.CurrentByteIndex,
         )
 
     def _split(self, name: str) -> tuple[str, str]:
@@ -300,15 +272,16 @@ class ElementParser:
             self._texts.append(text)
             self._text_size += len(text)
 
-    def _stop(self, message: str) -> None:
-        parser = self._parser
-        place = ElementNode(
-            "",
-            "",
-            {},
-            (),
-            parser.CurrentLineNumber,
-            parser.CurrentColumnNumber + 1,
-            max(0, parser.CurrentByteIndex),
-        )
-        raise StopError(f"{message}; the rest is not checked", self.window.spot(place))
+
+def _stop_message(fault: XmlFault) -> str:
+    match fault.kind:
+        case XmlFaultKind.BROKEN:
+            return f"not well-formed XML: {fault.detail}"
+        case XmlFaultKind.CUT_SHORT:
+            return "the document stops before its end"
+        case XmlFaultKind.LIMIT:
+            message = f"there are more than {fault.limit:,} {fault.detail}"
+        case _:
+            html = ": this looks like an HTML page" if fault.detail.lower() == "html" else ""
+            message = f"the document has a DOCTYPE{html}"
+    return f"{message}; the rest is not checked"

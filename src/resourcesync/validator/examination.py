@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final, cast
 
 from resourcesync.documents import _blocks
-from resourcesync.documents._context import Limits
+from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds

@@ -13,8 +13,8 @@ from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.server.asgi import STOPPING
 from resourcesync.server.events import EventApplication, StreamTiming
-from resourcesync.server.mounts import STOPPING
 
 QUICK = StreamTiming(poll=0.01, heartbeat=0.15, retry=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -104,7 +104,7 @@ class Client:
             self.fields = {k.decode(): v.decode() for k, v in message["headers"]}
         else:
             self.text += message["body"].decode()
-            self.ended = not message["more_body"]
+            self.ended = not message.get("more_body", False)
 
     def leave(self) -> None:
         self._left.set()

@@ -14,7 +14,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Fetcher, FetchRequest
 from resourcesync.ports.accounts import AccountOptions
 from tests.support.accounts.oai_provider import Item, Provider, Quirks
-from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+from tests.support.worlds.network import Answer, MemoryFetcher
 
 BASE: Final = "https://rs.example/"
 MANY: Final = 11

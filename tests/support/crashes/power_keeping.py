@@ -15,7 +15,7 @@ class Auditing(Pulling):
         super().__init__(folder, seed)
         super()._act()
         self._altered.clear()
-        self._before = self._world.files_on_disk()
+        self._before = self._world.home.files_on_disk()
 
     def _act(self) -> bool:
         return self._world.audit().in_sync
@@ -34,7 +34,7 @@ class Repairing(Auditing):
             elif what < 0.5:
                 (self._world.folder / path).unlink()
                 self._altered[path] = None
-        self._before = self._world.files_on_disk()
+        self._before = self._world.home.files_on_disk()
 
     def _act(self) -> bool:
         return self._repair().state is MirrorState.IN_SYNC

@@ -12,7 +12,7 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from tests.support.crashes.crash_states import State
 from tests.support.crashes.renumbered import Numbers, both, numbered
-from tests.support.worlds.world import BASE as SOURCE
+from tests.support.worlds.network import BASE as SOURCE
 from tests.support.worlds.world import World
 
 OWN: Final = ".resourcesync/"
@@ -31,17 +31,17 @@ class Pulling:
         self._world = world = World(folder / self._where)
         names = [f"{luck.choice('abc')}/{number}.txt" for number in range(luck.choice((2, 5, 9)))]
         for name in names:
-            world.put(name, content(luck, name))
-        world.publish()
+            world.source.put(name, content(luck, name))
+        world.source.publish()
         self._before: dict[str, bytes] = {}
         self._altered: dict[str, bytes | None] = {}
         self._is_first = luck.random() < 0.3
         if not self._is_first:
             world.pull()
             self._change(luck, names)
-            world.publish()
+            world.source.publish()
             self._alter(luck)
-            self._before = world.files_on_disk()
+            self._before = world.home.files_on_disk()
         self._after: dict[str, bytes] = {}
         self._moment = world.clock.now()
         self._numbers: Numbers = {}
@@ -50,17 +50,17 @@ class Pulling:
         for name in names:
             what = luck.random()
             if what < 0.2:
-                self._world.remove(name)
+                self._world.source.remove(name)
             elif what < 0.6:
-                self._world.put(name, content(luck, name))
+                self._world.source.put(name, content(luck, name))
         for number in range(luck.randrange(4)):
             name = f"{luck.choice(('a', 'new', 'new/deep'))}/n{number}.txt"
-            self._world.put(name, content(luck, name))
+            self._world.source.put(name, content(luck, name))
 
     def _alter(self, luck: random.Random) -> None:
         """Let somebody write into a copy here that the Source has changed as well."""
-        now = self._world.originals.contents()
-        for path, body in sorted(self._world.files_on_disk().items()):
+        now = self._world.source.originals.contents()
+        for path, body in sorted(self._world.home.files_on_disk().items()):
             if now.get(SOURCE + path, body) != body and luck.random() < 0.3:
                 self._alter_one(path, luck)
 
@@ -71,7 +71,7 @@ class Pulling:
     def do(self) -> None:
         with numbered(self._numbers):
             assert self._act()
-        self._after = self._world.files_on_disk()
+        self._after = self._world.home.files_on_disk()
 
     def _act(self) -> bool:
         return self._world.pull().state is MirrorState.IN_SYNC
@@ -86,8 +86,8 @@ class Pulling:
         self._world.clock.set(self._moment)
 
     def attempt(self, folder: Path, numbers: Numbers) -> bool:
-        self._world.folder = folder / self._where
-        self._world.before = lambda port: port
+        self._world.home.folder = folder / self._where
+        self._world.home.before = lambda port: port
         with numbered(both(numbers, self._numbers)):
             return self._act()
 
@@ -98,18 +98,20 @@ class Pulling:
         pass
 
     def wrong(self, folder: Path, numbers: Numbers, *, is_done: bool) -> Iterator[str]:
-        self._world.folder = folder / self._where
-        files = self._world.files_on_disk()
+        self._world.home.folder = folder / self._where
+        files = self._world.home.files_on_disk()
         told: list[str] = []
         yield from self._wrong_files(files, is_done=is_done)
 
         def wake(port: Any) -> Any:
             if isinstance(port, SqliteMirrorState):
-                self._world.before = lambda port: port  # later it tells of what was done by then
+                self._world.home.before = lambda port: (
+                    port
+                )  # later it tells of what was done by then
                 told.extend(self._wrong_rows(port, files))
             return port
 
-        self._world.before = wake
+        self._world.home.before = wake
         try:
             with numbered(both(numbers, self._numbers)):
                 report = self._heal()
@@ -119,7 +121,7 @@ class Pulling:
         yield from told
         if report.state is not MirrorState.IN_SYNC:
             yield f"the next pull left the mirror {report.state}"
-        if self._world.files_on_disk() != self._after:
+        if self._world.home.files_on_disk() != self._after:
             yield "the next pull did not make the mirror equal"
         if list((self._world.folder / OWN / "tmp").iterdir()):
             yield "the next pull left temporary files"

@@ -40,22 +40,22 @@ class Renaming(Pulling):
         self._fill(luck, ["README", "v1.2/notes.txt", *first])
         if goes or is_old:
             self._fill(luck, later)
-        world.publish()
+        world.source.publish()
         world.pull(**({"mapper": "tree/1"} if is_old else {}))
         if goes:
             for name in later:
-                world.remove(name)
-            world.publish()
+                world.source.remove(name)
+            world.source.publish()
             world.pull()
         elif not is_old:
             self._fill(luck, later)
         self._fill(luck, [name for name in ("README", *first) if luck.random() < 0.3])
         if luck.random() < 0.5:
-            world.remove("v1.2/notes.txt")
-        world.publish()
+            world.source.remove("v1.2/notes.txt")
+        world.source.publish()
         self._altered: dict[str, bytes | None] = {}
         self._alter(luck)
-        self._before = world.files_on_disk()
+        self._before = world.home.files_on_disk()
         self._after: dict[str, bytes] = {}
         self._owners = {body: uri for uri, body in world.files().items()}
         self._moment = world.clock.now()
@@ -63,7 +63,7 @@ class Renaming(Pulling):
 
     def _fill(self, luck: random.Random, names: list[str]) -> None:
         for name in names:
-            self._world.put(name, f"{name} is here\n".encode() + content(luck, name))
+            self._world.source.put(name, f"{name} is here\n".encode() + content(luck, name))
 
     def _act(self) -> bool:
         return self._heal().state is MirrorState.IN_SYNC
@@ -77,7 +77,7 @@ class Renaming(Pulling):
         thrown = {
             path.read_bytes() for name in ("trash", "quarantine") for path in (own / name).glob("*")
         }
-        now = self._world.originals.contents()
+        now = self._world.source.originals.contents()
         for path, body in files.items():
             if body not in {*self._before.values(), *self._after.values()}:
                 yield f"{path} holds bytes that nobody ever had"
@@ -93,7 +93,7 @@ class Renaming(Pulling):
 
     def _wrong_rows(self, state: Any, files: Mapping[str, bytes]) -> Iterator[str]:
         memory = SyncState(state)
-        mapping = memory.mapping(self._world.mappers)
+        mapping = memory.mapping(self._world.home.mappers)
         assert mapping is not None
         if memory.is_note_set(MOVING):  # so a copy is where it was, or where the mapping says
             there = {

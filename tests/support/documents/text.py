@@ -4,9 +4,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from resourcesync.documents._context import Limits, Tolerated
-from resourcesync.documents._raw_entries import TextRow
-from resourcesync.documents.reader import Document, read_stream
+from resourcesync.documents.reader import Document, Limits, TextRow, Tolerated, read_stream
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
 

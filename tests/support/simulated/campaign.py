@@ -3,54 +3,102 @@
 import hashlib
 import random
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import structs
-
-from resourcesync.adapters.in_memory import MemoryCatalogue
-from resourcesync.destination.options import Dependencies, Filters
+from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
+from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
-from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import FetchRequest, Purpose
 from resourcesync.source.plan import PublicationStep
 from tests.support.crashes.killing import Dying, Fuse, Killed
-from tests.support.simulated.rotting import NAMES, Rotting
+from tests.support.simulated.rot import NAMES, Rot, has_exclusions
+from tests.support.worlds.folder_home import FolderHome, Workers
 from tests.support.worlds.loose_source import LooseSource, Style
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 LIMIT: Final = 3
 FOREIGN: Final = "foreign/note.txt"
 Move = tuple[str, int]
 """A step of a campaign: what is done, and the seed of everything that it chooses."""
+Step = Callable[[random.Random], None]
+"""Does it."""
 
 
-class Campaign(Rotting):
-    """A World that can do every harm to its mirror, and knows what must hold nevertheless."""
+class Campaign:
+    """A life that does every harm to a mirror, and knows what must hold nevertheless.
 
-    def __init__(self, folder: Path, *, style: Style | None, max_entries: int) -> None:
-        super().__init__(folder, max_entries=max_entries)
+    Args:
+        folder: The mirror's.
+        style: How the Source writes its lists; ``None``: it is one of ours.
+        max_entries: Most entries of a document of ours.
+        workers: Who works for the mirror.
+        only_caches_lie: True if the Source itself never answers with what is old.
+
+    Attributes:
+        versions: All that each document was.
+        ever: All that each resource was.
+        published: What the Source had when it listed its resources last.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        style: Style | None,
+        max_entries: int,
+        workers: Workers | None = None,
+        only_caches_lie: bool = False,
+    ) -> None:
+        source = (
+            PublishedSource(max_entries=max_entries)
+            if style is None
+            else LooseSource(**asdict(style))
+        )
+        self.world: World[PublishedSource | LooseSource] = World(
+            FolderHome(folder, workers), source
+        )
         self.style = style
-        self.loose = None if style is None else LooseSource(f"{BASE}resourcesync/", style)
+        self.rot = Rot(self.world)
         self.versions: dict[str, list[bytes]] = {}
         self.ever: dict[str, set[bytes]] = {}
         self.published: dict[str, bytes] = {}
-        self.fuse: Fuse | None = None
-        self.late = 0
-        self.canary = folder.parent / "canary"
-        self.canary.mkdir()
-        (self.canary / "x.txt").write_text("canary")
+        self._only_caches_lie = only_caches_lie
+        self._late = 0
+        self._canary = folder.parent / "canary"
+        self._canary.mkdir()
+        (self._canary / "x.txt").write_text("canary")
+
+    @property
+    def source(self) -> PublishedSource | LooseSource:
+        """The Source as it is now; it may be set back."""
+        return self.world.source
+
+    @property
+    def clock(self) -> ManualClock:
+        """The present moment."""
+        return self.world.clock
+
+    @property
+    def folder(self) -> Path:
+        """Where the mirror is."""
+        return self.world.folder
 
     # --- steps ---
 
-    def do(self, move: Move) -> None:
+    def do(self, move: Move, step: Step | None = None) -> None:
+        """Do a step, and check what must always hold; ``step`` is one of somebody else."""
         name, seed = move
-        getattr(self, f"do_{name}")(random.Random(seed))
+        step = step or getattr(self, f"do_{name}")
+        step(random.Random(seed))
         if not self._has_hashes() and name in ("put", "remove", "clear"):
             self.clock.advance(seconds=2)
             self.publish()  # without a hash nobody can tell bytes that are not listed yet
@@ -62,49 +110,51 @@ class Campaign(Rotting):
         again = old and luck.random() < 0.4
         data = luck.choice(old) if again else f"{name} {luck.randrange(10**9)}".encode()
         self.clock.advance(seconds=luck.choice((0, 0.3, 2)) if self._has_hashes() else 2)
-        self.put(name, data)
+        self.source.put(name, data)
         self.ever.setdefault(BASE + name, set()).add(data)
 
     def do_remove(self, luck: random.Random) -> None:
         self.clock.advance(seconds=luck.choice((0, 1)))
-        self.remove(luck.choice(NAMES))
+        self.source.remove(luck.choice(NAMES))
 
     def do_clear(self, luck: random.Random) -> None:
         for name in NAMES:
             if luck.random() < 0.8:
-                self.remove(name)
+                self.source.remove(name)
 
     def do_publish(self, luck: random.Random) -> None:
         self.clock.advance(seconds=luck.choice((0.001, 0.4, 3, 600)) if self._has_hashes() else 3)
-        self.late = luck.choice((0, 0, 0, 0, 1, 3))
+        self._late = luck.choice((0, 0, 0, 0, 1, 3))
         self.publish()
-        self.late = 0
+        self._late = 0
 
     def do_rotate(self, luck: random.Random) -> None:
         self.clock.advance(seconds=luck.choice((0.001, 0.7, 30)))
-        if self.loose is None:
+        source = self.source
+        if not isinstance(source, LooseSource):
             return
-        now = to_microseconds(self.clock.now())
-        self.loose.rotate(now)
+        source.rotate(after=0)
         if luck.random() < 0.5:
-            self.loose.snapshot(now)
-        self._store()
+            source.snapshot(after=0)
+        self.note_versions()
 
     def do_snapshot(self, luck: random.Random) -> None:
         self.clock.advance(seconds=luck.choice((0.001, 2)))
-        if self.loose is not None:
-            self.loose.snapshot(to_microseconds(self.clock.now()))
+        source = self.source
+        if isinstance(source, LooseSource):
+            source.snapshot(after=0)
         else:
-            super().publish(PublicationStep.REBASE)
-            self.published = self.originals.contents()
-        self._store()
+            source.publish(PublicationStep.REBASE)
+            self.published = source.contents()
+        self.note_versions()
 
     def do_restart(self, luck: random.Random) -> None:
-        if self.loose is None:
-            self.catalogue = MemoryCatalogue()
-            for name in list(self.documents.names()):
+        source = self.source
+        if isinstance(source, PublishedSource):
+            source.catalogue = MemoryCatalogue()
+            for name in list(source.documents.names()):
                 if "resourcelist" in name or luck.random() < 0.7:
-                    self.documents.delete(name)
+                    source.documents.delete(name)
         self.do_publish(luck)
 
     def do_wait(self, luck: random.Random) -> None:
@@ -121,9 +171,9 @@ class Campaign(Rotting):
         if what == "new" or path.is_symlink() or path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-            self.tampered.add(BASE + name)
+            self.rot.tampered.add(BASE + name)
             if what == "link":
-                path.symlink_to(self.canary / "x.txt")
+                path.symlink_to(self._canary / "x.txt")
             elif what in ("edit", "new"):
                 path.write_text(f"tampered {luck.random()}")
             elif what == "folder" and luck.random() < 0.3:
@@ -133,23 +183,28 @@ class Campaign(Rotting):
         (self.folder / "foreign").mkdir(parents=True, exist_ok=True)
         (self.folder / FOREIGN).write_text("not yours")
 
+    def do_rot(self, luck: random.Random) -> None:
+        self.rot.forget(luck)
+
+    def do_audit(self, luck: random.Random) -> None:
+        self.rot.audit(luck)
+
     def do_pull(self, luck: random.Random) -> None:
-        self._pull_checked(luck)
+        self.pull_checked(luck)
 
     def do_baseline(self, luck: random.Random) -> None:
-        self._pull_checked(luck, mode="baseline")
+        self.pull_checked(luck, mode="baseline")
 
     def do_reselect(self, luck: random.Random) -> None:
-        self._attempt(luck, filters=Filters(exclude=luck.choice(((), ("h.txt",)))))
+        self.attempt(luck, filters=Filters(exclude=luck.choice(((), ("h.txt",)))))
 
     def do_bad_pull(self, luck: random.Random) -> None:
         self._bad_network(luck)
         options = luck.choice(({}, {}, {}, {"mode": "baseline"}, {"fail_fast": True}))
         try:
-            self._attempt(luck, **options)
+            self.attempt(luck, **options)
         finally:
-            self.answers.clear()
-            self.fetcher.serve = self.serve
+            self.world.fetcher.serve = self.world.network.serve
 
     def do_interrupted_pull(self, luck: random.Random) -> None:
         left = luck.randrange(12)
@@ -159,36 +214,33 @@ class Campaign(Rotting):
             left -= 1
             if left < 0:
                 raise KeyboardInterrupt
-            return self.serve(request)
+            return self.world.network.serve(request)
 
-        self.fetcher.serve = serve
+        self.world.fetcher.serve = serve
         try:
-            self._attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
+            self.attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
         finally:
-            self.fetcher.serve = self.serve
+            self.world.fetcher.serve = self.world.network.serve
 
     def do_killed_pull(self, luck: random.Random) -> None:
-        before = self.originals.contents()
+        before = self.source.contents()
         rues = luck.random() < 0.6
         if rues:
-            self._change_all(luck, before)
-        self.fuse = Fuse(luck.randrange(14), how=luck.randrange(3))
-        try:
-            self._attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
-        finally:
-            self.fuse = None
+            self.change_all(luck, before)
+        with self.killed(luck):
+            self.attempt(luck, **luck.choice(({}, {}, {"mode": "baseline"})))
         if rues:  # the Source takes everything back that a killed run may have begun with
-            for uri in set(self.originals.contents()) - set(before):
-                self.originals.remove(uri)
+            for uri in set(self.source.contents()) - set(before):
+                self.source.originals.remove(uri)
             for uri, data in before.items():
-                self.originals.put(uri, data)
+                self.source.originals.put(uri, data)
             self.clock.advance(seconds=3)
             self.publish()
 
-    def _change_all(self, luck: random.Random, before: dict[str, bytes]) -> None:
+    def change_all(self, luck: random.Random, before: dict[str, bytes]) -> None:
         for name in luck.sample(NAMES, 5):
             if BASE + name in before and luck.random() < 0.5:
-                self.remove(name)
+                self.source.remove(name)
             else:
                 self.do_put(luck)
         self.clock.advance(seconds=3)
@@ -196,28 +248,25 @@ class Campaign(Rotting):
 
     # --- the Source ---
 
-    def publish(self) -> None:  # type: ignore[override]  # a loose Source knows no steps
-        if self.loose is None:
-            super().publish()
+    def publish(self) -> None:
+        """List what changed."""
+        source = self.source
+        if isinstance(source, LooseSource):
+            source.publish(after=0, late=self._late)
         else:
-            now = to_microseconds(self.clock.now())
-            self.loose.publish(now, self.originals.contents(), late=self.late)
-        self.published = self.originals.contents()
-        self._store()
+            source.publish()
+        self.published = source.contents()
+        self.note_versions()
 
-    def _store(self) -> None:
-        if self.loose is not None and self.published_once():
-            for name, text in self.loose.documents().items():
-                self.documents.write(f"resourcesync/{name}", [text.encode()])
-        for name in self.documents.names():
-            opened = self.documents.open(name)
+    def note_versions(self) -> None:
+        """Note what the documents are now."""
+        documents = self.source.documents
+        for name in documents.names():
+            opened = documents.open(name)
             assert opened is not None
             body, known = opened.read(), self.versions.setdefault(BASE + name, [])
             if not known or known[-1] != body:
                 known.append(body)
-
-    def published_once(self) -> bool:
-        return self.loose is not None and bool(self.loose.lists)
 
     def _has_hashes(self) -> bool:
         return self.style is None or self.style.hashes
@@ -230,7 +279,9 @@ class Campaign(Rotting):
         lie_once = luck.random() < 0.5
 
         def serve(request: FetchRequest) -> Answer | Exception:
-            honest = self.honest(request.uri)
+            honest = self.source.honest(request.uri)
+            if self._only_caches_lie and request.uncached:
+                return honest
             if luck.random() > rate or (lie_once and request.uncached):
                 return honest
             kind = luck.choice(kinds)
@@ -240,7 +291,7 @@ class Campaign(Rotting):
                 return honest
             return self._lie(luck, kind, request.uri, honest)
 
-        self.fetcher.serve = serve
+        self.world.fetcher.serve = serve
 
     def _lie(self, luck: random.Random, kind: str, uri: str, honest: Answer) -> Answer:
         if kind == "html":
@@ -255,41 +306,40 @@ class Campaign(Rotting):
     # --- the mirror ---
 
     @contextmanager
-    def dependencies(self, source: str | None = BASE) -> Iterator[Dependencies]:
-        with super().dependencies(source) as equipment:
-            if self.fuse is None:
-                yield equipment
-                return
-            copies, state = Dying(equipment.copies, self.fuse), Dying(equipment.state, self.fuse)
-            yield structs.replace(equipment, copies=copies, state=state)
+    def killed(self, luck: random.Random) -> Iterator[None]:
+        """Kill whoever writes to the mirror, at one of the first writes."""
+        self.world.home.before = partial(
+            Dying, fuse=Fuse(luck.randrange(14), how=luck.randrange(3))
+        )
+        try:
+            yield
+        finally:
+            self.world.home.before = lambda port: port
 
-    def address(self) -> str:
-        return BASE if self.loose is None else f"{BASE}resourcesync/capabilitylist.xml"
-
-    def _attempt(self, luck: random.Random, **options: Any) -> RunReport | None:
+    def attempt(self, luck: random.Random, **options: Any) -> RunReport | None:
         options.setdefault("max_delete", DeletionLimit(count=LIMIT))
         try:
-            report = self.pull(self.address(), **options)
+            report = self.world.pull(**options)
         except (ResourceSyncError, Killed, KeyboardInterrupt):
             return None
         self._check_report(report)
         assert report.deleted <= options["max_delete"].count, "more deletions than one run may make"
         return report
 
-    def _pull_checked(self, luck: random.Random, **options: Any) -> None:
+    def pull_checked(self, luck: random.Random, **options: Any) -> None:
         """Pull over an honest network; what is called in sync must be so."""
-        report = self._attempt(luck, **options)
+        report = self.attempt(luck, **options)
         if options:
             self._forget_mended()
         if report is not None and report.state is MirrorState.IN_SYNC:
             self.assert_in_sync()
-            excluded = self._excluded() and BASE + "h.txt" in self.published
+            excluded = has_exclusions(self.world) and BASE + "h.txt" in self.published
             assert report.listed == len(self.published) - excluded, report
 
     def assert_in_sync(self) -> None:
-        here, there = self._untampered(self.contents_here()), self._untampered(self.published)
+        here, there = self._untampered(self.copies()), self._untampered(self.published)
         there |= self._untampered(self._disputed_and_served())
-        if self._excluded():
+        if has_exclusions(self.world):
             here.pop(BASE + "h.txt", None)
             there.pop(BASE + "h.txt", None)
         missing = {uri for uri in there if uri not in here}
@@ -304,31 +354,31 @@ class Campaign(Rotting):
         The Change List has later bytes, which the Source took back without a word: its documents
         dispute the resource, and only a request can decide.
         """
-        served = self.originals.contents()
+        served = self.source.contents()
         return {
             uri: served[uri]
-            for uri in map(BASE.__add__, self.asked_resources())
+            for uri in map(BASE.__add__, self.world.asked_resources())
             if uri in served and uri in self.published and self._is_baseline(uri, served[uri])
         }
 
     def _is_baseline(self, uri: str, data: bytes) -> bool:
-        if self.loose is None:
+        if not isinstance(self.source, LooseSource):
             return False
-        entries = self.loose.documents()["resourcelist.xml"].split("\n")
+        entries = self.source.lists.documents()["resourcelist.xml"].split("\n")
         digest = hashlib.sha256(data).hexdigest()
         return any(f"<loc>{uri}</loc>" in each and digest in each for each in entries)
 
     def _untampered(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
-        return {uri: data for uri, data in files.items() if uri not in self.tampered}
+        return {uri: data for uri, data in files.items() if uri not in self.rot.tampered}
 
-    def contents_here(self) -> dict[str, bytes]:
-        return {BASE + p: d for p, d in self.files_on_disk().items() if p != FOREIGN}
+    def copies(self) -> dict[str, bytes]:
+        return {BASE + p: d for p, d in self.world.home.files_on_disk().items() if p != FOREIGN}
 
     def _forget_mended(self) -> None:
-        here = self.contents_here()
-        self.tampered = {
+        here = self.copies()
+        self.rot.tampered = {
             uri
-            for uri in self.tampered
+            for uri in self.rot.tampered
             if here.get(uri) != self.published.get(uri)
             or (self.folder / uri.removeprefix(BASE)).is_dir()
             or (self.folder / uri.removeprefix(BASE)).is_symlink()
@@ -348,42 +398,42 @@ class Campaign(Rotting):
         assert report.applied == report.created + report.updated
 
     def check(self) -> None:
-        assert [p.name for p in self.canary.iterdir()] == ["x.txt"]
-        assert (self.canary / "x.txt").read_text() == "canary", "a file outside was written"
+        assert [p.name for p in self._canary.iterdir()] == ["x.txt"]
+        assert (self._canary / "x.txt").read_text() == "canary", "a file outside was written"
         assert {p.name for p in self.folder.parent.iterdir()} <= {self.folder.name, "canary"}
         if (self.folder / "foreign").is_dir():
             assert (self.folder / FOREIGN).read_text() == "not yours"
-        here = self._untampered(self.contents_here())
+        here = self._untampered(self.copies())
         for uri, data in here.items():
-            if uri in self.found and data not in self.ever.get(uri, ()):
+            if uri in self.rot.found and data not in self.ever.get(uri, ()):
                 continue
             assert data in self.ever.get(uri, ()), f"{uri} has bytes that it never had"
 
     def heal(self) -> None:
         """The network is honest, the Source quiet, time passes; a person allows what is held."""
-        self._untamper()
+        self.untamper()
         for _ in range(2):
             self.clock.advance(hours=2.5)
-            self.put("tick.txt", f"{self.clock.now()}")
+            self.source.put("tick.txt", f"{self.clock.now()}")
             self.ever.setdefault(BASE + "tick.txt", set()).add(f"{self.clock.now()}".encode())
             self.publish()
             self.do_snapshot(random.Random(0))
-            self._attempt(random.Random(0), filters=Filters())
+            self.attempt(random.Random(0), filters=Filters())
         report: RunReport | None = None
         for _ in range(2):
             self.clock.advance(hours=25)
-            report = self._attempt(
+            report = self.attempt(
                 random.Random(0), filters=Filters(), max_delete=DeletionLimit(count=99)
             )
-        if self.tampered:
-            report = self.pull(self.address(), mode="baseline", max_delete=DeletionLimit(count=99))
-            self.tampered.clear()
+        if self.rot.tampered:
+            report = self.world.pull(mode="baseline", max_delete=DeletionLimit(count=99))
+            self.rot.tampered.clear()
         assert report is not None, "the last pull failed"
         self.assert_in_sync()
         assert report.state is MirrorState.IN_SYNC, report
 
-    def _untamper(self) -> None:
-        for uri in self.tampered:
+    def untamper(self) -> None:
+        for uri in self.rot.tampered:
             path = self.folder / uri.removeprefix(BASE)
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)

@@ -8,9 +8,7 @@ Source moves behind TLS or to another host, and pulls are killed. After each pul
 
 import random
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from email.utils import format_datetime
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,13 +16,13 @@ from typing import Final
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceError, SyncError
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.simulated.movements import DatedAnswers, Movements, live
 from tests.support.worlds.loose_source import LooseSource, Style
-from tests.support.worlds.loose_world import LooseWorld
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.moving import MovingLife, live
-from tests.support.worlds.world import BASE
+from tests.support.worlds.moving import Moving
+from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.world import World
 
 STEPS: Final = 25
 _FROM: Final = re.compile(r' from="[^"]*"')
@@ -94,184 +92,197 @@ def habits_of(luck: random.Random) -> Habits:
     )
 
 
-class ForeignLife(MovingLife, LooseWorld):
+class ForeignSource:
+    """A Source with habits.
+
+    Args:
+        habits: How it writes its lists.
+    """
+
+    entry = LooseSource.entry
+
+    def __init__(self, habits: Habits) -> None:
+        self.loose = LooseSource(self._edit, **asdict(habits.style))
+        self.clock = self.loose.clock
+        self.is_refusing = False
+        self._habits = habits
+        self._dates = DatedAnswers(self.clock)
+
+    @property
+    def open_entries(self) -> list[str]:
+        """The entries of the list that further changes are added to."""
+        lists = self.loose.lists
+        return lists.open_list.entries if lists.lists else []
+
+    def listed(self, seconds: float, *, begin_again: bool = False, snapshot: bool = False) -> None:
+        """List what changed, some seconds later."""
+        self.loose.publish(after=seconds)
+        self._as_it_does()
+        if snapshot or begin_again or self._habits.live:
+            self.loose.snapshot(after=0)
+        if begin_again:
+            self.loose.rotate(after=0)
+        self.loose.show()
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the files by URI."""
+        return self.loose.contents()
+
+    def honest(self, uri: str) -> Answer:
+        """Return what the server says of an address."""
+        answer = self.loose.honest(uri)
+        return self._dates.dated(uri, answer) if self._habits.dates else answer
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        return self.honest(request.uri)
+
+    def _as_it_does(self) -> None:
+        entries = self.open_entries
+        if self._habits.forgets:
+            here = {f"<loc>{uri}</loc>" for uri in self.contents()}
+            entries[:] = [entry for entry in entries if any(loc in entry for loc in here)]
+        if self._habits.once:
+            last = {entry[: entry.index("</loc>")]: entry for entry in entries}
+            entries[:] = [
+                entry for entry in entries if last[entry[: entry.index("</loc>")]] is entry
+            ]
+        if self._habits.newest_first:
+            entries.sort(key=_time_of, reverse=True)
+
+    def _edit(self, name: str, text: str) -> str:
+        if name == "changelist.xml" and not self._habits.begins:
+            text = _FROM.sub("", text)
+        return _moved(text) if name == "resourcelist.xml" and self.is_refusing else text
+
+
+class ForeignLife:
     """One mirror and its Source.
 
     Args:
         folder: Where the mirror goes.
         habits: How the Source writes its lists.
         luck: What happens.
+
+    Attributes:
+        log: What happened.
     """
 
-    entry = "resourcesync/capabilitylist.xml"
-
     def __init__(self, folder: Path, habits: Habits, luck: random.Random) -> None:
-        super().__init__(folder)
-        self.source = LooseSource(f"{BASE}resourcesync/", habits.style)
-        self.habits = habits
         self.luck = luck
-        self.cached: dict[str, bytes] = {}
-        self.written: dict[str, tuple[bytes, str]] = {}
-        self.is_refusing = False
         self.log: list[str] = []
+        self.source = ForeignSource(habits)
+        self.moving = Moving(self.source.entry.removeprefix(BASE))
+        self.world = World(folder, self.source, network=Network(self.moving.route))
+        self.movements = Movements(self.world, self.moving, luck, self.log)
+        self.cached: dict[str, bytes] = {}
         for name in (*_NAMES[:8], _HOT):
-            self.put(name, f"first {name}")
-        self.listed(60)
+            self.source.loose.put(name, f"first {name}")
+        self.source.listed(60)
         self.pull_checked()
-
-    # --- the Source ---
-
-    def listed(self, seconds: float, *, begin_again: bool = False, snapshot: bool = False) -> None:
-        """List what changed, some seconds later."""
-        self.clock.advance(seconds=seconds)
-        now = to_microseconds(self.clock.now())
-        entries = [] if not self.source.lists else self.source.open_list.entries
-        before = len(entries)
-        self.source.publish(now, self.originals.contents())
-        self._as_it_does(before)
-        if snapshot or begin_again or self.habits.live:
-            self.source.snapshot(now)
-        if begin_again:
-            self.source.rotate(now)
-        self.show()
-
-    def _as_it_does(self, before: int) -> None:
-        entries = self.source.open_list.entries
-        if self.habits.forgets:
-            here = {f"<loc>{uri}</loc>" for uri in self.originals.contents()}
-            entries[:] = [entry for entry in entries if any(loc in entry for loc in here)]
-        if self.habits.once:
-            last = {entry[: entry.index("</loc>")]: entry for entry in entries}
-            entries[:] = [
-                entry for entry in entries if last[entry[: entry.index("</loc>")]] is entry
-            ]
-        if self.habits.newest_first:
-            entries.sort(key=_time_of, reverse=True)
-
-    def show(self) -> None:
-        super().show()
-        if not self.habits.begins:
-            self._rewrite("changelist.xml", lambda text: _FROM.sub("", text))
-        if self.is_refusing:
-            self._rewrite("resourcelist.xml", _moved)
-
-    def _rewrite(self, name: str, edit: Callable[[str], str]) -> None:
-        document = self.documents.open(f"resourcesync/{name}")
-        assert document is not None
-        text = edit(document.read().decode())
-        self.documents.write(f"resourcesync/{name}", [text.encode()])
-
-    def honest(self, uri: str) -> Answer:
-        answer = super().honest(uri)
-        if not self.habits.dates or answer.status != 200:
-            return answer
-        now = format_datetime(self.clock.now().replace(microsecond=0), usegmt=True)
-        before = self.written.get(uri)
-        if before is None or before[0] != answer.body:
-            before = self.written[uri] = (answer.body, now)
-        dates = {"etag": "", "last-modified": before[1], "date": now}
-        return replace(answer, headers={**answer.headers, **dates})
 
     # --- what happens ---
 
     def change_some(self) -> None:
         for name in self.luck.sample(_NAMES, self.luck.choice((1, 1, 2, 4))):
             if self.luck.random() < 0.3:
-                self.remove(name)
+                self.source.loose.remove(name)
             else:
-                self.put(name, f"{self.luck.random()}")
+                self.source.loose.put(name, f"{self.luck.random()}")
         if self.luck.random() < 0.5:
-            self.put(_HOT, f"{self.luck.random()}")
+            self.source.loose.put(_HOT, f"{self.luck.random()}")
 
     def do_usual(self) -> None:
         self.change_some()
-        self.listed(self.luck.choice((0.3, 5, 60, 4_000)))
+        self.source.listed(self.luck.choice((0.3, 5, 60, 4_000)))
 
     def do_begin_again(self) -> None:
         """The lists begin again soon after the last change that was read."""
         gap = self.luck.choice((0.01, 0.1, 0.3, 0.9, 1.5))
-        self.put(_HOT, f"{self.luck.random()}")
-        self.listed(60)
+        self.source.loose.put(_HOT, f"{self.luck.random()}")
+        self.source.listed(60)
         self.pull_checked()
         self.change_some()
-        self.listed(gap, begin_again=True)
+        self.source.listed(gap, begin_again=True)
         if self.luck.random() < 0.7:
-            self.put(_HOT, f"{self.luck.random()}")
-            self.listed(gap)
+            self.source.loose.put(_HOT, f"{self.luck.random()}")
+            self.source.listed(gap)
 
     def do_only_resource_list(self) -> None:
-        told = list(self.source.open_list.entries)
+        told = list(self.source.open_entries)
         self.change_some()
-        self.listed(self.luck.choice((0.3, 60)), snapshot=True)
-        self.source.open_list.entries[:] = told
-        self.show()
+        self.source.listed(self.luck.choice((0.3, 60)), snapshot=True)
+        self.source.open_entries[:] = told
+        self.source.loose.show()
 
     def do_get_shorter(self) -> None:
         """The list loses its oldest or newest changes, and the Resource List is written again."""
         self.change_some()
-        self.listed(60, snapshot=True)
-        entries = self.source.open_list.entries
+        self.source.listed(60, snapshot=True)
+        entries = self.source.open_entries
         place = self.luck.randrange(len(entries) + 1)
         del entries[slice(place) if self.luck.random() < 0.5 else slice(place, None)]
-        self.show()
+        self.source.loose.show()
 
     def do_name_another_host(self) -> None:
         """Half of the Resource List names another host: nothing goes for not being listed."""
-        self.is_refusing = True
-        self.listed(60, snapshot=True)
-        before = self.files()
-        self.clock.advance(hours=1)
-        report = self.pull_from_home(max_delete=DeletionLimit(count=1_000))
+        self.source.is_refusing = True
+        self.source.listed(60, snapshot=True)
+        before = self.world.files()
+        self.world.clock.advance(hours=1)
+        report = self.moving.pull(self.world, max_delete=DeletionLimit(count=1_000))
         assert report.state is not MirrorState.IN_SYNC, "in sync with a list that is not understood"
-        gone = (before.keys() & self.originals.contents().keys()) - self.files().keys()
+        gone = (before.keys() & self.source.contents().keys()) - self.world.files().keys()
         assert not gone, f"deleted for not being listed: {gone}"
-        self.is_refusing = False
-        self.listed(60, snapshot=True)
+        self.source.is_refusing = False
+        self.source.listed(60, snapshot=True)
 
     def do_save_copy(self) -> None:
         """A cache takes a copy of a list."""
         name = f"{BASE}resourcesync/{self.luck.choice(_LISTS)}"
-        self.cached = {name: self.honest(name).body}
+        self.cached = {name: self.source.honest(name).body}
 
     def do_old_copy(self) -> None:
         """The next pull meets the copy of the cache."""
         for uri, body in self.cached.items():
-            self.answers[uri] = lambda request, body=body: (  # type: ignore[misc]  # bound now
-                self.honest(request.uri) if request.uncached else Answer(body=body)
+            self.world.network.answers[uri] = lambda request, body=body: (  # type: ignore[misc]  # bound now
+                self.source.honest(request.uri) if request.uncached else Answer(body=body)
             )
         self.pull_checked(honest=False)
-        self.answers.clear()
+        self.world.network.answers.clear()
 
     def do_killed_pull(self) -> None:
-        self.before = partial(Dying, fuse=Fuse(self.luck.randrange(14), how=self.luck.randrange(3)))
+        self.world.home.before = partial(
+            Dying, fuse=Fuse(self.luck.randrange(14), how=self.luck.randrange(3))
+        )
         try:
             self.pull_checked()
         except Killed:
             self.log.append("  killed")
         finally:
-            self.before = lambda port: port
+            self.world.home.before = lambda port: port
 
     def do_wait(self) -> None:
-        self.clock.advance(hours=self.luck.choice((1, 5, 30)))
+        self.world.clock.advance(hours=self.luck.choice((1, 5, 30)))
 
     # --- the mirror ---
 
     def pull_checked(self, *, honest: bool = True) -> None:
         """Pull; a mirror that says in sync is so."""
-        self.clock.advance(seconds=self.luck.choice((0.001, 2, 600)))
+        self.world.clock.advance(seconds=self.luck.choice((0.001, 2, 600)))
         held = None
         try:
-            held = self.pull_from_home(max_delete=DeletionLimit(count=1_000))
+            held = self.moving.pull(self.world, max_delete=DeletionLimit(count=1_000))
         except (SourceError, SyncError) as error:
             self.log.append(f"  pull: {error}")
         if held is not None:
             self.log.append(f"  pull: {held.mode}, {held.state}")
             if honest and held.state is MirrorState.IN_SYNC:
-                assert self.in_sync(), f"called in sync, and it is not: {self.differences()}"
+                assert self.world.in_sync(), f"called in sync, and it is not: {self.differences()}"
 
     def differences(self) -> list[str]:
         """The resources that are not here as the Source has them."""
-        here, there = self.files(), self.originals.contents()
+        here, there = self.world.files(), self.source.contents()
         return sorted(
             name for name in here.keys() | there.keys() if here.get(name) != there.get(name)
         )
@@ -288,8 +299,8 @@ class ForeignLife(MovingLife, LooseWorld):
             self.do_old_copy,
             self.do_wait,
             self.do_killed_pull,
-            self.do_move_behind_tls,
-            self.do_move_away,
+            self.movements.move_behind_tls,
+            self.movements.move_away,
         )
         for _ in range(STEPS):
             step = self.luck.choice(steps)
@@ -297,13 +308,13 @@ class ForeignLife(MovingLife, LooseWorld):
             step()
             if self.luck.random() < 0.7:
                 self.pull_checked()
-        self.listed(60, begin_again=True)
-        self.clock.advance(hours=1)
+        self.source.listed(60, begin_again=True)
+        self.world.clock.advance(hours=1)
         self.pull_checked()
-        self.clock.advance(hours=1)
-        report = self.pull_from_home(max_delete=DeletionLimit(count=1_000))
+        self.world.clock.advance(hours=1)
+        report = self.moving.pull(self.world, max_delete=DeletionLimit(count=1_000))
         assert report.state is MirrorState.IN_SYNC, f"waits in the end: {report}"
-        assert self.in_sync(), "is not in step in the end"
+        assert self.world.in_sync(), "is not in step in the end"
 
 
 def live_foreign(folder: Path, seed: int) -> None:

@@ -14,8 +14,8 @@ from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.plan import Policy
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 _HOURS = 7 * 24 - 8
 _DAY = 86_400_000_000
@@ -33,7 +33,7 @@ class Week:
 
     def __init__(self, folder: Path, *, seed: int, size: int = 400, hours: int = _HOURS) -> None:
         self.world = World(folder)
-        self.world.policy = Policy(rotate=_DAY, rebase=3 * _DAY, keep=3 * _DAY)
+        self.world.source.policy = Policy(rotate=_DAY, rebase=3 * _DAY, keep=3 * _DAY)
         self.random = Random(seed)
         self.hours = hours
         self.number = size
@@ -41,7 +41,7 @@ class Week:
         self.end = datetime.now(tz=UTC) - timedelta(minutes=4)
         self.world.clock.set(self.end - timedelta(hours=hours, minutes=30))
         for number in range(size):
-            self.world.put(self.name(number), self.content())
+            self.world.source.put(self.name(number), self.content())
 
     def name(self, number: int) -> str:
         return f"collection-{number % 7}/item-{number:05}.xml"
@@ -57,7 +57,7 @@ class Week:
             fails: Hours in which the Source does not answer.
             pull: Pulls in an hour.
         """
-        self.world.publish()
+        self.world.source.publish()
         self.pull()
         start = self.end - timedelta(hours=self.hours)
         for hour in range(self.hours):
@@ -65,7 +65,7 @@ class Week:
                 now = start + timedelta(hours=hour, minutes=15 * part + self.random.random() * 9)
                 self.world.clock.set(max(now, self.world.clock.now()))
                 if self.work(now):
-                    self.world.publish()
+                    self.world.source.publish()
                 if hour in breaks or part % (4 // pull):
                     continue
                 self.world.clock.advance(seconds=self.random.random() * 200)
@@ -79,21 +79,21 @@ class Week:
         for _ in range(many):
             dice = self.random.random()
             if dice < 0.5:
-                self.world.put(self.name(self.random.randrange(self.number)), self.content())
+                self.world.source.put(self.name(self.random.randrange(self.number)), self.content())
             elif dice < 0.85:
-                self.world.put(self.name(self.number), self.content())
+                self.world.source.put(self.name(self.number), self.content())
                 self.number += 1
             else:
-                self.world.remove(self.name(self.random.randrange(self.number)))
+                self.world.source.remove(self.name(self.random.randrange(self.number)))
         return many > 0
 
     def answer(self, *, is_well: bool) -> None:
-        self.world.answers.clear()
+        self.world.network.answers.clear()
         if not is_well:
             for path in (".well-known/resourcesync", "resourcesync/capabilitylist.xml"):
-                self.world.answers[BASE + path] = Answer(status=503)
+                self.world.network.answers[BASE + path] = Answer(status=503)
             for path in ("resourcesync/changelist.xml", "resourcesync/resourcelist.xml"):
-                self.world.answers[BASE + path] = Answer(status=503)
+                self.world.network.answers[BASE + path] = Answer(status=503)
 
     def pull(self) -> None:
         with suppress(ResourceSyncError):
@@ -121,10 +121,10 @@ def simulate(folder: Path, *, hours: int = _HOURS) -> Path:
     theses.live(pull=1)
     late = [f"collection-{number % 7}/item-{number:05}.xml" for number in (3, 4, 5, 6)]
     for name in late:
-        theses.world.put(name, b"newer")
-    theses.world.publish()
+        theses.world.source.put(name, b"newer")
+    theses.world.source.publish()
     for number, name in enumerate(late):
-        theses.world.answers[BASE + name] = Answer(status=404 if number % 2 else 500)
+        theses.world.network.answers[BASE + name] = Answer(status=404 if number % 2 else 500)
     theses.pull()
     (theses.world.folder / "collection-0" / "item-00007.xml").write_bytes(b"altered here")
     theses.audit()

@@ -6,9 +6,8 @@ After each pull a mirror that says "in sync" must be so, and nothing is gone tha
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from email.utils import format_datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -18,14 +17,15 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
 from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.simulated.movements import DatedAnswers, Movements, live
 from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
 from tests.support.software.fastsync import FastSync, Style
-from tests.support.software.foreign_world import ForeignWorld, Software
 from tests.support.software.hyrax import Hyrax
+from tests.support.software.software_source import Software, SoftwareSource
 from tests.support.software.weko import Weko
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.moving import MovingLife, live
-from tests.support.worlds.world import BASE
+from tests.support.worlds.moving import Moving
+from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.world import World
 
 STEPS: Final = 20
 _NAMES: Final = tuple("abcdefgh")
@@ -74,21 +74,52 @@ def kind_of(luck: random.Random) -> Kind:
             return Kind(name=name, software=software, entry=CAPABILITY_LIST, dates=dates)
 
 
-class SoftwareLife(MovingLife, ForeignWorld):
+class SoftwareServer:
+    """Serves what some software writes, with dates if that is its kind.
+
+    Args:
+        kind: What the Source is.
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self.files = SoftwareSource(kind.software, is_open=kind.is_open)
+        self.clock = self.files.clock
+        self.entry = f"{BASE}{kind.entry}"
+        self._dates = DatedAnswers(self.clock) if kind.dates else None
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the resources by URI."""
+        return self.files.contents()
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        answer = self.files.serve(request)
+        if self._dates is None or not isinstance(answer, Answer):
+            return answer
+        return self._dates.dated(request.uri, answer)
+
+
+class SoftwareLife:
     """One mirror and its Source.
 
     Args:
         folder: Where the mirror goes.
         kind: What the Source is.
         luck: What happens.
+
+    Attributes:
+        log: What happened.
     """
 
     def __init__(self, folder: Path, kind: Kind, luck: random.Random) -> None:
-        super().__init__(folder, kind.software)
-        self.kind, self.luck, self.entry = kind, luck, kind.entry
-        self.written: dict[str, tuple[bytes, str]] = {}
+        self.kind, self.luck = kind, luck
         self.log: list[str] = []
-        self.begin(a="1", b="2", c="3")
+        server = SoftwareServer(kind)
+        self.source = server.files
+        self.moving = Moving(kind.entry)
+        self.world = World(folder, server, network=Network(self.moving.route))
+        self.movements = Movements(self.world, self.moving, luck, self.log)
+        self.source.begin(a="1", b="2", c="3")
         self.show()
         self.pull_checked()
 
@@ -96,79 +127,61 @@ class SoftwareLife(MovingLife, ForeignWorld):
 
     def show(self) -> None:
         """Have the software write its documents, which tell all that happened."""
-        self.clock.advance(seconds=self.luck.choice((1, 2, 60, 3_600)))
-        software = self.software
-        software.documents(self.known)
+        self.world.clock.advance(seconds=self.luck.choice((1, 2, 60, 3_600)))
+        software, known = self.kind.software, self.source.known
+        software.documents(known)
         if isinstance(software, FastSync):
-            software.update(self.known)
+            software.update(known)
         elif isinstance(software, DSpace):
-            (software.rebase if self.luck.random() < 0.2 else software.update)(self.known)
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        uri = request.uri.replace(self.home, BASE)
-        if not self.kind.is_open and uri in self.originals.contents():
-            return Answer(status=401)
-        return super().serve(request)
-
-    def honest(self, uri: str) -> Answer:
-        answer = super().honest(uri)
-        if not self.kind.dates or answer.status != 200:
-            return answer
-        now = format_datetime(self.clock.now().replace(microsecond=0), usegmt=True)
-        before = self.written.get(uri)
-        if before is None or before[0] != answer.body:
-            before = self.written[uri] = (answer.body, now)
-        dates = {"etag": "", "last-modified": before[1], "date": now}
-        return replace(answer, headers={**answer.headers, **dates})
+            (software.rebase if self.luck.random() < 0.2 else software.update)(known)
 
     # --- what happens ---
 
     def do_change(self) -> None:
         for _ in range(self.luck.choice((1, 1, 2, 4))):
-            name, contents = self.luck.choice(_NAMES), self.originals.contents()
+            name, contents = self.luck.choice(_NAMES), self.source.contents()
             is_here = f"{BASE}{name}.html" in contents
             is_removed = is_here and len(contents) > 1 and self.luck.random() < 0.3
-            self.clock.advance(seconds=self.luck.choice((0.1, 0.4, 3, 600)))
-            self.change_now(name, None if is_removed else f"{self.luck.random()}")
+            self.world.clock.advance(seconds=self.luck.choice((0.1, 0.4, 3, 600)))
+            self.source.change_now(name, None if is_removed else f"{self.luck.random()}")
         self.show()
 
     def do_change_again_at_once(self) -> None:
         """A resource changes, is pulled, and changes again within the second."""
         name = self.luck.choice(_NAMES)
-        self.change_now(name, f"{self.luck.random()}")
+        self.source.change_now(name, f"{self.luck.random()}")
         self.show()
-        self.change_now(name, f"{self.luck.random()}")
+        self.source.change_now(name, f"{self.luck.random()}")
         self.pull_checked(honest=False)
-        self.clock.advance(seconds=0.2)
-        self.change_now(name, f"{self.luck.random()}")
+        self.world.clock.advance(seconds=0.2)
+        self.source.change_now(name, f"{self.luck.random()}")
         self.show()
 
     def do_wait(self) -> None:
-        self.clock.advance(hours=self.luck.choice((1, 5, 13, 30)))
+        self.world.clock.advance(hours=self.luck.choice((1, 5, 13, 30)))
         self.show()
 
     def do_killed_pull(self) -> None:
         fuse = Fuse(self.luck.randrange(14), how=self.luck.randrange(3))
-        self.before = partial(Dying, fuse=fuse)
+        self.world.home.before = partial(Dying, fuse=fuse)
         try:
             self.pull_checked()
         except Killed:
             self.log.append("  killed")
         finally:
-            self.before = lambda port: port
+            self.world.home.before = lambda port: port
 
     # --- the mirror ---
 
     def pull_all(self) -> RunReport:
         """Pull all that the Source tells at this moment."""
-        for path, data in self.software.documents(self.known).items():
-            self.documents.write(path, [data])
-        return self.pull_from_home(max_delete=_ALL)
+        self.source.write()
+        return self.moving.pull(self.world, max_delete=_ALL)
 
     def pull_checked(self, *, honest: bool = True) -> None:
         """Pull; a mirror that says in sync is so, and none lost what the Source has."""
-        self.clock.advance(seconds=self.luck.choice((0.001, 0.3, 2, 600)))
-        before = self.files_on_disk().keys()
+        self.world.clock.advance(seconds=self.luck.choice((0.001, 0.3, 2, 600)))
+        before = self.world.home.files_on_disk().keys()
         try:
             report = self.pull_all()
         except (SourceError, SyncError) as error:
@@ -177,8 +190,10 @@ class SoftwareLife(MovingLife, ForeignWorld):
         self.log.append(f"  pull: {report.mode}, {report.state}")
         if not honest:
             return
-        here, there = self.files(), self.originals.contents()
-        lost = [path for path in before - self.files_on_disk().keys() if BASE + path in there]
+        here, there = self.world.files(), self.source.contents()
+        lost = [
+            path for path in before - self.world.home.files_on_disk().keys() if BASE + path in there
+        ]
         assert not lost, f"lost, though the Source has it: {lost}"
         if report.state is MirrorState.IN_SYNC:
             wrong = sorted(
@@ -195,7 +210,7 @@ class SoftwareLife(MovingLife, ForeignWorld):
             *[self.do_killed_pull] * 2,
         )
         if self.kind.is_open:  # packages cannot be rewritten
-            steps += (self.do_move_behind_tls, self.do_move_away)
+            steps += (self.movements.move_behind_tls, self.movements.move_away)
         for _ in range(STEPS):
             step = self.luck.choice(steps)
             self.log.append(step.__name__)
@@ -203,13 +218,13 @@ class SoftwareLife(MovingLife, ForeignWorld):
             if self.luck.random() < 0.7:
                 self.pull_checked()
         for _ in range(3):
-            self.clock.advance(hours=25)
+            self.world.clock.advance(hours=25)
             self.show()
             self.pull_checked()
-        self.clock.advance(hours=2)
+        self.world.clock.advance(hours=2)
         report = self.pull_all()
         assert report.state is MirrorState.IN_SYNC, f"waits in the end: {report}"
-        assert self.in_sync(), "is not in step in the end"
+        assert self.world.in_sync(), "is not in step in the end"
 
 
 def live_software(folder: Path, seed: int) -> None:

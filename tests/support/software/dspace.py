@@ -9,7 +9,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.support.software.foreign_world import Event, Known, document, link, loc, points_to, zulu
+from tests.support.software.software_source import (
+    Event,
+    Known,
+    document,
+    link,
+    loc,
+    points_to,
+    zulu,
+)
 
 CAPABILITY_LIST = "resourcesync/capabilitylist.xml"
 ARCHIVE = "resourcesync/changelistarchive.xml"

@@ -9,18 +9,18 @@ from datetime import datetime
 from hashlib import md5
 from pathlib import Path
 
-from resourcesync.ports import FetchRequest
 from tests.support.documents.packages import tarball
-from tests.support.software.foreign_world import (
+from tests.support.software.software_source import (
     Event,
-    ForeignWorld,
     Known,
+    SoftwareSource,
     document,
     loc,
     points_to,
+    software_world,
 )
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.network import BASE
+from tests.support.worlds.world import World
 
 CHANGE_LIST = "changelist.xml"
 _TYPE = 'type="application/x-xz"'
@@ -128,23 +128,16 @@ class FastSync:
         return moment.strftime("%Y-%m-%dT%H:%M:%S") + self._style.zone
 
 
-class FastSyncWorld(ForeignWorld):
-    """CORE and a mirror of it."""
+def core_world(folder: Path, style: Style) -> World[SoftwareSource]:
+    """Return a mirror of CORE, which gives a resource only to who has a key."""
+    return software_world(folder, FastSync(style), is_open=False)
 
-    def __init__(self, folder: Path, style: Style) -> None:
-        self.core = FastSync(style)
-        super().__init__(folder, self.core)
 
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer as CORE does: a resource is only for who has a key."""
-        if request.uri in self.originals.contents():
-            return Answer(status=401)
-        return super().serve(request)
-
-    def update(self) -> None:
-        """Publish what happened."""
-        self.clock.advance(hours=1)
-        self.core.update(self.known)
+def update(world: World[SoftwareSource]) -> None:
+    """Let CORE publish what happened."""
+    world.clock.advance(hours=1)
+    assert isinstance(world.source.software, FastSync)
+    world.source.software.update(world.source.known)
 
 
 def _md5(data: bytes) -> str:

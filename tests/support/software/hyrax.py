@@ -6,7 +6,7 @@ work that is gone is listed no more. So it gets shorter. Times are of whole seco
 
 from datetime import datetime
 
-from tests.support.software.foreign_world import Known, document, link, loc, points_to, zulu
+from tests.support.software.software_source import Known, document, link, loc, points_to, zulu
 
 DESCRIPTION = ".well-known/resourcesync"
 CAPABILITY_LIST = "capabilitylist"

@@ -6,7 +6,7 @@ The lists of the days tell no interval of their own; the last one ends when the 
 
 from datetime import datetime, timedelta
 
-from tests.support.software.foreign_world import (
+from tests.support.software.software_source import (
     DAY,
     Known,
     document,

@@ -5,7 +5,7 @@ from io import BytesIO
 
 from resourcesync.discovery import DocumentFetcher, OfferedSet, SetChoice, SourceLists, discover
 from resourcesync.discovery.discover import offered_sets
-from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+from tests.support.worlds.network import Answer, MemoryFetcher
 
 HOST = "http://h.example"
 WELL_KNOWN = "/.well-known/resourcesync"

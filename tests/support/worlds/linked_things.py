@@ -6,9 +6,9 @@ from typing import Any
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import RunReport
 from tests.support.sources.scripted_source import sha256
-from tests.support.worlds.linking_world import LinkingWorld, link
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE
+from tests.support.worlds.loose_source import LooseSource, link
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 RELATIONS = ("describedby",)
 ABOUT = BASE + "about/a.xml"
@@ -18,20 +18,31 @@ LICENCE = BASE + "licence"
 ALL = {"a.txt", "b.txt", "c.txt", "about/a.xml", "licence"}
 
 
-def linked_world(folder: Path) -> LinkingWorld:
-    world = LinkingWorld(folder)
+def linked_world(folder: Path) -> World[LooseSource]:
+    world = World(folder, LooseSource())
     for name in ("a.txt", "b.txt", "c.txt"):
-        world.put(name, name.encode() * 10)
+        world.source.put(name, name.encode() * 10)
     aside(world, "about/a.xml", b"<about>a</about>")
     aside(world, "licence", b"free")
-    world.link("a.txt", described(ABOUT, b"<about>a</about>"), described(LICENCE))
-    world.link("b.txt", described(LICENCE))
+    world.source.links.put("a.txt", described(ABOUT, b"<about>a</about>"), described(LICENCE))
+    world.source.links.put("b.txt", described(LICENCE))
     return world
 
 
-def aside(world: LinkingWorld, name: str, body: bytes) -> None:
+def put_patch(
+    world: World[LooseSource], name: str, media_type: str, body: bytes, more: str | None = None
+) -> str:
+    """Let the next change of a resource have a patch; return where it is."""
+    uri = f"{BASE}patches/{name}"
+    world.network.answers[uri] = Answer(body=body)
+    facts = f' hash="{sha256(body)}" length="{len(body)}"' if more is None else more
+    world.source.links.patch(name, uri, f' type="{media_type}"{facts}')
+    return uri
+
+
+def aside(world: World[LooseSource], name: str, body: bytes) -> None:
     """Serve something that is not listed."""
-    world.answers[BASE + name] = Answer(body=body)
+    world.network.answers[BASE + name] = Answer(body=body)
 
 
 def described(href: str, body: bytes | None = None) -> str:
@@ -39,7 +50,7 @@ def described(href: str, body: bytes | None = None) -> str:
     return link("describedby", href, facts)
 
 
-def pull(world: LinkingWorld, *relations: str, **more: Any) -> RunReport:
+def pull(world: World[LooseSource], *relations: str, **more: Any) -> RunReport:
     filters = Filters(links=relations or RELATIONS, **more.pop("filters", {}))
     return check(world.pull(filters=filters, **more))
 
@@ -50,5 +61,5 @@ def check(report: RunReport) -> RunReport:
     return report
 
 
-def names(world: LinkingWorld) -> set[str]:
+def names(world: World[LooseSource]) -> set[str]:
     return {uri.removeprefix(BASE) for uri in world.files()}

@@ -1,17 +1,28 @@
 """A Source that is not ours: its Change Lists are cut, reset, archived and dated as others do."""
 
+import copy
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from html import escape
+from typing import Any, Final, Self
 from xml.sax.saxutils import quoteattr
 
-from resourcesync.model.timestamps import format_w3c, from_microseconds
+from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
+from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
+from resourcesync.ports import FetchRequest
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.served_files import ServedFiles
+
+FOLDER: Final = f"{BASE}resourcesync/"
+"""Where its lists are."""
 
 _OPEN = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
     ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
 )
+PATCH: Final = "http://www.openarchives.org/rs/terms/patch"
 _SECOND = 1_000_000
 
 
@@ -54,17 +65,50 @@ class ListedChanges:
     entries: list[str] = field(default_factory=list)
 
 
-class LooseSource:
+class Links:
+    """What the entries of lists are linked to.
+
+    Attributes:
+        links: By URI, into all entries of a resource.
+        patches: By URI, into the next change of a resource.
+    """
+
+    def __init__(self) -> None:
+        self.links: dict[str, str] = {}
+        self.patches: dict[str, str] = {}
+
+    def put(self, name: str, *links: str) -> None:
+        """Let all entries of a resource have these links."""
+        self.links[BASE + name] = "".join(links)
+
+    def patch(self, name: str, href: str, facts: str) -> None:
+        """Let the next change of a resource link to a patch."""
+        self.patches[BASE + name] = link(PATCH, href, facts)
+
+    def of(self, uri: str, change: str) -> str:
+        """Return the links of the next entry of a resource."""
+        links = self.links.get(uri, "") if change != "deleted" else ""
+        return links + (self.patches.pop(uri, "") if change == "updated" else "")
+
+
+def link(rel: str, href: str, more: str = "") -> str:
+    """Return a link."""
+    return f'<rs:ln rel="{rel}" href="{escape(href)}"{more}/>'
+
+
+class LooseLists:
     """Writes the documents of a Source in one of many styles.
 
     Args:
-        base: The URI of the resources' root.
         style: How.
+        links: What entries are linked to.
+        folder: Where the documents are.
     """
 
-    def __init__(self, base: str, style: Style) -> None:
-        self._base = base
+    def __init__(self, style: Style, links: Links | None = None, folder: str = FOLDER) -> None:
+        self._folder = folder
         self._style = style
+        self._links = links or Links()
         self.known: dict[str, tuple[bytes, int]] = {}
         self.lists: list[ListedChanges] = []
         self._at: int | None = None
@@ -128,7 +172,7 @@ class LooseSource:
         names = {
             "capabilitylist.xml": self._document(
                 '<rs:md capability="capabilitylist"/>',
-                (pointer.format(self._base, kind) for kind in ("resourcelist", "changelist")),
+                (pointer.format(self._folder, kind) for kind in ("resourcelist", "changelist")),
             ),
             "resourcelist.xml": self._resource_list,
         }
@@ -151,7 +195,7 @@ class LooseSource:
         if self._style.announces and not (self._style.mixed and each.number % 2 == 0):
             until = "" if each.until is None else f' until="{self._moment(each.until)}"'
             span = f'<rs:md capability="changelist"{self._from(each.start)}{until}/>'
-        return f"<sitemap><loc>{self._base}{self._name(each)}</loc>{span}</sitemap>"
+        return f"<sitemap><loc>{self._folder}{self._name(each)}</loc>{span}</sitemap>"
 
     def _change_list(self, each: ListedChanges) -> str:
         until = "" if each.until is None else f' until="{self._moment(each.until)}"'
@@ -170,6 +214,7 @@ class LooseSource:
         change: str = "",
         moment: int = 0,
     ) -> str:
+        """Return an entry; ``lastmod`` and ``moment`` are microseconds."""
         style, md = self._style, ""
         if change:
             md += f' change="{change}"'
@@ -180,7 +225,8 @@ class LooseSource:
         if style.lastmods and lastmod is not None:
             modified = f"<lastmod>{self._moment(lastmod)}</lastmod>"
         md = f"<rs:md{md}/>" if md else ""
-        return f"<url><loc>{quoteattr(uri)[1:-1]}</loc>{modified}{md}</url>"
+        links = self._links.of(uri, change)
+        return f"<url><loc>{quoteattr(uri)[1:-1]}</loc>{modified}{md}{links}</url>"
 
     def _moment(self, now: int) -> str:
         whole = now - now % _SECOND if self._style.whole_seconds else now
@@ -190,3 +236,91 @@ class LooseSource:
     def _document(head: str, entries: Iterable[str], *, tag: str = "urlset") -> str:
         lines = "\n".join(entries)
         return f"{_OPEN.format(tag=tag)}{head}\n{lines}\n</{tag}>\n"
+
+
+class LooseSource:
+    """Files in memory, listed as others do.
+
+    Args:
+        edit: Makes of each document, by its name and text, what is really served.
+        style: How its lists are written, as `Style` has it.
+
+    Attributes:
+        lists: What writes its lists.
+        links: What their entries are linked to.
+    """
+
+    entry = f"{FOLDER}capabilitylist.xml"
+
+    def __init__(
+        self, edit: Callable[[str, str], str] = lambda _, text: text, /, **style: Any
+    ) -> None:
+        self.clock = ManualClock()
+        self.files = ServedFiles(self.clock)
+        self.links = Links()
+        self.lists = LooseLists(Style(**style), self.links)
+        self._edit = edit
+
+    @property
+    def originals(self) -> MemoryOriginals:
+        """The files."""
+        return self.files.originals
+
+    @property
+    def documents(self) -> MemoryDocuments:
+        """The lists."""
+        return self.files.documents
+
+    def put(self, name: str, content: bytes | str) -> None:
+        """Write a file."""
+        self.files.put(name, content)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        self.files.remove(name)
+
+    def publish(self, *, after: float = 60, late: int = 0) -> None:
+        """List what changed, some seconds later; ``late``: before so many that are listed."""
+        self.lists.publish(self._later(after), self.contents(), late=late)
+        self.show()
+
+    def snapshot(self, *, after: float = 60) -> None:
+        """Write the Resource List anew, some seconds later."""
+        self.lists.snapshot(self._later(after))
+        self.show()
+
+    def rotate(self, *, after: float = 60) -> None:
+        """Begin a new Change List, some seconds later."""
+        self.lists.rotate(self._later(after))
+        self.show()
+
+    def moment(self) -> int:
+        """Let a minute pass; return the moment, in microseconds."""
+        return self._later(60)
+
+    def show(self) -> None:
+        """Serve the lists as they are, if there are some."""
+        if not self.lists.lists:
+            return
+        for name, text in self.lists.documents().items():
+            self.documents.write(f"resourcesync/{name}", [self._edit(name, text).encode()])
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the files by URI."""
+        return self.files.contents()
+
+    def honest(self, uri: str) -> Answer:
+        """Return what the server says of an address."""
+        return self.files.honest(uri)
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        return self.files.serve(request)
+
+    def saved(self) -> Self:
+        """Return a backup of the Source; time goes on for both."""
+        return copy.deepcopy(self, {id(self.clock): self.clock})
+
+    def _later(self, after: float) -> int:
+        self.clock.advance(seconds=after)
+        return to_microseconds(self.clock.now())

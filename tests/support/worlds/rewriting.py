@@ -1,14 +1,14 @@
 """A Source that writes its Change List anew, or that is set back to what it was."""
 
-import copy
 import re
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from tests.support.crashes.killing import Dying, Fuse, Killed
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 _URL = re.compile(r"<url>.*?</url>", re.DOTALL)
@@ -26,49 +26,40 @@ def merged(body: bytes) -> bytes:
     return (text[:start] + "".join(kept) + text[end:]).encode()
 
 
-def changed(world: World, *names: str, text: str) -> None:
+def changed(world: World[PublishedSource], *names: str, text: str) -> None:
     for name in names:
-        world.put(name, text)
-        world.publish()
+        world.source.put(name, text)
+        world.source.publish()
 
 
-def heated(world: World, text: str) -> None:
+def heated(world: World[PublishedSource], text: str) -> None:
     """Change many resources at once."""
     for name in _HOT:
-        world.put(name, text)
-    world.publish()
+        world.source.put(name, text)
+    world.source.publish()
 
 
-def saved(world: World) -> World:
-    kept = copy.copy(world)
-    kept.originals, kept.catalogue, kept.documents = copy.deepcopy(
-        (world.originals, world.catalogue, world.documents), {id(world.clock): world.clock}
-    )
-    return kept
+def set_back(world: World[PublishedSource], to: PublishedSource) -> None:
+    """Let the Source be what it was; the backup stays for another time."""
+    world.source = to.saved()
 
 
-def set_back(world: World, to: World) -> None:
-    kept = saved(to)
-    world.originals, world.catalogue = kept.originals, kept.catalogue
-    world.documents = kept.documents
-
-
-def killed(world: World, writes: int, **options: Any) -> bool:
+def killed(world: World[Any], writes: int, **options: Any) -> bool:
     """Kill a pull after so many writes; return whether it had not come to its end before."""
-    world.before = partial(Dying, fuse=Fuse(writes, how=0))
+    world.home.before = partial(Dying, fuse=Fuse(writes, how=0))
     try:
         world.pull(**options)
     except Killed:
         return True
     finally:
-        world.before = lambda port: port
+        world.home.before = lambda port: port
     return False
 
 
-def sliding(world: World, begin: datetime) -> Answer:
+def sliding(world: World[PublishedSource], begin: datetime) -> Answer:
     """A Change List of the last days, which may not reach back to the Resource List."""
     from_ = begin.strftime("%Y-%m-%dT%H:%M:%SZ")
-    body = world.honest(CHANGE_LIST).body.decode()
+    body = world.source.honest(CHANGE_LIST).body.decode()
     body = re.sub(r'(capability="changelist"[^>]*from=")[^"]*', rf"\g<1>{from_}", body)
 
     def kept(match: re.Match[str]) -> str:

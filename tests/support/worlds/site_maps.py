@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports import FetchRequest
-from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+from tests.support.worlds.network import Answer, MemoryFetcher
 
 HOME = "https://site.example/"
 _OPEN = '<?xml version="1.0"?>\n<{} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'

@@ -188,22 +188,26 @@ def test_a_run_that_is_killed_on_the_way_out_is_ended_by_the_next(
 def test_a_mirror_follows_a_source_whose_clock_ran_ahead(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
     for name in "abc":
-        world.put(name, "1")
-    world.publish()
+        world.source.put(name, "1")
+    world.source.publish()
     world.pull()
     now = world.clock.now()
     world.clock.set(now + 300 * DAY)
-    world.put("a", "2")
-    world.publish()
+    world.source.put("a", "2")
+    world.source.publish()
     world.clock.set(now)
     world.pull()
-    world.put("b", "3")
-    world.remove("c")
+    world.source.put("b", "3")
+    world.source.remove("c")
 
-    world.publish(check_clock(world.catalogue, world.clock.now(), PublicationStep.REBASE))
+    world.source.publish(
+        check_clock(world.source.catalogue, world.clock.now(), PublicationStep.REBASE)
+    )
 
     assert world.pull().state is MirrorState.IN_SYNC
-    world.put("b", "4")
-    world.publish(check_clock(world.catalogue, world.clock.now(), PublicationStep.DUE))
+    world.source.put("b", "4")
+    world.source.publish(
+        check_clock(world.source.catalogue, world.clock.now(), PublicationStep.DUE)
+    )
     assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()

@@ -11,8 +11,9 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError, DocumentLimitError, UnexpectedDocumentError
 from tests.support.documents.text import URI, document, url
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 RESOURCES = f"{BASE}resourcesync/resourcelist.xml"
 CHANGES = f"{BASE}resourcesync/changelist.xml"
@@ -28,11 +29,11 @@ def index(capability: str, *parts: str) -> bytes:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> World:
+def small(tmp_path: Path) -> World[PublishedSource]:
     """A Source of one resource, not pulled yet."""
     world = World(tmp_path / "mirror")
-    world.put("a.txt", "a")
-    world.publish()
+    world.source.put("a.txt", "a")
+    world.source.publish()
     return world
 
 
@@ -46,10 +47,10 @@ def small(tmp_path: Path) -> World:
     ids=["itself", "each other", "an index"],
 )
 def test_an_index_that_leads_to_an_index_is_refused_and_nothing_is_fetched(
-    small: World, leads: dict[str, tuple[str, ...]]
+    small: World[PublishedSource], leads: dict[str, tuple[str, ...]]
 ) -> None:
     for uri, parts in leads.items():
-        small.answers[uri] = Answer(body=index("resourcelist", *parts))
+        small.network.answers[uri] = Answer(body=index("resourcelist", *parts))
 
     with pytest.raises(UnexpectedDocumentError):
         small.pull()
@@ -67,14 +68,14 @@ def test_an_index_that_leads_to_an_index_is_refused_and_nothing_is_fetched(
     ],
 )
 def test_an_index_of_changes_that_leads_to_an_index_is_refused_and_nothing_changes(
-    small: World, leads: dict[str, tuple[str, ...]]
+    small: World[PublishedSource], leads: dict[str, tuple[str, ...]]
 ) -> None:
     assert small.pull().state is MirrorState.IN_SYNC
-    small.put("b.txt", "b")
-    small.publish()
+    small.source.put("b.txt", "b")
+    small.source.publish()
     before = small.files()
     for uri, parts in leads.items():
-        small.answers[uri] = Answer(body=index("changelist", *parts))
+        small.network.answers[uri] = Answer(body=index("changelist", *parts))
 
     with pytest.raises(DocumentError):
         small.pull()
@@ -83,10 +84,10 @@ def test_an_index_of_changes_that_leads_to_an_index_is_refused_and_nothing_chang
     assert len(small.fetcher.asked) < 15
 
 
-def test_a_part_that_is_listed_twice_is_read_once(small: World) -> None:
+def test_a_part_that_is_listed_twice_is_read_once(small: World[PublishedSource]) -> None:
     md = f'<rs:md capability="resourcelist" at="{STAMP}"/>'
-    small.answers[RESOURCES] = Answer(body=index("resourcelist", OTHER, OTHER, "other.xml"))
-    small.answers[OTHER] = Answer(body=document(url(f"{BASE}a.txt"), md=md))
+    small.network.answers[RESOURCES] = Answer(body=index("resourcelist", OTHER, OTHER, "other.xml"))
+    small.network.answers[OTHER] = Answer(body=document(url(f"{BASE}a.txt"), md=md))
 
     small.pull()
 

@@ -17,7 +17,7 @@ from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+from tests.support.worlds.network import Answer, MemoryFetcher
 
 HOST = "http://h.example"
 SITEMAP = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>'

@@ -7,7 +7,7 @@ import pytest
 from resourcesync.errors import NotAListError, ResourceSyncError
 from resourcesync.model.vocabulary import Dialect
 from tests.support.worlds.discovering import HOST, SITEMAP, WELL_KNOWN, Host, Said, listing
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import Answer
 
 UP = [("up", "/caps.xml")]
 CAPS = listing(

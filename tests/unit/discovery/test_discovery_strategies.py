@@ -22,7 +22,7 @@ from tests.support.worlds.discovering import (
     capability_list,
     listing,
 )
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import Answer
 
 CAPABILITIES = capability_list()
 DESCRIPTION = listing("description", ("/capabilities.xml", "capabilitylist"))

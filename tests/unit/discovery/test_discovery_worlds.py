@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from resourcesync.discovery import SetChoice, SourceLists
 from resourcesync.errors import ResourceSyncError
 from tests.support.worlds.discovering import HOST, SITEMAP, WELL_KNOWN, Host, listing
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import Answer
 
 NAMES = ["/a.xml", "/b.xml", "/c.xml", "/d.xml", "/", "/page"]
 PLACES = [*NAMES, WELL_KNOWN, "/robots.txt", "/sitemap.xml"]

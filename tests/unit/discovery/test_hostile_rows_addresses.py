@@ -14,7 +14,7 @@ from resourcesync.discovery.link_header import find_target
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from tests.support.documents.text import URI, document
-from tests.support.worlds.memory_fetcher import Answer, MemoryFetcher
+from tests.support.worlds.network import Answer, MemoryFetcher
 
 HOST = "http://h.example"
 UNSPLITTABLE = ["http://[", "http://[::1", "http://\u2100/"]

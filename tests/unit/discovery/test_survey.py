@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.discovery.tree import REMAINING_TYPES, DocumentSurvey
-from resourcesync.documents._raw_entries import TextRow
+from resourcesync.documents.reader import TextRow
 from resourcesync.model.digests import format_digests, parse_digests, usable
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c, from_microseconds

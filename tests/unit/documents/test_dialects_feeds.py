@@ -7,9 +7,9 @@ from pyexpat import ParserCreate
 
 import pytest
 
-from resourcesync.documents._context import Limits
 from resourcesync.documents.converter import AnyDocument, read_any
 from resourcesync.documents.feeds import read_feed
+from resourcesync.documents.reader import Limits
 from resourcesync.documents.writer import opening, render, write
 from resourcesync.errors import (
     DocumentError,

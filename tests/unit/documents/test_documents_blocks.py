@@ -7,8 +7,7 @@ import zlib
 
 import pytest
 
-from resourcesync.documents._context import Limits
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,

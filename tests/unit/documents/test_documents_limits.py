@@ -2,7 +2,7 @@
 
 import pytest
 
-from resourcesync.documents._context import Limits
+from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError
 from resourcesync.model.resources import Resource
 from tests.support.documents.text import CHANGE_LIST, document, rows, tell, url

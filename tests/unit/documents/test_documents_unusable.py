@@ -2,7 +2,7 @@
 
 import pytest
 
-from resourcesync.documents._context import Limits
+from resourcesync.documents.reader import Limits
 from resourcesync.errors import (
     MalformedDocumentError,
     NotAListError,

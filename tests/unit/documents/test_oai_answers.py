@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.documents.oai._scanner import ResponseLimits
 from resourcesync.documents.oai.records import ListToken, MetadataFormat, OaiFault, OaiRecord
 from resourcesync.documents.oai.responses import OaiResponse
+from resourcesync.documents.oai.scanner import ResponseLimits
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,

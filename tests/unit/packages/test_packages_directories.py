@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.documents._context import Limits
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import END, END64, LOCATOR
+from resourcesync.documents.reader import Limits
 from resourcesync.errors import PackageError, TruncatedPackageError
 from tests.support.documents.packages import (
     MANIFEST_OF_A as MANIFEST,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from resourcesync.documents._context import Limits
 from resourcesync.documents.packages.safety import DEFAULT_LIMITS
+from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError, PackageError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change

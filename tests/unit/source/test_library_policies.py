@@ -40,10 +40,10 @@ def test_a_folder_is_published_by_a_policy_and_in_steps(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"change_lists": "daily"}, "change_lists='daily' is unknown"),
-        ({"dialect": "2.0"}, "dialect='2.0' is unknown"),
+        ({"change_lists": "daily"}, "change_lists='daily' must be one of append,"),
+        ({"dialect": "2.0"}, "dialect='2.0' must be one of"),
         ({"dialect": "0.9"}, "has no open Change Lists"),
-        ({"rotate": -1.0}, "never below zero"),
+        ({"rotate": -1.0}, "rotate=-1.0 is negative"),
     ],
 )
 def test_a_policy_that_cannot_be_is_refused_and_nothing_is_written(

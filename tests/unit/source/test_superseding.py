@@ -19,7 +19,9 @@ from resourcesync.source.plan import (
 )
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE
+from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.world import World
 
 PLAN = PublicationPlan(
     base_uri=BASE,
@@ -57,9 +59,9 @@ def test_a_list_that_was_forgotten_and_still_stands_is_held_again() -> None:
 
 
 @contextmanager
-def failing(world: World, name: str = "", after: int = 0) -> Iterator[None]:
+def failing(world: World[PublishedSource], name: str = "", after: int = 0) -> Iterator[None]:
     """Let documents of a name, behind so many, find no room."""
-    write, written = world.documents.write, 0
+    write, written = world.source.documents.write, 0
 
     def full(document: str, *content: Any) -> int:
         nonlocal written
@@ -69,12 +71,12 @@ def failing(world: World, name: str = "", after: int = 0) -> Iterator[None]:
         return write(document, *content)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world.documents, "write", full)
+        patch.setattr(world.source.documents, "write", full)
         yield
 
 
-def time_of(world: World, name: str, which: str) -> str:
-    body = world.honest(f"{BASE}resourcesync/{name}").body.decode()
+def time_of(world: World[PublishedSource], name: str, which: str) -> str:
+    body = world.source.honest(f"{BASE}resourcesync/{name}").body.decode()
     found = re.search(rf' {which}="([^"]*)"', body)
     assert found is not None
     return found[1]
@@ -82,19 +84,19 @@ def time_of(world: World, name: str, which: str) -> str:
 
 def test_a_source_that_cannot_begin_anew_goes_on_from_the_list_that_stands(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.put("index.txt", "at first")
-    world.publish()
+    world.source.put("index.txt", "at first")
+    world.source.publish()
     before = time_of(world, "resourcelist.xml", "at")
     steps = [PublicationStep.INITIALISE, PublicationStep.DUE, PublicationStep.DUE]
     for number, step in enumerate(steps):
         world.clock.advance(hours=1)
-        world.put("index.txt", f"{number}")
+        world.source.put("index.txt", f"{number}")
         with failing(world, "resourcelist"), pytest.raises(StorageError):
-            world.publish(step)
+            world.source.publish(step)
         assert time_of(world, "resourcelist.xml", "at") == before
         assert time_of(world, "changelist.xml", "from") <= before, "a mirror could not go on"
 
-    world.publish()
+    world.source.publish()
 
     assert time_of(world, "resourcelist.xml", "at") > before
 
@@ -103,26 +105,26 @@ def test_a_source_that_cannot_begin_anew_goes_on_from_the_list_that_stands(tmp_p
 def test_documents_that_moved_lead_to_no_old_place_also_after_a_kill(
     tmp_path: Path, documents: int
 ) -> None:
-    world = World(tmp_path / "mirror", max_entries=3)
+    world = World(tmp_path / "mirror", PublishedSource(max_entries=3))
     for number in range(8):
-        world.put(f"{number}.txt", "x")
-        world.publish()
-    scan(world.originals, world.catalogue, world.clock.now())
+        world.source.put(f"{number}.txt", "x")
+        world.source.publish()
+    scan(world.source.originals, world.source.catalogue, world.clock.now())
     moved = ListPublisher(
-        world.catalogue,
-        world.documents,
+        world.source.catalogue,
+        world.source.documents,
         base_uri=BASE,
         documents_uri=f"{BASE}elsewhere/",
         clock=world.clock,
-        limits=world.limits,
+        limits=world.source.limits,
     )
-    kept = copy.deepcopy(set(world.documents.names()))
+    kept = copy.deepcopy(set(world.source.documents.names()))
     with failing(world, after=documents), pytest.raises(StorageError):
         moved.publish()
 
     moved.publish()
 
-    for name in kept & set(world.documents.names()):
-        opened = world.documents.open(name)
+    for name in kept & set(world.source.documents.names()):
+        opened = world.source.documents.open(name)
         assert opened is not None
         assert b"example/resourcesync/" not in opened.read(), name

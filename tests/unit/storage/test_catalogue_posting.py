@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue, database
+from resourcesync import sqlite_file
+from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import LockedError, StateError, StorageError
 from resourcesync.model.resources import Change, Resource
@@ -213,7 +214,7 @@ def test_programs_post_while_the_catalogue_is_published(
 def test_a_program_that_waits_too_long_for_another_is_told(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "BUSY_MILLISECONDS", 10)
+    monkeypatch.setattr(sqlite_file, "BUSY_MILLISECONDS", 10)
     with PostedCatalogue(path) as other, closing(sqlite3.connect(path)) as writer:
         writer.execute("BEGIN IMMEDIATE")
 

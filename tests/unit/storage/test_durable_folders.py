@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.hub.database import Database
+from resourcesync.adapters.hub import FileHub
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.backends.oai_pmh import repository_state as oai
@@ -15,7 +15,7 @@ from resourcesync.durable_folders import make_folder, sync_folder
 
 
 def hub(folder: Path) -> None:
-    Database(folder / "hub.db", 1, ("CREATE TABLE a (b);",)).close()
+    FileHub(folder / "hub.db").close()
 
 
 def harvest(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.errors import StateError
+from resourcesync.errors import StateError, StorageError
 from resourcesync.ports.mirror import (
     LARGE,
     Copy,
@@ -63,7 +63,7 @@ def test_a_step_is_remembered_when_the_file_is_opened_again(tmp_path: Path) -> N
 def test_a_step_that_fails_leaves_nothing_of_itself(state: SqliteMirrorState) -> None:
     broken = copy("b")._replace(path=None)  # type: ignore[arg-type]  # that is what is wrong
 
-    with pytest.raises(StateError):
+    with pytest.raises(StorageError):
         state.commit(StateTransaction(installed=[copy("a"), broken], notes={"k": "v"}))
 
     assert state.count() == 0

@@ -5,20 +5,19 @@ order of time. Such a row is moved to the table ``set_aside``, and the state of 
 table ``resource`` is published as a change of now. So no change is lost and none is invented.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from resourcesync.adapters.catalogue.database import guarded, open_reading, open_writing
+from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT
 from resourcesync.adapters.catalogue.rows import Row, change_from_row, check_types, from_row
 from resourcesync.adapters.catalogue.sqlite_catalogue import FileRecording
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.sqlite_file import Connection, SqliteFile, open_snapshot
 
 Fault = Callable[[Sequence[Resource] | Sequence[Change]], str]
 """Returns why some entries of one kind cannot be published; empty if they can."""
@@ -86,7 +85,7 @@ def find_bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
     Raises:
         StateError: The file is damaged.
     """
-    with open_reading(path) as connection:
+    with open_snapshot(path, CATALOGUE_FORMAT) as connection:
         connection.text_factory = _text
         yield from _bad_changes(connection, fault)
         cursor = connection.execute(_RESOURCES)
@@ -117,23 +116,18 @@ def quarantine_rows(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fa
         StateError: The file is damaged.
     """
     moment, uris = to_microseconds(now), dict[str, None]()
-    with guarded(path), closing(open_writing(path)) as connection:
-        connection.text_factory = _text
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+    with SqliteFile(path, CATALOGUE_FORMAT) as file:
+        file.connection.text_factory = _text
+        with file.writing() as connection:
             for row in rows:
                 is_known = row.is_text and not fault([Resource(uri=row.uri)])
                 _move(connection, row, moment, is_known=is_known)
                 if is_known:
                     uris[row.uri] = None
             _record_again(connection, uris, moment, fault)
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
 
-def _move(connection: sqlite3.Connection, row: BadRow, moment: int, *, is_known: bool) -> None:
+def _move(connection: Connection, row: BadRow, moment: int, *, is_known: bool) -> None:
     reason = row.reason.encode("utf-8", "backslashreplace").decode()
     if row.table == "change":
         connection.execute(_QUARANTINE_CHANGE, (moment, reason, row.number))
@@ -147,9 +141,7 @@ def _move(connection: sqlite3.Connection, row: BadRow, moment: int, *, is_known:
         connection.execute(_DROP_EDIT, key)
 
 
-def _record_again(
-    connection: sqlite3.Connection, uris: Iterable[str], moment: int, fault: Fault
-) -> None:
+def _record_again(connection: Connection, uris: Iterable[str], moment: int, fault: Fault) -> None:
     recording = FileRecording(connection, moment)
     for uri in uris:
         row = connection.execute(_RESOURCE, (uri.encode(),)).fetchone()
@@ -165,7 +157,7 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "surrogateescape")
 
 
-def _bad_changes(connection: sqlite3.Connection, fault: Fault) -> Iterator[BadRow]:
+def _bad_changes(connection: Connection, fault: Fault) -> Iterator[BadRow]:
     last: int | None = None
     cursor = connection.execute(_CHANGES)
     while rows := cursor.fetchmany(_RUN):

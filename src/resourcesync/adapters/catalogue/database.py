@@ -21,20 +21,16 @@ The publish lock is advisory: one publisher at a time; the system releases it af
 import fcntl
 import json
 import os
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
-from resourcesync import durable_folders
-from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.errors import LockedError, StateError, StorageError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW
+from resourcesync.sqlite_file import NOTE_TABLE, Durability, SqliteFormat, note_of, open_snapshot
 
-# Some file systems cannot sync a folder, and report one of these.
 _APPLICATION_ID: Final = 0x52534331  # "RSC1"
 _COLUMNS: Final = """
     lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
@@ -50,8 +46,6 @@ _SOUND: Final = """
     AND (ifnull(NEW.hash, '') = '' OR typeof(NEW.hash) = 'text' AND NEW.hash LIKE '%:%')
     AND typeof(ifnull(NEW.media_type, '')) = 'text' AND typeof(ifnull(NEW.more, '')) = 'text'
 """
-BUSY_MILLISECONDS: Final = 5_000
-"""Milliseconds to wait for another program that writes."""
 MIGRATIONS: Final = (
     f"""
     CREATE TABLE resource (
@@ -62,7 +56,7 @@ MIGRATIONS: Final = (
         datetime_us INTEGER NOT NULL UNIQUE, uri TEXT NOT NULL, {_COLUMNS}
     );
     CREATE TABLE moment (one INTEGER PRIMARY KEY CHECK (one = 1), latest_us INTEGER NOT NULL);
-    CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    {NOTE_TABLE}
     """,
     f"""
     CREATE TABLE edit (number INTEGER PRIMARY KEY AUTOINCREMENT, uri TEXT NOT NULL UNIQUE);
@@ -131,126 +125,16 @@ MIGRATIONS: Final = (
 """The schema, step by step: the first n steps make version n of the file."""
 
 
-def make_folder(path: Path) -> None:
-    """Create the folder of a catalogue durably, for its owner alone, with those above it.
-
-    Raises:
-        StorageError: It could not be made.
-    """
-    try:
-        durable_folders.make_folder(path, 0o700)
-    except OSError as error:
-        raise StorageError(f"cannot make the folder {path}: {error}") from error
-
-
-def open_writing(path: Path) -> sqlite3.Connection:
-    """Open the one writing connection; create or migrate the file first.
-
-    Raises:
-        StateError: It is damaged, no catalogue, or from a newer version.
-        StorageError: It cannot be opened.
-    """
-    with guarded(path):
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
-        except OSError as error:
-            raise StorageError(f"cannot open {path}: {error.strerror}") from error
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-            _migrate(connection, path)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-@contextmanager
-def open_reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a separate connection that sees one snapshot of the file, and cannot write."""
-    with guarded(path):
-        address = f"file:{quote(os.fsencode(path))}?mode=ro"
-        connection = sqlite3.connect(
-            address, uri=True, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("BEGIN")
-            connection.execute("SELECT 1 FROM note").fetchone()  # the snapshot begins here
-            yield connection
-        finally:
-            connection.close()
-
-
-@contextmanager
-def guarded(path: Path) -> Iterator[None]:
-    """Translate errors of SQLite into errors of this package."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _translated(path, error) from error
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    application: int = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if application != _APPLICATION_ID and (application or version or tables):
-        raise StateError(
-            f"{path} is not a catalogue of this package",
-            hint="choose another path for the catalogue",
-        )
-    if version > len(MIGRATIONS):
-        raise StateError(
-            f"{path} was written by a newer version of this package",
-            evidence=(("schema", str(version)), ("known", str(len(MIGRATIONS)))),
-            hint="upgrade the package",
-        )
-    for number in range(version, len(MIGRATIONS)):
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {MIGRATIONS[number]}"
-            f"PRAGMA application_id = {_APPLICATION_ID};"
-            f"PRAGMA user_version = {number + 1}; COMMIT"
-        )
-
-
-def _translated(path: Path, error: sqlite3.Error) -> StorageError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return DiskFullError(
-            f"no space left for {path}", evidence=(("kept", "all that was recorded before"),)
-        )
-    if code == sqlite3.SQLITE_BUSY:
-        return LockedError(
-            f"another program is writing {path}",
-            evidence=(("kept", "what was recorded before"),),
-            hint="try again",
-        )
-    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        return StateError(
-            f"{path} is damaged: {error}",
-            evidence=(("kept", "the published documents are as they were"),),
-            hint=f"delete {path}: the next publish starts a new Resource List",
-        )
-    if "decode to UTF-8" in str(error):
-        return StateError(
-            f"{path} has a row that is not UTF-8: {error!s:.300}",
-            evidence=(("kept", "what was published before"),),
-            code=BAD_ROW,
-        )
-    return StorageError(f"{path}: {error}")
-
-
-def note_of(connection: sqlite3.Connection, key: str) -> str | None:
-    """Return a value of the publisher's own bookkeeping, or ``None``."""
-    row = connection.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
-    return None if row is None else str(row[0])
-
-
-def write_notes(connection: sqlite3.Connection, notes: Mapping[str, str]) -> None:
-    """Store values of the publisher's own bookkeeping, in the transaction that is open."""
-    connection.executemany("INSERT OR REPLACE INTO note VALUES (?,?)", notes.items())
+CATALOGUE_FORMAT: Final = SqliteFormat(
+    noun="a catalogue of this package",
+    application_id=_APPLICATION_ID,
+    migrations=MIGRATIONS,
+    durability=Durability.SHARED,
+    any_thread=True,
+    retained="what was recorded and published before",
+    repair="delete {path}: the next publish starts a new Resource List",
+    bad_row=BAD_ROW,
+)
 
 
 _MODE: Final = 0o600
@@ -327,18 +211,16 @@ def read_note(path: Path, key: str) -> str | None:
             f"cannot read {path}: {error.strerror}", hint="run as the user who publishes"
         ) from error
     try:
-        with open_reading(path) as connection:
-            return note_of(connection, key)
+        return _read_note(path, key)
     except StateError:
         raise
     except StorageError:
         if path.with_name(path.name + "-wal").exists():
             raise
-    return _read_unchanging(path, key)
+    # A place that is not writable: no process changes the file either.
+    return _read_note(path, key, immutable=True)
 
 
-def _read_unchanging(path: Path, key: str) -> str | None:
-    """Read a file in a place that is not writable: no process changes it either."""
-    address = f"file:{quote(str(path))}?mode=ro&immutable=1"
-    with guarded(path), closing(sqlite3.connect(address, uri=True)) as connection:
+def _read_note(path: Path, key: str, *, immutable: bool = False) -> str | None:
+    with open_snapshot(path, CATALOGUE_FORMAT, immutable=immutable) as connection:
         return note_of(connection, key)

@@ -7,14 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Self
 
-from resourcesync.adapters.catalogue.database import (
-    guarded,
-    make_folder,
-    note_of,
-    open_reading,
-    open_writing,
-    write_notes,
-)
+from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT
 from resourcesync.adapters.catalogue.rows import from_row, to_row
 from resourcesync.adapters.catalogue.sqlite_catalogue import (
     FORGOTTEN_NOTE,
@@ -26,6 +19,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import MIN_ALLOWED_LOSS, LossLimit, Posted
+from resourcesync.sqlite_file import SqliteFile, open_snapshot, write_notes
 
 _BATCH: Final = 2_000
 _ACCOUNT: Final = """
@@ -78,12 +72,12 @@ class PostedCatalogue:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        make_folder(path.parent)
-        self._connection = open_writing(path)
+        self._file = SqliteFile(path, CATALOGUE_FORMAT)
+        self._connection = self._file.connection
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -93,8 +87,7 @@ class PostedCatalogue:
 
     def note(self, key: str) -> str | None:
         """Return a note of the publisher, or ``None``."""
-        with guarded(self._path):
-            return note_of(self._connection, key)
+        return self._file.note(key)
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Store notes of the publisher, and nothing else.
@@ -103,14 +96,7 @@ class PostedCatalogue:
             DiskFullError: No space is left; nothing was stored.
             StateError: The file is damaged.
         """
-        with guarded(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                write_notes(self._connection, notes)
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        self._file.write_notes(notes)
 
     def count(self) -> int:
         """Return the number of resources."""
@@ -252,7 +238,7 @@ class PostedCatalogue:
     @contextmanager
     def _snapshot(self) -> Iterator[FileSnapshot | None]:
         """Open a snapshot; ``None`` if nothing was recorded yet."""
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             is_begun = connection.execute("SELECT 1 FROM moment").fetchone()
             yield None if is_begun is None else FileSnapshot(connection)
 
@@ -269,18 +255,12 @@ class PostedCatalogue:
     def _recording(
         self, now: datetime, notes: Mapping[str, str] | None = None
     ) -> Iterator[FileRecording]:
-        with guarded(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                recording = FileRecording(self._connection, to_microseconds(now))
-                yield recording
-                recording.finish()
-                if notes:
-                    write_notes(self._connection, notes)
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        with self._file.writing() as connection:
+            recording = FileRecording(connection, to_microseconds(now))
+            yield recording
+            recording.finish()
+            if notes:
+                write_notes(connection, notes)
 
     @contextmanager
     def _temporary_table(self, resources: Iterable[Resource]) -> Iterator[None]:

@@ -4,7 +4,6 @@ WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writ
 its own connection and sees one snapshot.
 """
 
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -12,15 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Self
 
-from resourcesync.adapters.catalogue.database import (
-    PublishLock,
-    guarded,
-    make_folder,
-    note_of,
-    open_reading,
-    open_writing,
-    write_notes,
-)
+from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT, PublishLock
 from resourcesync.adapters.catalogue.rows import (
     CataloguedRow,
     Row,
@@ -37,6 +28,14 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW, CatalogueEntry
+from resourcesync.sqlite_file import (
+    Connection,
+    SqliteFile,
+    make_private_folder,
+    note_of,
+    open_snapshot,
+    write_notes,
+)
 
 LOCK_NAME: Final = "publish.lock"
 _USUAL_NAME: Final = "catalogue.db"
@@ -93,11 +92,11 @@ class FileCatalogue:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
-        make_folder(path.parent)
+        make_private_folder(path.parent)
         name = LOCK_NAME if path.name == _USUAL_NAME else f"{path.name}.lock"
         self._lock = PublishLock(path.with_name(name), clock)
         try:
-            self._connection = open_writing(path)
+            self._file = SqliteFile(path, CATALOGUE_FORMAT)
         except BaseException:
             self._lock.close()
             raise
@@ -105,7 +104,7 @@ class FileCatalogue:
     def close(self) -> None:
         """Close the file and release the lock, also when a signal arrives just now."""
         try:
-            self._connection.close()
+            self._file.close()
         finally:
             self._lock.close()
 
@@ -121,7 +120,7 @@ class FileCatalogue:
         Raises:
             StateError: The file is damaged.
         """
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             yield from map(CataloguedRow, connection.execute(_ALL))
 
     @contextmanager
@@ -134,7 +133,7 @@ class FileCatalogue:
             DiskFullError: No space is left; nothing was recorded.
             StateError: The file is damaged.
         """
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             recording = FileRecording(connection, to_microseconds(now))
             yield recording
             recording.finish()
@@ -146,17 +145,17 @@ class FileCatalogue:
         Raises:
             StateError: Nothing was ever recorded, or the file is damaged.
         """
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             yield FileSnapshot(connection)
 
     def versions(self) -> FileVersions:
         """Return the versions of each resource; writes there join the open recording."""
-        return FileVersions(self._connection, self._path)
+        return FileVersions(self._file)
 
     def forget_edits(self, last: int) -> None:
         """Delete the edits up to a number: the published Resource List has them."""
-        with guarded(self._path):
-            self._connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
+        with self._file.errors:
+            self._file.connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
 
     def forget_changes(self, last: int) -> bool:
         """Delete some thousand of the oldest changes, up to a number; return whether more are left.
@@ -164,16 +163,14 @@ class FileCatalogue:
         Raises:
             StateError: The file is damaged.
         """
-        with guarded(self._path):
-            numbers = self._connection.execute(_OLDEST, (last, MAX_FORGOTTEN + 1)).fetchall()
+        with self._file.errors:
+            numbers = self._file.connection.execute(_OLDEST, (last, MAX_FORGOTTEN + 1)).fetchall()
         if not numbers:
             return False
         until = numbers[:MAX_FORGOTTEN][-1][0]
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute("DELETE FROM change WHERE seq <= ?", (until,))
-            connection.execute(
-                "INSERT OR REPLACE INTO note VALUES (?,?)", (FORGOTTEN_NOTE, str(until))
-            )
+            write_notes(connection, {FORGOTTEN_NOTE: str(until)})
         return len(numbers) > MAX_FORGOTTEN
 
     def latest(self) -> datetime | None:
@@ -182,8 +179,8 @@ class FileCatalogue:
         Raises:
             StateError: The file is damaged.
         """
-        with guarded(self._path):
-            latest = latest_moment(self._connection)
+        with self._file.errors:
+            latest = latest_moment(self._file.connection)
         return None if latest is None else from_microseconds(latest)
 
     def rewind(self, moment: datetime) -> None:
@@ -192,35 +189,21 @@ class FileCatalogue:
         Raises:
             StateError: The file is damaged.
         """
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             until = (to_microseconds(moment),)
             connection.execute("DELETE FROM change WHERE datetime_us > ?", until)
             connection.execute("UPDATE moment SET latest_us = ?", until)
 
     def note(self, key: str) -> str | None:
         """Return a note of the publisher, or ``None``."""
-        with guarded(self._path):
-            return note_of(self._connection, key)
+        return self._file.note(key)
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Store notes of the publisher, all or none, durably."""
-        with self._writing() as connection:
-            write_notes(connection, notes)
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction; it commits when the block ends without an error."""
-        with guarded(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        self._file.write_notes(notes)
 
 
-def latest_moment(connection: sqlite3.Connection) -> int | None:
+def latest_moment(connection: Connection) -> int | None:
     """Return the latest time that was assigned, ``None`` before the first.
 
     Raises:
@@ -236,7 +219,7 @@ def latest_moment(connection: sqlite3.Connection) -> int | None:
 class FileRecording:
     """The writing half of one transaction, made by ``FileCatalogue.record``."""
 
-    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+    def __init__(self, connection: Connection, now: int) -> None:
         self._connection = connection
         latest = latest_moment(connection)
         self.is_first = latest is None
@@ -323,7 +306,7 @@ class FileRecording:
 class FileSnapshot:
     """A consistent view of the catalogue (``Snapshot``); made by ``FileCatalogue.snapshot``."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         latest = latest_moment(connection)
         if latest is None:
@@ -421,7 +404,7 @@ class FileChangeLog:
             StateError: Nothing was ever recorded, or the file is damaged.
             StorageError: It cannot be read.
         """
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             yield FileSnapshot(connection)
 
     def last(self) -> tuple[int, int]:
@@ -431,7 +414,7 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return _newest_change(connection)
 
     def has(self, number: int, moment: int) -> bool:
@@ -441,7 +424,7 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             found = connection.execute(_TIME, (number,)).fetchone()
         return moment == (found[0] if found else 0) and (found is not None or number == 0)
 
@@ -452,7 +435,7 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return int(connection.execute("SELECT count(*) FROM resource").fetchone()[0])
 
     def rates(self, since: int, width: int) -> dict[tuple[int, str], int]:
@@ -466,7 +449,7 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             rows = connection.execute(_RATES, {"since": since, "width": width}).fetchall()
         return {(number, kind): count for number, kind, count in rows}
 
@@ -479,7 +462,7 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             forgotten = int(note_of(connection, FORGOTTEN_NOTE) or 0)
             if number < forgotten or number > max(_newest_change(connection)[0], forgotten):
                 return None
@@ -487,6 +470,6 @@ class FileChangeLog:
         return [(row[0], change_from_row(row[0], row[1], row[2], row[3:])) for row in rows]
 
 
-def _newest_change(connection: sqlite3.Connection) -> tuple[int, int]:
+def _newest_change(connection: Connection) -> tuple[int, int]:
     found = connection.execute(_NEWEST).fetchone()
     return (found[0], found[1]) if found else (0, 0)

@@ -4,14 +4,14 @@ The index writes on the catalogue's own connection, inside the open recording: a
 change are recorded together or not at all.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.catalogue.database import guarded, open_reading
+from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT
 from resourcesync.ports.versions import ContentKey, ResourceVersion, VersionPatch
+from resourcesync.sqlite_file import SqliteFile, open_snapshot
 
 _COLUMNS: Final = """
 uri, moment_us, since_us, length, sha256, media_type, patch_sha256, patch_length, patch_type
@@ -38,13 +38,12 @@ class FileVersions:
     """A ``VersionIndex`` by the connection that writes the catalogue.
 
     Args:
-        connection: The connection.
-        path: The catalogue's file, for messages.
+        file: The catalogue's open file.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._path = path
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+        self._connection = file.connection
 
     def newest(self, uri: str) -> ResourceVersion | None:
         """Return the newest stored version of a resource."""
@@ -79,7 +78,7 @@ class FileVersions:
 
     def recorded_hash(self, uri: str) -> str:
         """Return the ``hash`` that the catalogue has for a resource; empty for none."""
-        with guarded(self._path):
+        with self._file.errors:
             row = self._connection.execute(
                 "SELECT hash FROM resource WHERE uri = ?", (uri,)
             ).fetchone()
@@ -87,13 +86,13 @@ class FileVersions:
 
     def stored_bytes(self) -> int:
         """Return the bytes of all stored contents, each counted once."""
-        with guarded(self._path):
+        with self._file.errors:
             row = self._connection.execute("SELECT ifnull(sum(length), 0) FROM content").fetchone()
         return int(row[0])
 
     def drop_oldest(self) -> tuple[ContentKey, ...] | None:
         """Drop the version that was superseded the longest time ago."""
-        with guarded(self._path):
+        with self._file.errors:
             row = self._connection.execute(
                 "SELECT uri, moment_us FROM version WHERE former_us IS NOT NULL"
                 " ORDER BY former_us, moment_us LIMIT 1"
@@ -102,13 +101,13 @@ class FileVersions:
 
     def drop_superseded(self, before: int, least: int) -> tuple[ContentKey, ...]:
         """Drop versions that were followed by another, or by a deletion, before a moment."""
-        with guarded(self._path):
+        with self._file.errors:
             rows = self._connection.execute(_SUPERSEDED, (before, least)).fetchall()
         return self._drop(rows)
 
     def drop_stored_before(self, moment: int) -> tuple[ContentKey, ...]:
         """Drop the versions stored before a moment; return the contents not needed now."""
-        with guarded(self._path):
+        with self._file.errors:
             rows = self._connection.execute(
                 "SELECT uri, moment_us FROM version WHERE moment_us < ?", (moment,)
             ).fetchall()
@@ -116,14 +115,14 @@ class FileVersions:
 
     def is_needed(self, sha256: str) -> bool:
         """True if a content belongs to a version, or is a patch."""
-        with guarded(self._path):
+        with self._file.errors:
             row = self._connection.execute(
                 "SELECT 1 FROM content WHERE sha256 = ?", (sha256,)
             ).fetchone()
         return row is not None
 
     def _find_one(self, query: str, *values: object) -> ResourceVersion | None:
-        with guarded(self._path):
+        with self._file.errors:
             row = self._connection.execute(query, values).fetchone()
         return None if row is None else _version(row)
 
@@ -138,17 +137,12 @@ class FileVersions:
     @contextmanager
     def _in_transaction(self) -> Iterator[None]:
         """Run the block atomically, in the open recording or in a transaction of its own."""
-        with guarded(self._path):
-            if self._connection.in_transaction:
+        if self._connection.in_transaction:
+            with self._file.errors:
                 yield
-                return
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+        else:
+            with self._file.writing():
                 yield
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
 
     def _drop_one(self, key: tuple[Any, ...]) -> list[ContentKey]:
         row = self._connection.execute(
@@ -215,7 +209,7 @@ class FileVersionReader:
         )
 
     def _find_all(self, query: str, *values: object) -> list[ResourceVersion]:
-        with open_reading(self._path) as connection:
+        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return [_version(row) for row in connection.execute(query, values)]
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from resourcesync.adapters.hub.database import Database
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
+from resourcesync.sqlite_file import Durability, SqliteFormat
 
 _APPLICATION_ID: Final = 0x52535331  # "RSS1"
 MIGRATIONS: Final = (
@@ -25,6 +26,16 @@ MIGRATIONS: Final = (
     CREATE INDEX follower_former ON follower (former_token);
     """,
     "ALTER TABLE follower ADD COLUMN base TEXT NOT NULL DEFAULT '';",
+)
+_FORMAT: Final = SqliteFormat(
+    noun="the state of a subscriber",
+    application_id=_APPLICATION_ID,
+    migrations=MIGRATIONS,
+    durability=Durability.SHARED,
+    folder_mode=0o777,
+    any_thread=True,
+    retained="what it contained",
+    repair="move {path} away: subscribers renew when their leases expire",
 )
 _COLUMNS: Final = (
     "name, topic, hub, state, token, secret, next_token, next_secret, former_token,"
@@ -44,7 +55,7 @@ class FileFollowers:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _APPLICATION_ID, MIGRATIONS)
+        self._database = Database(path, _FORMAT)
 
     def close(self) -> None:
         """Close the file."""

@@ -9,7 +9,6 @@ confirmed), ``moment`` (the latest time). A payload is due to every subscription
 import json
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any, Final
 
 from resourcesync.adapters.hub.database import Database
@@ -20,6 +19,7 @@ from resourcesync.ports.subscriptions import (
     SubscriptionIntent,
     TopicSubscriber,
 )
+from resourcesync.sqlite_file import Connection, Durability, SqliteFormat
 
 _APPLICATION_ID: Final = 0x52534831  # "RSH1"
 MIGRATIONS: Final = (
@@ -46,6 +46,16 @@ MIGRATIONS: Final = (
     CREATE INDEX intent_callback ON intent (topic, callback, number);
     CREATE TABLE moment (one INTEGER PRIMARY KEY CHECK (one = 1), latest_us INTEGER NOT NULL);
     """,
+)
+_FORMAT: Final = SqliteFormat(
+    noun="the state of a hub",
+    application_id=_APPLICATION_ID,
+    migrations=MIGRATIONS,
+    durability=Durability.SHARED,
+    folder_mode=0o777,
+    any_thread=True,
+    retained="what it contained",
+    repair="move {path} away: subscribers renew when their leases expire",
 )
 _MOST_PAYLOADS: Final = 100
 _MOST_BYTES: Final = 4 * 1024 * 1024
@@ -96,7 +106,7 @@ class FileHub:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _APPLICATION_ID, MIGRATIONS)
+        self._database = Database(path, _FORMAT)
 
     def close(self) -> None:
         """Close the file."""

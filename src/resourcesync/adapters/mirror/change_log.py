@@ -16,7 +16,6 @@ import json
 import os
 import re
 import secrets
-import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -30,6 +29,7 @@ from resourcesync.errors import ConfigurationError, StateError
 from resourcesync.model.digests import agree, parse_digests
 from resourcesync.ports.changes import Arrival, LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, StateTransaction
+from resourcesync.sqlite_file import Connection, note_of, write_notes
 
 MAX_CHANGES: Final = 1_000_000
 MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
@@ -56,10 +56,9 @@ class ChangeLogWriter:
         db: The connection; the note ``in-doubt`` of a killed run is read from it.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Connection) -> None:
         self._db = db
-        found = db.execute("SELECT value FROM note WHERE key = ?", (_SUSPECT_NOTE,)).fetchone()
-        self._befores: dict[str, _Before] = {} if found is None else _decode_befores(found[0])
+        self._befores = _decode_befores(note_of(db, _SUSPECT_NOTE) or "{}")
         self._suspects: set[str] = set()
 
     def write(self, step: StateTransaction) -> None:
@@ -70,8 +69,7 @@ class ChangeLogWriter:
         if step.installed or step.removed:
             self._log(step)
         if self._befores != before:
-            rows = _encode(self._befores).decode()
-            self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (_SUSPECT_NOTE, rows))
+            write_notes(self._db, {_SUSPECT_NOTE: _encode(self._befores).decode()})
 
     def _mark_suspect(self, doubted: Sequence[Copy]) -> None:
         # A copy that was ever installed has a signature: a new one needs no lookup.
@@ -124,7 +122,7 @@ class ChangeLogWriter:
         return _DELETED, uri, found[0], before[0], "", before[1]
 
 
-def log_touched(db: sqlite3.Connection, uris: Sequence[str], now: int) -> dict[str, int]:
+def log_touched(db: Connection, uris: Sequence[str], now: int) -> dict[str, int]:
     """Log that copies were touched; return the number of each. Those changing now are left out."""
     rows = db.execute(
         "SELECT uri, path, length, digests FROM copy"
@@ -137,7 +135,7 @@ def log_touched(db: sqlite3.Connection, uris: Sequence[str], now: int) -> dict[s
     return {row[0]: number for number, row in enumerate(rows, last - len(rows) + 1)}
 
 
-def _append(db: sqlite3.Connection, entries: Sequence[_Entry], now: int, dated: str) -> int:
+def _append(db: Connection, entries: Sequence[_Entry], now: int, dated: str) -> int:
     """Write one row; return the number of its last entry."""
     last: int = (db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
     row = (last, now, len(entries), _encode(entries).decode(), dated)
@@ -146,10 +144,9 @@ def _append(db: sqlite3.Connection, entries: Sequence[_Entry], now: int, dated: 
     return last
 
 
-def content_before(db: sqlite3.Connection, uri: str) -> _Before | None:
+def content_before(db: Connection, uri: str) -> _Before | None:
     """Return the former content of a copy whose file is changing now; ``None`` for none."""
-    found = db.execute("SELECT value FROM note WHERE key = ?", (_SUSPECT_NOTE,)).fetchone()
-    return None if found is None else _decode_befores(found[0]).get(uri)
+    return _decode_befores(note_of(db, _SUSPECT_NOTE) or "{}").get(uri)
 
 
 def _replaced(copy: Copy, before: _Before) -> _Entry:
@@ -162,7 +159,7 @@ def _replaced(copy: Copy, before: _Before) -> _Entry:
     return kind, copy.uri, copy.path, copy.length, copy.digests, digests
 
 
-def delete_old_changes(db: sqlite3.Connection, now: int) -> None:
+def delete_old_changes(db: Connection, now: int) -> None:
     """Delete the changes older than 90 days, but never the newest: it has the number."""
     db.execute(
         "DELETE FROM change WHERE time < ? AND seq < (SELECT max(seq) FROM change)",
@@ -170,7 +167,7 @@ def delete_old_changes(db: sqlite3.Connection, now: int) -> None:
     )
 
 
-def read_changes(db: sqlite3.Connection, after: int) -> Iterator[LoggedChange]:
+def read_changes(db: Connection, after: int) -> Iterator[LoggedChange]:
     """Yield the changes after a number, in order; rows may be written meanwhile."""
     while True:
         row = db.execute(
@@ -186,7 +183,7 @@ def read_changes(db: sqlite3.Connection, after: int) -> Iterator[LoggedChange]:
         after = last
 
 
-def changes_of(db: sqlite3.Connection, uri: str) -> Iterator[LoggedChange]:
+def changes_of(db: Connection, uri: str) -> Iterator[LoggedChange]:
     """Yield the changes of one resource, the newest first."""
     rows = db.execute(
         "SELECT seq, time, changes FROM change WHERE instr(changes, ?) ORDER BY seq DESC", (uri,)
@@ -198,9 +195,7 @@ def changes_of(db: sqlite3.Connection, uri: str) -> Iterator[LoggedChange]:
                 yield LoggedChange(last - len(entries) + 1 + index, time, *entries[index])
 
 
-def read_arrivals(
-    db: sqlite3.Connection, since: int, most: int, *, is_dated: bool
-) -> Iterator[Arrival]:
+def read_arrivals(db: Connection, since: int, most: int, *, is_dated: bool) -> Iterator[Arrival]:
     """Yield the changes since a moment, those of the newest transaction first, ``most`` or so."""
     column = "dated" if is_dated else "'[]'"
     rows = db.execute(
@@ -216,14 +211,14 @@ def read_arrivals(
             return
 
 
-def change_bounds(db: sqlite3.Connection) -> tuple[int, int]:
+def change_bounds(db: Connection) -> tuple[int, int]:
     """Return the numbers of the last deleted change and of the newest one."""
     first = db.execute("SELECT seq - count FROM change ORDER BY seq LIMIT 1").fetchone()
     last = db.execute("SELECT max(seq) FROM change").fetchone()
     return (0, 0) if first is None else (first[0], last[0])
 
 
-def last_change_before(db: sqlite3.Connection, moment: int) -> int:
+def last_change_before(db: Connection, moment: int) -> int:
     """Return the number of the last change before a moment."""
     found = db.execute(
         "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1", (moment,)

@@ -4,16 +4,16 @@ A file of an older version is migrated when it is opened for writing: each scrip
 ``PRAGMA user_version`` to the next. A released script is never changed.
 """
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from resourcesync.ports.mirror import folders_of
+from resourcesync.sqlite_file import NOTE_TABLE, Connection, Durability, SqliteFormat
 
 APPLICATION_ID: Final = 0x52534D31  # "RSM1"
 
-_FIRST: Final = """
-CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+_FIRST: Final = f"""
+{NOTE_TABLE}
 CREATE TABLE copy (
     uri TEXT PRIMARY KEY, path TEXT NOT NULL, length INTEGER NOT NULL, digests TEXT NOT NULL,
     listed TEXT NOT NULL, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
@@ -113,19 +113,20 @@ MIGRATIONS: Final = (
     _TRASH,
     _PATHS,
 )
-SCHEMA_VERSION: Final = len(MIGRATIONS)
 LINKS_SINCE: Final = MIGRATIONS.index(_LINKS) + 1
 DATES_SINCE: Final = MIGRATIONS.index(_DATES) + 1
 ENTRIES_SINCE: Final = MIGRATIONS.index(_ENTRIES) + 1
 
 
-def migration(version: int) -> str:
-    """Return the script that migrates a file of this version (0: an empty one) to the newest."""
-    scripts = "".join(MIGRATIONS[version:])
-    return (
-        f"BEGIN IMMEDIATE;{scripts}PRAGMA application_id = {APPLICATION_ID};"
-        f"PRAGMA user_version = {SCHEMA_VERSION};COMMIT;"
-    )
+STATE_FORMAT: Final = SqliteFormat(
+    noun="the state of a mirror",
+    application_id=APPLICATION_ID,
+    migrations=MIGRATIONS,
+    durability=Durability.SHARED,
+    is_private=False,
+    retained="all copies, and the last complete step",
+    repair="move {path} away and pull again: good copies are kept, not fetched",
+)
 
 
 _PATH_TABLES: Final = (("copy", ""), ("pending", " AND task = 'fetch'"))
@@ -145,7 +146,7 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
 
 
 def find_path_conflicts(
-    db: sqlite3.Connection, base: str, paths: Sequence[str]
+    db: Connection, base: str, paths: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the URIs and paths of rows that conflict with new paths; see ``path_conflicts``."""
     folders = {folder for path in paths for folder in folders_of(path)}

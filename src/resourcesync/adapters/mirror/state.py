@@ -5,9 +5,7 @@ should open the file read-only. ``StateSnapshot`` is the state at one moment, fo
 for backups.
 """
 
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 from itertools import chain, starmap
 from operator import itemgetter, lt
 from pathlib import Path
@@ -17,16 +15,13 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.mirror import change_log, state_logs
 from resourcesync.adapters.mirror.schema import (
-    APPLICATION_ID,
     DATES_SINCE,
     ENTRIES_SINCE,
     LINKS_SINCE,
-    SCHEMA_VERSION,
+    STATE_FORMAT,
     find_path_conflicts,
-    migration,
 )
 from resourcesync.adapters.mirror.state_logs import MirrorLogs
-from resourcesync.errors import DiskFullError, StateError, StorageError
 from resourcesync.ports.mirror import (
     Copy,
     PathKey,
@@ -40,6 +35,7 @@ from resourcesync.ports.mirror import (
     conflicting_paths,
     make_copy,
 )
+from resourcesync.sqlite_file import Connection, SqliteFile, begin_snapshot, write_notes
 
 TABLES_NOTE: Final = "tables"
 """The note with the parts of the table of the copies; a state without it has no table."""
@@ -82,48 +78,19 @@ class SqliteMirrorState(MirrorLogs):
 
     def __init__(self, path: Path | str, *, read_only: bool = False) -> None:
         self._path = str(path)
-        with self._guard():
-            if read_only:
-                uri = f"{Path(path).absolute().as_uri()}?mode=ro"
-                self._db = sqlite3.connect(uri, uri=True, isolation_level=None)
-            else:
-                self._db = sqlite3.connect(self._path, isolation_level=None)
+        self._file = SqliteFile(path, STATE_FORMAT, read_only=read_only)
+        self._db, self._errors = self._file.connection, self._file.errors
+        version = self._file.version
+        self._has_changes = version > 1
+        self._has_links = version >= LINKS_SINCE
+        self._has_dates = version >= DATES_SINCE
+        self._has_entries = version >= ENTRIES_SINCE
         try:
-            with self._guard():
-                self._open(read_only=read_only)
-                self._has_changes = self._version() > 1
-                self._has_links = self._version() >= LINKS_SINCE
-                self._has_dates = self._version() >= DATES_SINCE
-                self._has_entries = self._version() >= ENTRIES_SINCE
+            with self._errors:
                 self._writer = None if read_only else change_log.ChangeLogWriter(self._db)
         except BaseException:
-            self._db.close()
+            self.close()
             raise
-
-    def _open(self, *, read_only: bool) -> None:
-        db = self._db
-        db.execute("PRAGMA busy_timeout = 5000")
-        db.execute("PRAGMA trusted_schema = OFF")
-        version = self._version()
-        if version > SCHEMA_VERSION:
-            raise StateError(
-                f"the mirror's state was written by a newer version (schema {version})",
-                evidence=(("file", self._path), ("kept", "nothing was changed")),
-                hint="use the newer resourcesync for this mirror",
-            )
-        if version == 0 and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            raise _foreign(self._path)
-        if not read_only:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
-        is_empty = version == 0 and not read_only
-        if not is_empty and db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise _foreign(self._path)
-        if version < SCHEMA_VERSION and not read_only:
-            db.executescript(migration(version))
-
-    def _version(self) -> int:
-        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
     def __enter__(self) -> Self:
         return self
@@ -133,7 +100,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def close(self) -> None:
         """Close the file; a clean close also checkpoints the write-ahead log."""
-        self._db.close()
+        self._file.close()
 
     def check(self) -> None:
         """Read the whole file and check its structure.
@@ -141,56 +108,26 @@ class SqliteMirrorState(MirrorLogs):
         Raises:
             StateError: The file is damaged.
         """
-        with self._guard():
+        with self._errors:
             verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
-            raise self._damaged(" ".join(str(verdict).split()))
-
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise self._failed(error) from error
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # SQLite quotes its input
-            raise self._damaged(str(error)) from error
-
-    def _failed(self, error: sqlite3.OperationalError) -> StorageError:
-        name = getattr(error, "sqlite_errorname", "")  # errors of Python itself have none
-        if not name:
-            return self._damaged(str(error))
-        full = "full" in str(error) or name == "SQLITE_FULL"
-        kind = DiskFullError if full else StorageError
-        return kind(
-            f"the mirror's state cannot be written: {error}",
-            evidence=(("file", self._path), ("kept", "the last complete step")),
-            hint="free disk space or fix permissions, then run the same command",
-        )
-
-    def _damaged(self, detail: str) -> StateError:
-        return StateError(
-            f"the mirror's state is damaged: {detail}",
-            evidence=(("file", self._path), ("kept", "all copies")),
-            hint=f"move {self._path} away and pull again: good copies are kept, not fetched",
-        )
+            raise self._errors.damage(" ".join(str(verdict).split()))
 
     def note(self, key: str) -> str | None:
         """Return a stored note, or ``None``."""
-        with self._guard():
-            row = self._db.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
-        return None if row is None else row[0]
+        return self._file.note(key)
 
     def copies(self) -> Iterator[Copy]:
         """Yield the copies in rising URI order; rows may be written meanwhile."""
         after = ""
         while True:
-            with self._guard():
+            with self._errors:
                 rows = self._db.execute(
                     "SELECT * FROM copy WHERE uri > ? ORDER BY uri LIMIT ?", (after, _PAGE)
                 ).fetchall()
             uris = [after, *map(itemgetter(0), rows)]
             if not all(map(lt, uris, uris[1:])):
-                raise self._damaged("its copies are out of order")
+                raise self._errors.damage("its copies are out of order")
             yield from map(make_copy, rows)
             if len(rows) < _PAGE:
                 return
@@ -198,19 +135,19 @@ class SqliteMirrorState(MirrorLogs):
 
     def copy(self, uri: str) -> Copy | None:
         """Return the copy of a URI, or ``None``."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute("SELECT * FROM copy WHERE uri = ?", (uri,)).fetchone()
         return None if row is None else Copy._make(row)
 
     def copy_by_digest(self, digest: str, length: int) -> Copy | None:
         """Return a large copy with this first digest, or ``None``."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute(_FIND_COPY, (digest, f"{digest}!", length)).fetchone()
         return None if row is None else Copy._make(row)
 
     def count(self) -> int:
         """Return the number of copies."""
-        with self._guard():
+        with self._errors:
             return int(self._db.execute("SELECT count(*) FROM copy").fetchone()[0])
 
     def path_conflicts(
@@ -218,7 +155,7 @@ class SqliteMirrorState(MirrorLogs):
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths that conflict with new paths."""
         if key is None:
-            with self._guard():
+            with self._errors:
                 yield from find_path_conflicts(self._db, base, paths)
         else:
             yield from self._near(paths, key)
@@ -232,7 +169,7 @@ class SqliteMirrorState(MirrorLogs):
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""
         after = ""
         while True:
-            with self._guard():
+            with self._errors:
                 rows = self._db.execute(
                     "SELECT * FROM pending WHERE task = ? AND uri > ? ORDER BY uri LIMIT ?",
                     (task, after, _PAGE),
@@ -244,13 +181,13 @@ class SqliteMirrorState(MirrorLogs):
 
     def pending_of(self, uri: str) -> Pending | None:
         """Return the pending row of a URI, or ``None``."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute("SELECT * FROM pending WHERE uri = ?", (uri,)).fetchone()
         return None if row is None else Pending(*row)
 
     def pending_count(self, task: PendingTask, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute(
                 "SELECT count(*) FROM pending WHERE task = ? AND first <= ? AND first_at < ?",
                 (task, met_before, listed_before),
@@ -262,13 +199,13 @@ class SqliteMirrorState(MirrorLogs):
         counted = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
         if codes:
             counted += f" AND code IN ({','.join('?' * len(codes))})"
-        with self._guard():
+        with self._errors:
             row = self._db.execute(counted, (task, *codes)).fetchone()
         return int(row[0])
 
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return the number of a task's rows due only after a moment, and when the first is."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute(
                 "SELECT count(*), min(due) FROM pending WHERE task = ? AND due > ?", (task, moment)
             ).fetchone()
@@ -276,14 +213,14 @@ class SqliteMirrorState(MirrorLogs):
 
     def pending_with_code(self, code: str) -> int:
         """Count the pending rows with this error code."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute("SELECT count(*) FROM pending WHERE code = ?", (code,))
             return int(row.fetchone()[0])
 
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the state of a processed document: of one ``from``, or the one read last."""
         columns = "uri, from_, until, entries, prefix, etag, last_modified"
-        with self._guard():
+        with self._errors:
             if from_ is None:
                 row = self._db.execute(
                     f"SELECT {columns} FROM document WHERE uri = ? ORDER BY read DESC LIMIT 1",  # noqa: S608 - a constant
@@ -298,7 +235,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def refused(self) -> Sequence[RefusedRow]:
         """Return the stored refused entries (a bounded number)."""
-        with self._guard():
+        with self._errors:
             rows = self._db.execute("SELECT uri, code, reason FROM refused ORDER BY uri").fetchall()
         return [RefusedRow._make(row) for row in rows]
 
@@ -306,7 +243,7 @@ class SqliteMirrorState(MirrorLogs):
         """Yield the rows of the trash before a moment, by place; safe while rows are written."""
         after = ""
         while True:
-            with self._guard():
+            with self._errors:
                 rows = self._db.execute(
                     "SELECT * FROM trash WHERE removed < ? AND place > ? ORDER BY place LIMIT ?",
                     (removed_before, after, _PAGE),
@@ -318,13 +255,13 @@ class SqliteMirrorState(MirrorLogs):
 
     def trash_at(self, place: str) -> TrashRow | None:
         """Return the row of one place in the trash, or ``None``."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute("SELECT * FROM trash WHERE place = ?", (place,)).fetchone()
         return None if row is None else TrashRow(*row)
 
     def trash_of(self, uri: str) -> TrashRow | None:
         """Return the row of the last copy of a URI in the trash, or ``None``."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute(
                 "SELECT * FROM trash WHERE uri = ? ORDER BY removed DESC LIMIT 1", (uri,)
             ).fetchone()
@@ -332,7 +269,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def last_run(self) -> RunRow | None:
         """Return the newest run, or ``None``."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute(
                 "SELECT run, started, ended, mode, outcome, counts FROM run"
                 " ORDER BY ended DESC, rowid DESC LIMIT 1"
@@ -346,30 +283,18 @@ class SqliteMirrorState(MirrorLogs):
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Store that copies were proven."""
-        with self._transaction() as db:
+        with self._file.writing() as db:
             state_logs.store_proofs(db, uris, moment)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._guard():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
 
     def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing. Rows without a change are not written."""
-        notes = [(key, name) for key, name in (step.notes or {}).items() if self.note(key) != name]
+        notes = {key: value for key, value in (step.notes or {}).items() if self.note(key) != value}
         if not notes and replace(step, notes=None, now=0) == _NOTHING:
             return
         settled = [(uri,) for uri in step.completed]
         settled += [(copy.uri,) for copy in step.installed]
         settled += [(uri,) for uri in step.removed]
-        with self._transaction() as db:
+        with self._file.writing() as db:
             if self._writer is not None:
                 self._writer.write(step)
             state_logs.write_entries(db, step)
@@ -382,7 +307,7 @@ class SqliteMirrorState(MirrorLogs):
             state_logs.write_links(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")
-            db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", notes)
+            write_notes(db, notes)
             db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?,?)", step.trashed)
             db.executemany("DELETE FROM trash WHERE place = ?", [(p,) for p in step.purged])
             if step.documents:
@@ -394,7 +319,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def replace_refused(self, refused: Sequence[RefusedRow], now: int) -> None:
         """Replace the stored refused entries."""
-        with self._transaction() as db:
+        with self._file.writing() as db:
             db.execute("DELETE FROM refused")
             db.executemany(
                 "INSERT OR REPLACE INTO refused VALUES (?,?,?,?)", [(*row, now) for row in refused]
@@ -402,7 +327,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def add_run(self, row: RunRow) -> None:
         """Store a run; only the newest 10,000 stay: a week of one each minute."""
-        with self._transaction() as db:
+        with self._file.writing() as db:
             db.execute(
                 "INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)",
                 (row.run, row.started, row.ended, row.mode, row.outcome, row.counts),
@@ -413,15 +338,7 @@ class SqliteMirrorState(MirrorLogs):
             change_log.delete_old_changes(db, row.ended)
 
 
-def _foreign(path: str) -> StateError:
-    return StateError(
-        "this is not the state of a mirror",
-        evidence=(("file", path), ("kept", "nothing was changed")),
-        hint="move it away, or name the folder of a mirror",
-    )
-
-
-def _put_documents(db: sqlite3.Connection, documents: Sequence[ProcessedDocument]) -> None:
+def _put_documents(db: Connection, documents: Sequence[ProcessedDocument]) -> None:
     tick = db.execute("SELECT coalesce(max(read), 0) FROM document").fetchone()[0]
     db.executemany(
         "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",
@@ -431,7 +348,7 @@ def _put_documents(db: sqlite3.Connection, documents: Sequence[ProcessedDocument
     db.execute("DELETE FROM document WHERE read <= ?", (tick + len(documents) - _MAX_DOCUMENTS,))
 
 
-_OF_ITS_FOLDER: Final = ("marker",)
+_OF_ITS_FOLDER: Final = "marker"
 
 
 class StateSnapshot(SqliteMirrorState):
@@ -448,9 +365,8 @@ class StateSnapshot(SqliteMirrorState):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, read_only=True)
-        with self._guard():
-            self._db.execute("BEGIN")
-            self._db.execute("SELECT count(*) FROM note").fetchone()  # the snapshot begins here
+        with self._errors:
+            begin_snapshot(self._db)
 
 
 def copy_state(path: Path, to: Path) -> None:
@@ -459,15 +375,8 @@ def copy_state(path: Path, to: Path) -> None:
     Raises:
         StorageError: It cannot be read, or the copy cannot be written.
     """
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            db.execute("VACUUM INTO ?", (str(to),))
-    except sqlite3.Error as error:
-        raise StorageError(
-            f"the mirror's state cannot be copied: {error}",
-            evidence=(("file", str(path)), ("kept", "all copies, and the state")),
-            hint="free disk space, then run the same command",
-        ) from error
+    with SqliteFile(path, STATE_FORMAT, read_only=True) as file, file.errors:
+        file.connection.execute("VACUUM INTO ?", (str(to),))
 
 
 def detach_state(path: Path) -> None:
@@ -478,8 +387,5 @@ def detach_state(path: Path) -> None:
     """
     with SqliteMirrorState(path) as state:
         state.check()
-    try:
-        with closing(sqlite3.connect(path)) as db, db:
-            db.executemany("DELETE FROM note WHERE key = ?", [(name,) for name in _OF_ITS_FOLDER])
-    except sqlite3.Error as error:
-        raise StateError(f"the mirror's state is damaged: {error}") from error
+    with SqliteFile(path, STATE_FORMAT) as file, file.writing() as db:
+        db.execute("DELETE FROM note WHERE key = ?", (_OF_ITS_FOLDER,))

@@ -10,10 +10,7 @@ does any more.
 """
 
 import json
-import sqlite3
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from itertools import starmap
 from typing import Any, Final
 
@@ -28,6 +25,7 @@ from resourcesync.ports.mirror import (
     StateTransaction,
     TrashRow,
 )
+from resourcesync.sqlite_file import Connection, SqliteErrors, note_of
 
 _PAGE: Final = 1_000
 _PUT_ENTRY: Final = """
@@ -44,7 +42,7 @@ SELECT uri FROM entry WHERE links > '' AND EXISTS (
 """
 
 
-def write_entries(db: sqlite3.Connection, step: StateTransaction) -> None:
+def write_entries(db: Connection, step: StateTransaction) -> None:
     """Write the entries of a step, inside its transaction and before its copies are written."""
     if step.entries:
         _put_entries(db, step.entries, step.now)
@@ -56,7 +54,7 @@ def write_entries(db: sqlite3.Connection, step: StateTransaction) -> None:
     db.execute("DELETE FROM entry WHERE links = '' AND uri NOT IN (SELECT uri FROM copy)")
 
 
-def _put_entries(db: sqlite3.Connection, entries: Sequence[EntryRow], now: int) -> None:
+def _put_entries(db: Connection, entries: Sequence[EntryRow], now: int) -> None:
     known = dict(
         db.execute(
             "SELECT uri, links FROM entry WHERE uri IN (SELECT value FROM json_each(?))",
@@ -69,24 +67,24 @@ def _put_entries(db: sqlite3.Connection, entries: Sequence[EntryRow], now: int) 
     db.executemany(_PUT_ENTRY, rows)
 
 
-def has_entries(db: sqlite3.Connection) -> bool:
+def has_entries(db: Connection) -> bool:
     """True if there is a row."""
     return db.execute("SELECT 1 FROM entry LIMIT 1").fetchone() is not None
 
 
-def read_entry_links(db: sqlite3.Connection, uri: str) -> str:
+def read_entry_links(db: Connection, uri: str) -> str:
     """Return the links of an entry; empty for none."""
     row = db.execute("SELECT links FROM entry WHERE uri = ?", (uri,)).fetchone()
     return "" if row is None else str(row[0])
 
 
-def read_entry_change(db: sqlite3.Connection, uri: str) -> int:
+def read_entry_change(db: Connection, uri: str) -> int:
     """Return the number of the last change of an entry's links; 0 for none."""
     row = db.execute("SELECT changed FROM entry WHERE uri = ?", (uri,)).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def find_linking_entries(db: sqlite3.Connection, targets: Sequence[str]) -> list[str]:
+def find_linking_entries(db: Connection, targets: Sequence[str]) -> list[str]:
     """Return the entries that link to any of some URIs, in order."""
     return [row[0] for row in db.execute(_LINKING, (json.dumps(targets),)).fetchall()]
 
@@ -98,7 +96,7 @@ AND NOT EXISTS (SELECT 1 FROM link WHERE uri = mark.uri AND via > '') ORDER BY u
 """
 
 
-def write_links(db: sqlite3.Connection, step: StateTransaction) -> None:
+def write_links(db: Connection, step: StateTransaction) -> None:
     """Write the links and patches of a step, inside its transaction."""
     dropped = [(via,) for via in step.unlinked]
     db.executemany(_DROP, dropped)
@@ -112,12 +110,12 @@ def write_links(db: sqlite3.Connection, step: StateTransaction) -> None:
         db.execute("DELETE FROM link WHERE generation < ?", (step.outdated,))
 
 
-def has_link(db: sqlite3.Connection, uri: str) -> bool:
+def has_link(db: Connection, uri: str) -> bool:
     """True if there is a row for a URI."""
     return db.execute("SELECT 1 FROM link WHERE uri = ? LIMIT 1", (uri,)).fetchone() is not None
 
 
-def find_referrers(db: sqlite3.Connection, uri: str, limit: int) -> list[str]:
+def find_referrers(db: Connection, uri: str, limit: int) -> list[str]:
     """Return the first entries that link to a URI."""
     rows = db.execute(
         "SELECT via FROM link WHERE uri = ? AND via > '' ORDER BY via LIMIT ?", (uri, limit)
@@ -125,7 +123,7 @@ def find_referrers(db: sqlite3.Connection, uri: str, limit: int) -> list[str]:
     return [row[0] for row in rows.fetchall()]
 
 
-def read_orphans(db: sqlite3.Connection) -> Iterator[str]:
+def read_orphans(db: Connection) -> Iterator[str]:
     """Yield the URIs without links to them, page by page."""
     after = ""
     while rows := db.execute(_ORPHANS, (after, _PAGE)).fetchall():
@@ -133,13 +131,13 @@ def read_orphans(db: sqlite3.Connection) -> Iterator[str]:
         after = rows[-1][0]
 
 
-def read_patch(db: sqlite3.Connection, uri: str) -> PatchRow | None:
+def read_patch(db: Connection, uri: str) -> PatchRow | None:
     """Return the result of the last patch of a copy."""
     row = db.execute("SELECT * FROM patched WHERE uri = ?", (uri,)).fetchone()
     return None if row is None else PatchRow._make(row)
 
 
-def count_linked(db: sqlite3.Connection) -> int:
+def count_linked(db: Connection) -> int:
     """Count the copies that exist by links."""
     text = "SELECT count(*) FROM copy WHERE uri IN (SELECT uri FROM link)"
     return int(db.execute(text).fetchone()[0])
@@ -153,7 +151,7 @@ LEFT JOIN proof USING (uri) WHERE length >= 0 ORDER BY moment, uri
 """
 
 
-def read_oldest_proofs(db: sqlite3.Connection, copy: str = "copy") -> Iterator[tuple[str, int]]:
+def read_oldest_proofs(db: Connection, copy: str = "copy") -> Iterator[tuple[str, int]]:
     """Yield URIs and the time of the last proof of each, longest ago first.
 
     Args:
@@ -164,9 +162,8 @@ def read_oldest_proofs(db: sqlite3.Connection, copy: str = "copy") -> Iterator[t
     db.execute("PRAGMA temp_store = FILE")
     db.execute(f"DELETE FROM proof WHERE uri NOT IN (SELECT uri FROM {copy})")  # noqa: S608 - ours
     db.execute("DROP TABLE IF EXISTS temp.proving")
-    found = db.execute("SELECT value FROM note WHERE key = ?", (PROVEN_ALL,)).fetchone()
     # A parameter has no place in a CREATE TABLE; the number is our own.
-    moment = str(0 if found is None else int(found[0]))
+    moment = str(int(note_of(db, PROVEN_ALL) or 0))
     db.execute(_OLDEST.replace(":all", moment).replace(":copy", copy))
     after = 0
     while True:
@@ -181,49 +178,46 @@ def read_oldest_proofs(db: sqlite3.Connection, copy: str = "copy") -> Iterator[t
         after = rows[-1][0]
 
 
-def store_proofs(db: sqlite3.Connection, uris: Sequence[str], moment: int) -> None:
+def store_proofs(db: Connection, uris: Sequence[str], moment: int) -> None:
     """Store that copies were proven."""
     db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", [(uri, moment) for uri in uris])
 
 
-class MirrorLogs(ABC):
+class MirrorLogs:
     """Methods that read the logs of a file; a subclass opens it."""
 
-    _db: sqlite3.Connection
+    _db: Connection
+    _errors: SqliteErrors
     _has_changes: bool
     _has_links: bool
     _has_dates: bool
     _has_entries: bool
 
-    @abstractmethod
-    def _guard(self) -> AbstractContextManager[None]:
-        """Translate errors of SQLite into errors of this package."""
-
     def changes(self, after: int) -> Iterator[LoggedChange]:
         """Yield the changes with a number greater than ``after``, in order."""
-        with self._guard():
+        with self._errors:
             if self._has_changes:
                 yield from change_log.read_changes(self._db, after)
 
     def changes_of(self, uri: str) -> Iterator[LoggedChange]:
         """Yield the changes of one resource, the newest first."""
-        with self._guard():
+        with self._errors:
             if self._has_changes:
                 yield from change_log.changes_of(self._db, uri)
 
     def change_bounds(self) -> tuple[int, int]:
         """Return the numbers of the last deleted change and of the newest one."""
-        with self._guard():
+        with self._errors:
             return change_log.change_bounds(self._db) if self._has_changes else (0, 0)
 
     def sequence_before(self, moment: int) -> int:
         """Return the number of the last change before ``moment``."""
-        with self._guard():
+        with self._errors:
             return change_log.last_change_before(self._db, moment) if self._has_changes else 0
 
     def arrivals(self, since: int, most: int) -> list[Arrival]:
         """Return about the ``most`` newest changes since a moment, newest transaction first."""
-        with self._guard():
+        with self._errors:
             if not self._has_changes:
                 return []
             rows = change_log.read_arrivals(self._db, since, most, is_dated=self._has_dates)
@@ -234,7 +228,7 @@ class MirrorLogs(ABC):
 
         Changes before the end of the first run, if that is stored, do not count.
         """
-        with self._guard():
+        with self._errors:
             if not self._has_changes:
                 return {}
             rows = self._db.execute(
@@ -246,7 +240,7 @@ class MirrorLogs(ABC):
 
     def runs(self, since: int, most: int) -> list[RunRow]:
         """Return the newest runs that ended since a moment, the newest first."""
-        with self._guard():
+        with self._errors:
             rows = self._db.execute(
                 "SELECT run, started, ended, mode, outcome, counts FROM run WHERE ended >= ?"
                 " ORDER BY ended DESC, rowid DESC LIMIT ?",
@@ -256,7 +250,7 @@ class MirrorLogs(ABC):
 
     def find_run(self, run: str) -> RunRow | None:
         """Return a run by its id; ``None`` if it is not stored."""
-        with self._guard():
+        with self._errors:
             row = self._db.execute(
                 "SELECT run, started, ended, mode, outcome, counts FROM run WHERE run = ?", (run,)
             ).fetchone()
@@ -268,7 +262,7 @@ class MirrorLogs(ABC):
         The last field is the time when the first is due. The code is empty if they were not tried
         yet. The most frequent come first, at most 100.
         """
-        with self._guard():
+        with self._errors:
             return self._db.execute(
                 "SELECT code, count(*), min(loc), reason, min(due) FROM pending"
                 " WHERE task = 'fetch' GROUP BY code ORDER BY count(*) DESC, code LIMIT 100"
@@ -276,7 +270,7 @@ class MirrorLogs(ABC):
 
     def documents(self, limit: int) -> list[ProcessedDocument]:
         """Return the Change Lists that were read, those read last first; also open ones."""
-        with self._guard():
+        with self._errors:
             rows = self._db.execute(
                 "SELECT uri, from_, until, entries, prefix, etag, last_modified FROM document"
                 " ORDER BY read DESC LIMIT ?",
@@ -286,7 +280,7 @@ class MirrorLogs(ABC):
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs and when each was proven, or else installed, longest ago first."""
-        with self._guard():
+        with self._errors:
             yield from read_oldest_proofs(self._db)
 
     def trash_by_path(self) -> Iterator[TrashRow]:
@@ -294,60 +288,60 @@ class MirrorLogs(ABC):
 
         Use it on a snapshot: nothing may be written by this connection meanwhile.
         """
-        with self._guard():
+        with self._errors:
             yield from starmap(
                 TrashRow, self._db.execute("SELECT * FROM trash ORDER BY path, removed DESC, place")
             )
 
     def is_linked(self, uri: str) -> bool:
         """True if a copy exists only because entries link to it, or did."""
-        with self._guard():
+        with self._errors:
             return self._has_links and has_link(self._db, uri)
 
     def referrers(self, uri: str, limit: int) -> list[str]:
         """Return the first entries that link to a URI, in order."""
-        with self._guard():
+        with self._errors:
             return find_referrers(self._db, uri, limit) if self._has_links else []
 
     def orphans(self) -> Iterator[str]:
         """Yield the URIs not linked to any more, in order; safe while rows are written."""
-        with self._guard():
+        with self._errors:
             if self._has_links:
                 yield from read_orphans(self._db)
 
     def linked_count(self) -> int:
         """Count the copies that exist only because entries link to them."""
-        with self._guard():
+        with self._errors:
             return count_linked(self._db) if self._has_links else 0
 
     def content_before(self, uri: str) -> tuple[int, str] | None:
         """Return the former length and digests of a copy whose file is changing now."""
-        with self._guard():
+        with self._errors:
             return change_log.content_before(self._db, uri)
 
     def has_entries(self) -> bool:
         """True if links of any entry are, or were, stored."""
-        with self._guard():
+        with self._errors:
             return self._has_entries and has_entries(self._db)
 
     def entry_links(self, uri: str) -> str:
         """Return the links of an entry, as JSON; empty when it has none."""
-        with self._guard():
+        with self._errors:
             return read_entry_links(self._db, uri) if self._has_entries else ""
 
     def entry_changed(self, uri: str) -> int:
         """Return the number of the logged change of an entry's links; 0 for none."""
-        with self._guard():
+        with self._errors:
             return read_entry_change(self._db, uri) if self._has_entries else 0
 
     def entries_linking(self, targets: Sequence[str]) -> list[str]:
         """Return the entries that link to any of some URIs, in order."""
-        with self._guard():
+        with self._errors:
             return find_linking_entries(self._db, targets) if self._has_entries else []
 
     def closed_documents(self, limit: int) -> list[ProcessedDocument]:
         """Return the closed Change Lists that were processed, those read last first."""
-        with self._guard():
+        with self._errors:
             rows = self._db.execute(
                 "SELECT uri, from_, until, entries, prefix, etag, last_modified FROM document"
                 " WHERE until IS NOT NULL AND prefix > '' ORDER BY read DESC LIMIT ?",
@@ -357,7 +351,7 @@ class MirrorLogs(ABC):
 
     def last_patch(self, uri: str) -> PatchRow | None:
         """Return the result of the last patch of a copy; ``None`` for none."""
-        with self._guard():
+        with self._errors:
             return read_patch(self._db, uri) if self._has_links else None
 
 

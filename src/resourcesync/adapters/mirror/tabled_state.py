@@ -6,7 +6,6 @@ is void. ``fold`` merges both into the next table; the list of its parts is a no
 and cursor are always of the same moment.
 """
 
-import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import merge
@@ -22,6 +21,7 @@ from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.errors import StateError
 from resourcesync.ports.mirror import Copy, PathKey, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, TablePart, Tables
+from resourcesync.sqlite_file import Connection, begin_snapshot, write_notes
 
 _PAGE: Final = 2_000
 _PART_ROWS: Final = 1_000_000
@@ -62,8 +62,8 @@ class TabledState(SqliteMirrorState):
     ) -> None:
         super().__init__(path, read_only=read_only)
         if at_once:
-            with self._guard():
-                self._db.execute("BEGIN")  # the snapshot begins at the first read
+            with self._errors:
+                begin_snapshot(self._db)
         self._tables = tables
         self._folder = folder
         self._recalled: dict[str, Copy | None] = {}
@@ -103,12 +103,12 @@ class TabledState(SqliteMirrorState):
         """Return the copies in this file after one URI, up to another or a full page."""
         upto, limit = ("AND uri <= ?", "") if last is not None else ("", f"LIMIT {_PAGE}")
         text = f"SELECT * FROM copy WHERE uri > ? {upto} ORDER BY uri {limit}"  # noqa: S608 - constants
-        with self._guard():
+        with self._errors:
             rows = self._db.execute(text, (after, last) if last is not None else (after,))
             return [Copy._make(row) for row in rows]
 
     def _tabled(self, after: str, last: str) -> set[str]:
-        with self._guard():
+        with self._errors:
             rows = self._db.execute(
                 "SELECT uri FROM tabled WHERE uri > ? AND uri <= ?", (after, last)
             )
@@ -119,7 +119,7 @@ class TabledState(SqliteMirrorState):
         known = super().copy(uri)
         if known is not None or not self.parts:
             return known
-        with self._guard():
+        with self._errors:
             found = self._db.execute("SELECT 1 FROM tabled WHERE uri = ?", (uri,)).fetchone()
         if found is not None:
             return None
@@ -148,7 +148,7 @@ class TabledState(SqliteMirrorState):
 
     def count(self) -> int:
         """Return the number of copies."""
-        with self._guard():
+        with self._errors:
             tabled = int(self._db.execute("SELECT count(*) FROM tabled").fetchone()[0])
         return sum(part.rows for part in self.parts) - tabled + super().count()
 
@@ -173,15 +173,15 @@ class TabledState(SqliteMirrorState):
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs and when each was proven, or else installed, longest ago first."""
         copies = self.copies()
-        with self._guard():
+        with self._errors:
             self._db.execute("PRAGMA temp_store = FILE")
             self._db.execute("DROP TABLE IF EXISTS temp.here")
             self._db.execute(_CREATE_TEMP_COPIES)
         while group := list(islice(copies, _PAGE)):
-            with self._transaction() as db:
+            with self._file.writing() as db:
                 rows = ((copy.uri, copy.length, copy.installed) for copy in group)
                 db.executemany("INSERT INTO temp.here VALUES (?,?,?)", rows)
-        with self._guard():
+        with self._errors:
             yield from state_logs.read_oldest_proofs(self._db, "temp.here")
 
     def commit(self, step: StateTransaction) -> None:
@@ -201,19 +201,19 @@ class TabledState(SqliteMirrorState):
         found = [known for uri in uris if (known := self._recalled.get(uri)) is not None]
         if not found:
             return
-        with self._transaction() as db:
+        with self._file.writing() as db:
             new = [copy for copy in found if self._claim(db, copy.uri)]
             db.executemany(_PUT_COPY, new)
 
     @staticmethod
-    def _claim(db: sqlite3.Connection, uri: str) -> bool:
+    def _claim(db: Connection, uri: str) -> bool:
         """Claim a URI of the table; return false if this file has it already."""
         return db.execute(_CLAIM, (uri, uri)).rowcount == 1
 
     @property
     def changed_count(self) -> int:
         """Number of rows of this file that differ from the table."""
-        with self._guard():
+        with self._errors:
             copies, gone = self._db.execute(
                 "SELECT (SELECT count(*) FROM copy), (SELECT count(*) FROM tabled"
                 " WHERE uri NOT IN (SELECT uri FROM copy))"
@@ -251,7 +251,7 @@ class TabledState(SqliteMirrorState):
     def _rows(self) -> Iterator[DoneRow]:
         after = ""
         while True:
-            with self._guard():
+            with self._errors:
                 rows = self._db.execute(
                     "SELECT uri FROM copy WHERE uri > ? UNION SELECT uri FROM tabled WHERE uri > ?"
                     " ORDER BY uri LIMIT ?",
@@ -266,8 +266,8 @@ class TabledState(SqliteMirrorState):
 
     def _replace(self, parts: tuple[TablePart, ...]) -> None:
         text = msgspec.json.encode(parts).decode()
-        with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (TABLES_NOTE, text))
+        with self._file.writing() as db:
+            write_notes(db, {TABLES_NOTE: text})
             db.execute("DELETE FROM copy")
             db.execute("DELETE FROM tabled")
         self.parts = parts
@@ -280,7 +280,7 @@ class TabledState(SqliteMirrorState):
             StorageError: There is no space, or the table cannot be read; it is unchanged.
         """
         copies = self.copies()
-        with self._transaction() as db:
+        with self._file.writing() as db:
             while group := list(islice(copies, _PAGE)):
                 db.executemany(_PUT_COPY, group)
             db.execute("DELETE FROM tabled")

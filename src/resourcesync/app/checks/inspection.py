@@ -6,10 +6,8 @@ import os
 import platform
 import resource
 import shutil
-import sqlite3
 import tempfile
 from pathlib import Path
-from pyexpat import version_info as expat_version
 from typing import Final
 
 import pycurl
@@ -25,11 +23,13 @@ from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceF
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.network import origin_of, proxy_rules
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.documents._expat import EXPAT_VERSION
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
 from resourcesync.settings import environment
 from resourcesync.settings.network import Network
+from resourcesync.sqlite_file import SQLITE_VERSION
 
 _PROXIES: Final = tuple(
     name for kind in ("http", "https", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
@@ -61,8 +61,8 @@ def inspect_machine(
             "resourcesync": __version__,
             "Python": platform.python_version(),
             "libcurl": pycurl.version_info()[1],
-            "SQLite": sqlite3.sqlite_version,
-            "expat": ".".join(map(str, expat_version)),
+            "SQLite": SQLITE_VERSION,
+            "expat": EXPAT_VERSION,
         },
         http2=bool(pycurl.version_info()[4] & pycurl.VERSION_HTTP2),
         descriptors=_descriptors(),

@@ -30,7 +30,6 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
-from resourcesync.server.connections import ConnectionLimits
 from resourcesync.server.dashboard.views import DocumentFile, SourceViews
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
@@ -38,7 +37,12 @@ from resourcesync.server.files import ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
 from resourcesync.server.pages import Overview
-from resourcesync.server.uvicorn_server import SecondApplication, ServerThread, serve_forever
+from resourcesync.server.uvicorn_server import (
+    ConnectionLimits,
+    SecondApplication,
+    ServerThread,
+    serve_forever,
+)
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap

@@ -18,11 +18,12 @@ from resourcesync.backends.oai_pmh.provider import (
     sent_evidence,
 )
 from resourcesync.backends.oai_pmh.records import PageCounts, RecordStore
-from resourcesync.backends.oai_pmh.repository_state import RepositoryState, write_note
+from resourcesync.backends.oai_pmh.repository_state import RepositoryState
 from resourcesync.documents.oai.records import DAY, ListToken, parse_datestamp
 from resourcesync.errors import BadResponseError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock
+from resourcesync.sqlite_file import write_notes
 
 _log = logging.getLogger(__name__)
 
@@ -147,8 +148,7 @@ class Harvest:
                     self._check_lost(state.first)
                 lost = self._records.withdraw_missing(connection, state.first)
                 _log.info("%d records are no longer listed", lost)
-            write_note(connection, _SINCE, state.began)
-            write_note(connection, _STATE, "")
+            write_notes(connection, {_SINCE: state.began, _STATE: ""})
 
     def _check_lost(self, first: int) -> None:
         """Refuse that most records of a format vanish: an index that is rebuilt looks so.
@@ -231,7 +231,7 @@ class Harvest:
                 if not state.token:
                     with self._memory.writing() as connection:
                         state.attempt = self._memory.number(_ATTEMPT) + 1
-                        write_note(connection, _ATTEMPT, str(state.attempt))
+                        write_notes(connection, {_ATTEMPT: str(state.attempt)})
                 self._read_pages(wanted, state)
             except ProviderError as error:
                 if not self._prepare_restart(error, state, restarts):
@@ -319,13 +319,13 @@ class Harvest:
             state.is_blind = state.is_blind or bool(taken.unnamed)
             state.token = token.value if token is not None else ""
             if token is not None:
-                write_note(connection, _STATE, msgspec.json.encode(state).decode())
+                write_notes(connection, {_STATE: msgspec.json.encode(state).decode()})
         return taken, token
 
     def _save(self, state: _HarvestProgress | None) -> None:
         with self._memory.writing() as connection:
             told = "" if state is None else msgspec.json.encode(state).decode()
-            write_note(connection, _STATE, told)
+            write_notes(connection, {_STATE: told})
 
 
 def _before(moment: datetime, seconds: float) -> datetime:

@@ -1,7 +1,6 @@
 """Resources made of the stored records: metadata and files, linked both ways (§14.5, §14.7)."""
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -15,6 +14,7 @@ from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Relation
+from resourcesync.sqlite_file import Connection
 
 XML: Final = "application/xml"
 REFUSED: Final = frozenset({401, 403, 404, 410})
@@ -98,7 +98,7 @@ class PublishedResources:
         while rows := self._memory.rows(query):
             yield [row[0] for row in rows]
 
-    def _update_item(self, connection: sqlite3.Connection, identifier: str) -> None:
+    def _update_item(self, connection: Connection, identifier: str) -> None:
         for (path,) in connection.execute(_GONE, (identifier,)).fetchall():
             _store_resource(connection, uri_of(self._base_uri, path), b"")
         rows = connection.execute(_METADATA, (identifier,)).fetchall()
@@ -132,7 +132,7 @@ class PublishedResources:
             ),
         )
 
-    def _update_file(self, connection: sqlite3.Connection, uri: str) -> None:
+    def _update_file(self, connection: Connection, uri: str) -> None:
         before = connection.execute("SELECT value FROM told WHERE uri = ?", (uri,)).fetchone()
         known = before[0] if before is not None else b""
         resource = self._file(connection, uri, known)
@@ -144,7 +144,7 @@ class PublishedResources:
                 (uri,),
             )
 
-    def _file(self, connection: sqlite3.Connection, uri: str, known: bytes) -> Resource | None:
+    def _file(self, connection: Connection, uri: str, known: bytes) -> Resource | None:
         """Return the resource of a file; ``None`` if it is gone, or not public."""
         rows = connection.execute(_MENTIONS, (uri,)).fetchall()
         if not rows or any(row[3] for row in rows):
@@ -205,7 +205,7 @@ class PublishedResources:
             after = rows[-1][0]
 
 
-def _store_resource(connection: sqlite3.Connection, uri: str, value: bytes) -> None:
+def _store_resource(connection: Connection, uri: str, value: bytes) -> None:
     """Store the published state of an address, if it differs from before."""
     known = connection.execute("SELECT value FROM told WHERE uri = ?", (uri,)).fetchone()
     if known is None and not value:

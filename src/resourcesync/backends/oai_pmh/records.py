@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import sqlite3
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -16,6 +15,7 @@ from resourcesync.documents.oai.records import OaiRecord, RecordHeader, parse_da
 from resourcesync.errors import DocumentError
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import format_w3c
+from resourcesync.sqlite_file import Connection
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class RecordStore:
 
     def store_page(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         prefix: str,
         records: Iterable[OaiRecord],
         attempt: int,
@@ -93,7 +93,7 @@ class RecordStore:
             self._store_record(connection, prefix, record, known, attempt)
         return PageCounts(records=count, fresh=fresh, unnamed=unnamed)
 
-    def withdraw_missing(self, connection: sqlite3.Connection, attempt: int) -> int:
+    def withdraw_missing(self, connection: Connection, attempt: int) -> int:
         """Withdraw the records that no list since ``attempt`` had; return their number."""
         lost = connection.execute(_LOST, (attempt,)).fetchall()
         for identifier, prefix, path in lost:
@@ -103,7 +103,7 @@ class RecordStore:
 
     def _store_record(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         prefix: str,
         record: OaiRecord,
         known: Row | None,
@@ -131,9 +131,7 @@ class RecordStore:
             findings = ItemMetadata()
         self._store_found(connection, key, record, findings, known=known, attempt=attempt)
 
-    def _withdraw(
-        self, connection: sqlite3.Connection, identifier: str, prefix: str, path: str
-    ) -> None:
+    def _withdraw(self, connection: Connection, identifier: str, prefix: str, path: str) -> None:
         connection.execute(
             "INSERT OR IGNORE INTO touched_file SELECT uri FROM mention"
             " WHERE identifier = ? AND prefix = ?",
@@ -149,7 +147,7 @@ class RecordStore:
 
     def _store_found(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         key: tuple[str, str],
         record: OaiRecord,
         findings: ItemMetadata,
@@ -190,7 +188,7 @@ class RecordStore:
         )
 
     def _store_mentions(
-        self, connection: sqlite3.Connection, key: tuple[str, str], files: list[Row]
+        self, connection: Connection, key: tuple[str, str], files: list[Row]
     ) -> None:
         connection.execute(
             "INSERT OR IGNORE INTO touched_file SELECT uri FROM mention"
@@ -206,7 +204,7 @@ class RecordStore:
         )
 
     def _store_document(
-        self, connection: sqlite3.Connection, path: str, header: RecordHeader, content: bytes
+        self, connection: Connection, path: str, header: RecordHeader, content: bytes
     ) -> bool:
         """Store the bytes until they are written; return whether they differ from before."""
         digest = hashlib.sha256(content).hexdigest()

@@ -12,23 +12,24 @@ Tables:
 - ``note``: the progress of the harvest, and the like.
 """
 
-import os
 import secrets
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, Self
 
-from resourcesync.durable_folders import make_folder
-from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.sqlite_file import (
+    NOTE_TABLE,
+    Connection,
+    Durability,
+    SqliteFile,
+    SqliteFormat,
+    write_notes,
+)
 
 FILE: Final = "oai.db"
 _APPLICATION_ID: Final = 0x52534F31  # "RSO1"
-_VERSION: Final = 1
-_FULL: Final = "full"
-_SCHEMA: Final = """
-CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+_SCHEMA: Final = f"""
+{NOTE_TABLE}
 CREATE TABLE record (
     identifier TEXT NOT NULL, prefix TEXT NOT NULL, datestamp TEXT NOT NULL, sets TEXT NOT NULL,
     is_gone INTEGER NOT NULL, is_restricted INTEGER NOT NULL, path TEXT NOT NULL,
@@ -59,8 +60,14 @@ _ALL_BUT_DOCUMENTS: Final = (
     "note", "record", "mention", "file", "touched_item", "touched_file", "told",
 )  # fmt: skip
 
-_RETAINED: Final = ("kept", "what was harvested and published before")
-_HINT: Final = "free disk space, or fix permissions; then run the same command: it resumes"
+_FORMAT: Final = SqliteFormat(
+    noun="the state of a repository",
+    application_id=_APPLICATION_ID,
+    migrations=(_SCHEMA,),
+    durability=Durability.EXCLUSIVE,
+    retained="what was harvested and published before",
+    repair="remove it, and everything is harvested again: {path}",
+)
 
 Row = tuple[Any, ...]
 
@@ -79,25 +86,11 @@ class RepositoryState:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        try:
-            make_folder(folder, 0o700)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
-        except OSError as error:
-            raise StorageError(
-                f"cannot open {self.path}: {error.strerror}", evidence=(_RETAINED,), hint=_HINT
-            ) from error
-        with self._guarded():
-            connection = sqlite3.connect(self.path, isolation_level=None)
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-        self.connection = connection
+        self._file = SqliteFile(self.path, _FORMAT)
 
     def close(self) -> None:
         """Close the file and release the lock."""
-        self.connection.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -105,22 +98,14 @@ class RepositoryState:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[Connection]:
         """Open a transaction: all writes in the block, or none.
 
         Raises:
             DiskFullError: No space is left.
             StateError: The file is damaged.
         """
-        with self._guarded():
-            self.connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self.connection
-                self.connection.execute("COMMIT")
-            finally:
-                if self.connection.in_transaction:
-                    self.connection.execute("ROLLBACK")
+        return self._file.writing()
 
     def rows(self, query: str, *values: object) -> list[Row]:
         """Return the rows of a query.
@@ -128,13 +113,12 @@ class RepositoryState:
         Raises:
             StateError: The file is damaged.
         """
-        with self._guarded():
-            return self.connection.execute(query, values).fetchall()
+        with self._file.errors:
+            return self._file.connection.execute(query, values).fetchall()
 
     def note(self, key: str) -> str:
         """Return a note; empty when there is none."""
-        found = self.rows("SELECT value FROM note WHERE key = ?", key)
-        return str(found[0][0]) if found else ""
+        return self._file.note(key) or ""
 
     def number(self, key: str) -> int:
         """Return a note that is a number; 0 when there is none."""
@@ -158,53 +142,4 @@ class RepositoryState:
             for table in _ALL_BUT_DOCUMENTS:
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of our own
             connection.execute("UPDATE document SET is_wanted = 0, content = NULL")
-            write_note(connection, "digest", digest)
-            write_note(connection, "epoch", secrets.token_hex(8))
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA busy_timeout = 0")
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN EXCLUSIVE")
-        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-        application: int = connection.execute("PRAGMA application_id").fetchone()[0]
-        if version == 0 and application == 0:
-            for statement in _SCHEMA.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-        elif (application, version) != (_APPLICATION_ID, _VERSION):
-            raise StateError(
-                f"{self.path} is not a repository state of this version",
-                hint=f"remove it, and everything is harvested again: {self.path}",
-            )
-        connection.execute("COMMIT")
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                raise LockedError(
-                    "another run harvests this repository now",
-                    evidence=(("file", str(self.path)),),
-                    hint="wait for its end",
-                ) from error
-            if _FULL in str(error):
-                raise DiskFullError(
-                    f"no space is left for {self.path}", evidence=(_RETAINED,), hint=_HINT
-                ) from error
-            raise StorageError(
-                f"cannot use {self.path}: {error}", evidence=(_RETAINED,), hint=_HINT
-            ) from error
-        except sqlite3.Error as error:
-            raise StateError(
-                f"{self.path} is damaged: {error}",
-                hint=f"remove it, and everything is harvested again: {self.path}",
-            ) from error
-
-
-def write_note(connection: sqlite3.Connection, key: str, value: str) -> None:
-    """Store a note."""
-    connection.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (key, value))
+            write_notes(connection, {"digest": digest, "epoch": secrets.token_hex(8)})

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import OriginalsOptions
+from resourcesync.sqlite_file import TEMPORARY_ERRORS, connect_temporary
 
 _UNESCAPED: Final = "/():,=@"  # as file names are written as URIs
 _MOST_URI: Final = 2_048
@@ -76,8 +76,7 @@ class BucketOriginals:
             StorageError: They cannot be listed.
         """
         self._omissions = []
-        with closing(sqlite3.connect("", isolation_level=None)) as db:  # an unlinked file
-            db.execute(_TABLE)
+        with TEMPORARY_ERRORS, closing(connect_temporary(_TABLE)) as db:
             db.execute("BEGIN")
             some: list[tuple[str, str, int, int]] = []
             for found in self._bucket.list(""):

@@ -6,16 +6,13 @@ requested again; one without a date is requested with a condition.
 """
 
 import hashlib
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from resourcesync.discovery.addresses import is_at_home
-from resourcesync.durable_folders import make_folder
-from resourcesync.errors import ResourceMissingError, SourceError, StateError, StorageError
+from resourcesync.errors import ResourceMissingError, SourceError, StorageError
 from resourcesync.model.timestamps import end_of_lastmod, to_microseconds
 from resourcesync.ports import (
     Fetcher,
@@ -25,6 +22,13 @@ from resourcesync.ports import (
     Purpose,
     served_at,
     validators_of,
+)
+from resourcesync.sqlite_file import (
+    TEMPORARY_ERRORS,
+    Durability,
+    SqliteFile,
+    SqliteFormat,
+    connect_temporary,
 )
 
 _PAGE: Final = 1_000
@@ -65,9 +69,7 @@ class Listing:
     """A temporary file that sorts entries and removes repeated URIs."""
 
     def __init__(self) -> None:
-        with _guarded():
-            self._db = sqlite3.connect("", isolation_level=None)
-            self._db.execute(_CREATE_LISTED)
+        self._db = connect_temporary(_CREATE_LISTED)
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +83,7 @@ class Listing:
         Raises:
             StorageError: No space is left.
         """
-        with _guarded():
+        with TEMPORARY_ERRORS:
             self._db.execute("BEGIN")
             self._db.executemany(_ADD, entries)
             self._db.execute("COMMIT")
@@ -94,7 +96,7 @@ class Listing:
         """
         after = ""
         while True:
-            with _guarded():
+            with TEMPORARY_ERRORS:
                 rows = self._db.execute(
                     "SELECT * FROM listed WHERE uri > ? ORDER BY uri LIMIT ?", (after, _PAGE)
                 ).fetchall()
@@ -104,27 +106,21 @@ class Listing:
             after = rows[-1][0]
 
 
-@contextmanager
-def _guarded() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StorageError(
-            f"cannot write the listed entries to a temporary file: {error}",
-            hint="free space for temporary files, then run the same command",
-        ) from error
-
-
-_VERSION: Final = 1
-_CREATE_MEASURED: Final = f"""
-BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS measured (
-    uri TEXT PRIMARY KEY, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
-    length INTEGER, hash TEXT NOT NULL, media_type TEXT NOT NULL, how TEXT NOT NULL
-) WITHOUT ROWID;
-PRAGMA user_version = {_VERSION};
-COMMIT;
-"""
+_FORMAT: Final = SqliteFormat(
+    noun="a file of measurements",
+    application_id=0,
+    migrations=(
+        """
+        CREATE TABLE measured (
+            uri TEXT PRIMARY KEY, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
+            length INTEGER, hash TEXT NOT NULL, media_type TEXT NOT NULL, how TEXT NOT NULL
+        ) WITHOUT ROWID;
+        """,
+    ),
+    durability=Durability.SIMPLE,
+    retained="what is published",
+    repair="move {path} away: everything is measured again",
+)
 
 
 class MeasuredResource(NamedTuple):
@@ -164,40 +160,22 @@ class MeasurementStore:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "measured.db"
-        try:
-            make_folder(folder, 0o700)
-        except OSError as error:
-            raise StorageError(f"cannot make the folder {folder}: {error.strerror}") from error
-        with self._guarded():
-            self._db = sqlite3.connect(self._path, isolation_level=None)
-            try:
-                self._open()
-            except BaseException:
-                self._db.close()
-                raise
-
-    def _open(self) -> None:
-        self._db.execute("PRAGMA busy_timeout = 5000")
-        self._db.execute("PRAGMA trusted_schema = OFF")
-        if self._db.execute("PRAGMA user_version").fetchone()[0] > _VERSION:
-            raise StateError(
-                f"{self._path} was written by a newer version", hint="use the newer resourcesync"
-            )
-        self._db.executescript(_CREATE_MEASURED)
+        self._file = SqliteFile(folder / "measured.db", _FORMAT)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._db.close()
+        self._file.close()
 
     def find(self, uris: Sequence[str]) -> dict[str, MeasuredResource]:
         """Return the measurements of some resources."""
         found = {}
-        with self._guarded():
+        with self._file.errors:
             for uri in uris:
-                row = self._db.execute("SELECT * FROM measured WHERE uri = ?", (uri,)).fetchone()
+                row = self._file.connection.execute(
+                    "SELECT * FROM measured WHERE uri = ?", (uri,)
+                ).fetchone()
                 if row is not None:
                     found[uri] = MeasuredResource._make(row)
         return found
@@ -210,32 +188,12 @@ class MeasurementStore:
             between: The URI before the range, and the last one of it; ``None``: to the end.
         """
         after, last = between
-        with self._guarded():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                if last is None:
-                    self._db.execute("DELETE FROM measured WHERE uri > ?", (after,))
-                else:
-                    self._db.execute("DELETE FROM measured WHERE uri > ? AND uri <= ?", between)
-                self._db.executemany("INSERT INTO measured VALUES (?,?,?,?,?,?,?,?)", rows)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            raise StorageError(f"{self._path} cannot be written: {error}") from error
-        except sqlite3.DatabaseError as error:
-            raise StateError(
-                f"{self._path} is damaged: {error}",
-                evidence=(("kept", "what is published"),),
-                hint="move it away: everything is measured again",
-            ) from error
+        with self._file.writing() as connection:
+            if last is None:
+                connection.execute("DELETE FROM measured WHERE uri > ?", (after,))
+            else:
+                connection.execute("DELETE FROM measured WHERE uri > ? AND uri <= ?", between)
+            connection.executemany("INSERT INTO measured VALUES (?,?,?,?,?,?,?,?)", rows)
 
 
 METHODS: Final = ("head", "get")

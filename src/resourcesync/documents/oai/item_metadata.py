@@ -4,14 +4,13 @@ Five formats are known: METS, OAI-ORE as Atom or RDF, DSpace's own ``xoai``, and
 Core elements. The first four list files; the last mentions addresses, which may be anything.
 """
 
-import pyexpat
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
-from resourcesync.documents._expat import SEPARATOR, exceeded_bound, new_parser
+from resourcesync.documents._expat import SEPARATOR, XmlDriver, XmlFault, XmlFaultKind
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.digests import Digest
 
@@ -84,11 +83,7 @@ def parse_item_metadata(metadata: bytes) -> ItemMetadata:
         DocumentError: It is no XML that can be used.
     """
     finder = _MetadataParser()
-    try:
-        finder.parser.Parse(metadata, True)  # noqa: FBT003 - its signature
-    except pyexpat.ExpatError as error:
-        reason = pyexpat.ErrorString(error.code)
-        raise MalformedDocumentError(f"the metadata is not well-formed: {reason}") from error
+    finder.driver.read(metadata)
     return finder.item_metadata()
 
 
@@ -106,11 +101,11 @@ class _MetadataParser:
         self._file: dict[str, str] = {}
         self._fields: dict[str, str] = {}
         self._bundle = self._field_name = self._about = ""
-        parser = new_parser(on_declaration=_ignore, on_doctype=_refuse)
+        self.driver = XmlDriver(_error_of, encodings=None)
+        parser = self.driver.parser
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
-        self.parser = parser
         starts: dict[tuple[str, str], Callable[[dict[str, str]], None]] = {
             (METS_NS, "fileGrp"): self._start_group,
             (METS_NS, "file"): self._start_file,
@@ -132,8 +127,6 @@ class _MetadataParser:
         return ItemMetadata(files=tuple(files), rights=tuple(dict.fromkeys(self._rights)))
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if exceeded_bound(self.parser, self.parser.CurrentByteIndex) is not None:
-            raise MalformedDocumentError("the metadata has too many different names")
         self._text, self._length = [], 0
         begin = self._starts.get(name)
         if begin is not None:
@@ -243,12 +236,15 @@ class _MetadataParser:
             self._rights.append(text)
 
 
-def _ignore(*_told: object) -> None:
-    """Pass over the XML declaration: the bytes are ours."""
-
-
-def _refuse(*_told: object) -> None:
-    raise MalformedDocumentError("the metadata has a DOCTYPE", code="xml-dtd")
+def _error_of(fault: XmlFault) -> MalformedDocumentError:
+    match fault.kind:
+        case XmlFaultKind.DOCTYPE:
+            return MalformedDocumentError("the metadata has a DOCTYPE", code="xml-dtd")
+        case XmlFaultKind.LIMIT:
+            message = f"the metadata has more than {fault.limit:,} {fault.detail}"
+            return MalformedDocumentError(message)
+        case _:
+            return MalformedDocumentError(f"the metadata is not well-formed: {fault.detail}")
 
 
 def _encoded(uri: str) -> str:

@@ -7,7 +7,6 @@ by itself, in the context before the first one. An answer that stops before its 
 list is ever shorter than its provider wrote it.
 """
 
-import pyexpat
 import re
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -15,9 +14,8 @@ from itertools import chain
 from typing import BinaryIO, Final, final
 
 from resourcesync.documents._blocks import document_blocks
-from resourcesync.documents._context import Limits
-from resourcesync.documents._expat import CUT_SHORT
-from resourcesync.documents.oai._scanner import ResponseLimits, ResponseScanner
+from resourcesync.documents._context import Limits, document_error
+from resourcesync.documents._expat import JUNK_AFTER_ROOT, XmlFault
 from resourcesync.documents.oai.records import (
     ListToken,
     MetadataFormat,
@@ -25,12 +23,8 @@ from resourcesync.documents.oai.records import (
     OaiRecord,
     ProviderIdentity,
 )
-from resourcesync.errors import (
-    DocumentError,
-    DocumentLimitError,
-    MalformedDocumentError,
-    TruncatedDocumentError,
-)
+from resourcesync.documents.oai.scanner import IllFormedError, ResponseLimits, ResponseScanner
+from resourcesync.errors import DocumentError, DocumentLimitError
 
 _NAME: Final = rb"(?:[A-Za-z_][\w.-]{0,60}:)?"
 _BEGIN: Final = re.compile(rb"<" + _NAME + rb"record\s*>\s*<" + _NAME + rb"header\b")
@@ -81,8 +75,8 @@ def _is_sound(tail: ResponseScanner, before: bytes, behind: bytes) -> bool:
     try:
         tail.feed(before)
         tail.feed(behind)
-        tail.feed(b"", is_last=True)
-    except pyexpat.ExpatError:
+        tail.close()
+    except IllFormedError:
         return tail.is_over
     return tail.is_over
 
@@ -97,8 +91,8 @@ def _read_record(before: bytes, text: bytes) -> Iterator[OaiRecord]:
             yield from scan.records
             return
         problem = "it is not well-formed"
-    except pyexpat.ExpatError as error:
-        problem = f"it is not well-formed: {pyexpat.ErrorString(error.code)}"
+    except IllFormedError as error:
+        problem = f"it is not well-formed: {error.fault.detail}"
     except DocumentError as error:
         problem = error.message
     headers = [match.end() for match in _HEADER_END.finditer(text)]
@@ -113,7 +107,7 @@ def _unusable_record(before: bytes, text: bytes, problem: str) -> OaiRecord:
     try:
         scan.feed(before)
         scan.feed(text)
-    except (pyexpat.ExpatError, DocumentError):
+    except (IllFormedError, DocumentError):
         return OaiRecord(header=None, problem=problem)
     return OaiRecord(header=scan.open_record_header(), problem=problem)
 
@@ -121,8 +115,6 @@ def _unusable_record(before: bytes, text: bytes, problem: str) -> OaiRecord:
 __all__ = ["OaiResponse", "ResponseLimits"]
 
 _HTML: Final = re.compile(rb"\s*<(!doctype\s+)?html\b", re.IGNORECASE)
-_JUNK_AFTER: Final = 9
-"""expat's code for something behind the root: warnings of the program that wrote the answer."""
 
 
 @final
@@ -156,15 +148,15 @@ class OaiResponse:
                     yield scan.records.popleft()
                 if scan.is_over:
                     break
-            scan.feed(b"", is_last=True)
-        except pyexpat.ExpatError as error:
+            scan.close()
+        except IllFormedError as error:
             while scan.records:
                 yield scan.records.popleft()
-            if scan.is_over and error.code == _JUNK_AFTER:
-                return
+            if scan.is_over and error.fault.code == JUNK_AFTER_ROOT:
+                return  # warnings of the program that wrote the answer
             if not scan.is_begun:
                 self._check_html(start)
-            yield from self._rest(error, start)
+            yield from self._rest(error.fault, start)
 
     def read(self) -> "OaiResponse":
         """Read it to its end, for what is no record; return itself.
@@ -224,7 +216,7 @@ class OaiResponse:
         if _HTML.match(next(self._blocks(), b"")):
             raise self._scan.not_an_answer("a page of HTML")
 
-    def _rest(self, error: pyexpat.ExpatError, start: int) -> Iterator[OaiRecord]:
+    def _rest(self, fault: XmlFault, start: int) -> Iterator[OaiRecord]:
         """Yield the records behind those that were read before something was not well-formed."""
         if self._scan.verb in ("ListRecords", "GetRecord"):
             self._stream.seek(start)
@@ -235,13 +227,4 @@ class OaiResponse:
                 self._scan = tail
                 tail.response_date = tail.response_date or before.response_date
                 return
-        if error.code in CUT_SHORT:
-            raise TruncatedDocumentError(
-                "the answer stops before its end", uri=self._uri, line=error.lineno
-            )
-        raise MalformedDocumentError(
-            f"the answer is not well-formed: {pyexpat.ErrorString(error.code)}",
-            uri=self._uri,
-            line=error.lineno,
-            column=error.offset + 1,
-        )
+        raise document_error(fault, self._uri)

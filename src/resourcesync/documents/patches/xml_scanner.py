@@ -1,13 +1,12 @@
 """A scanner of XML that is whole in memory, with the place of everything in its bytes."""
 
-import pyexpat
 import re
 from typing import Final
 
-from resourcesync.documents._expat import SEPARATOR, exceeded_bound, new_parser
+from resourcesync.documents._expat import SEPARATOR, XmlDriver, XmlFault, XmlFaultKind
 from resourcesync.errors import PatchError
 
-_BLOCK: Final = 65_536
+_ENCODINGS: Final = ("utf-8", "utf8", "us-ascii")
 _TAG: Final = re.compile(rb"<[^\s/>]+(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*/?>")
 _ENDINGS: Final = ((b"<!--", b"-->"), (b"<?", b"?>"), (b"</", b">"))
 
@@ -23,7 +22,8 @@ class XmlScanner:
     def __init__(self, data: bytes, what: str) -> None:
         self.data = data
         self._what = what
-        self.parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
+        self._driver = XmlDriver(self._error_of, encodings=_ENCODINGS)
+        self.parser = self._driver.parser
 
     def run(self) -> None:
         """Read it to its end.
@@ -31,14 +31,7 @@ class XmlScanner:
         Raises:
             PatchError: It cannot be used.
         """
-        try:
-            for start in range(0, len(self.data), _BLOCK):
-                self.parser.Parse(self.data[start : start + _BLOCK], False)  # noqa: FBT003 - expat's signature
-                if exceeded_bound(self.parser, min(start + _BLOCK, len(self.data))) is not None:
-                    raise PatchError(f"{self._what} has a tag or comment that is too long")
-            self.parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
-        except pyexpat.ExpatError as error:
-            raise PatchError(f"{self._what} is not usable XML: {error}") from error
+        self._driver.read(self.data)
 
     def position(self) -> int:
         """Return the place of the current event, in bytes."""
@@ -63,9 +56,14 @@ class XmlScanner:
         """Return a name without its namespace."""
         return name.rpartition(SEPARATOR)[2]
 
-    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in ("utf-8", "utf8", "us-ascii"):
-            raise PatchError(f"{self._what} is not in UTF-8")
-
-    def _doctype(self, *_details: object) -> None:
-        raise PatchError(f"{self._what} has a DOCTYPE")
+    def _error_of(self, fault: XmlFault) -> PatchError:
+        match fault.kind:
+            case XmlFaultKind.DOCTYPE:
+                return PatchError(f"{self._what} has a DOCTYPE")
+            case XmlFaultKind.ENCODING:
+                return PatchError(f"{self._what} is not in UTF-8")
+            case XmlFaultKind.LIMIT:
+                return PatchError(f"{self._what} has more than {fault.limit:,} {fault.detail}")
+            case _:
+                where = f"line {fault.line}, column {fault.column}"
+                return PatchError(f"{self._what} is not usable XML: {fault.detail}: {where}")

@@ -4,15 +4,25 @@ import asyncio
 import base64
 import hashlib
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, suppress
 from typing import Final, final
 from urllib.parse import parse_qs
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
+from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
+from resourcesync.server.asgi import (
+    NO_STORE,
+    NOSNIFF,
+    HttpRequest,
+    answer,
+    path_within,
+    refuse,
+    wait_for,
+)
 from resourcesync.server.dashboard.detail_pages import (
     audits_page,
     events_page,
@@ -20,7 +30,7 @@ from resourcesync.server.dashboard.detail_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.layout import DEFAULT_DAYS, WINDOWS
+from resourcesync.server.dashboard.layout import DEFAULT_DAYS, SCRIPT, STYLE, WINDOWS
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.source_page import (
@@ -31,16 +41,7 @@ from resourcesync.server.dashboard.source_page import (
     sources_page,
     validating_page,
 )
-from resourcesync.server.dashboard.style import SCRIPT, STYLE
 from resourcesync.server.dashboard.views import SourceViews, Views
-from resourcesync.server.exchange import (
-    HttpExchange,
-    HttpReply,
-    HttpRequest,
-    refuse,
-    refuse_request,
-)
-from resourcesync.server.mounts import STOPPING, path_within
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -49,15 +50,8 @@ _POLICY: Final = (
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _REPORT: Final = "default-src 'none'; style-src '{}'; base-uri 'none'; frame-ancestors 'none'"
-_SAFE: Final = (
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-)
-_FILES: Final = {
-    b"/style.css": (b"text/css; charset=utf-8", STYLE.encode()),
-    b"/events.js": (b"text/javascript; charset=utf-8", SCRIPT.encode()),
-}
+_SAFE: Final = {**NO_STORE, **NOSNIFF, "referrer-policy": "no-referrer"}
+_FILES: Final = {b"/style.css": ("text/css", STYLE), b"/events.js": ("text/javascript", SCRIPT)}
 _EXPLORE: Final = b"/explore"
 _VALIDATE: Final = b"/validate"
 _STREAM: Final = b"/events.stream"
@@ -81,8 +75,9 @@ class Dashboard:
 
     def __init__(self, views: Views, others: ASGIApp) -> None:
         self._views, self._fallback = views, others
-        self._limiter: CapacityLimiter | None = None
-        self._walker: CapacityLimiter | None = None
+        self._readers = asyncio.Semaphore(_READERS)
+        # A request to explore a Source waits for the network: it keeps no other page waiting.
+        self._explorers = asyncio.Semaphore(1)
         self._followers = 0
         self._pages: dict[bytes, Callable[[_Query], str | None]] = {
             b"": self._mirrors,
@@ -102,28 +97,20 @@ class Dashboard:
         if path is None or path not in {*self._pages, *_FILES, _STREAM}:
             await self._fallback(scope, receive, send)
             return
-        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
-        refused = refuse_request(exchange.request)
-        if refused is not None:
-            await exchange.send(refused)
-        elif path == _STREAM:
-            await self._follow(exchange, scope.get("state", {}).get(STOPPING))
-        elif path in _FILES:
-            kind, body = _FILES[path]
-            await exchange.send(_reply(200, kind, body))
-        else:
-            await exchange.send(await self._answer(path, scope.get("query_string", b"")))
+        await answer(self._respond, scope, receive, send)
 
-    async def _answer(self, path: bytes, query: bytes) -> HttpReply:
+    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+        path, query = request.raw_path, request.query
+        if path == _STREAM:
+            return self._follow(request, stack)
+        if path in _FILES:
+            return _text_response(*_FILES[path])
         if len(query) > _MOST_QUERY:
             return refuse(414, "The query is too long.")
-        self._limiter = self._limiter or CapacityLimiter(_READERS)
-        # A request to explore a Source waits for the network: it takes no thread from other pages.
-        self._walker = self._walker or CapacityLimiter(1)
-        limiter = self._walker if path == _EXPLORE else self._limiter
-        return await to_thread.run_sync(self._make, path, query, limiter=limiter)
+        async with self._explorers if path == _EXPLORE else self._readers:
+            return await to_thread.run_sync(self._make, path, query)
 
-    def _make(self, path: bytes, query: bytes) -> HttpReply:
+    def _make(self, path: bytes, query: bytes) -> Response:
         """Make a page, in a thread."""
         try:
             found = self._pages[path](_parse_query(query))
@@ -163,27 +150,26 @@ class Dashboard:
         found = self._views.explore(name, _depth(query))
         return None if found is None else explore_page(found)
 
-    async def _follow(self, exchange: HttpExchange, stopping: asyncio.Event | None) -> None:
-        """Send Server-Sent Events of runs that ended, until the client disconnects."""
+    def _follow(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+        """Return the stream of Server-Sent Events of runs that ended."""
         if self._followers >= _MOST_FOLLOWERS:
-            await exchange.send(refuse(503, "Too many clients already."))
-            return
-        kind = (b"content-type", b"text/event-stream")
+            return refuse(503, "Too many clients already.")
         self._followers += 1
-        try:
-            async with exchange.watch_disconnect() as gone:
-                await exchange.start(HttpReply(status=200, headers=(kind, *_SAFE)))
-                known, silent = self._views.ended()[0], 0
-                while not gone.done() and not (stopping is not None and stopping.is_set()):
-                    await _pause(gone, stopping)
-                    count, silent = self._views.ended()[0], silent + 1
-                    if count != known or silent >= _HEARTBEATS:
-                        line = b":\n\n" if count == known else b"data: %d\n\n" % count
-                        await exchange.send_chunk(line, more=True)
-                        known, silent = count, 0
-                await exchange.send_chunk(b"", more=False)
-        finally:
-            self._followers -= 1
+        stack.callback(self._release)
+        headers = {"content-type": "text/event-stream", **_SAFE}
+        return StreamingResponse(self._events(request.stopping), 200, headers)
+
+    def _release(self) -> None:
+        self._followers -= 1
+
+    async def _events(self, stopping: asyncio.Event) -> AsyncIterator[bytes]:
+        """Yield an event for each change of the number of runs, until the server stops."""
+        known, silent = self._views.ended()[0], 0
+        while not await wait_for(stopping, _POLL_SECONDS):
+            count, silent = self._views.ended()[0], silent + 1
+            if count != known or silent >= _HEARTBEATS:
+                yield b":\n\n" if count == known else b"data: %d\n\n" % count
+                known, silent = count, 0
 
 
 @final
@@ -197,8 +183,8 @@ class SourceDashboard:
 
     def __init__(self, views: SourceViews, others: ASGIApp) -> None:
         self._views, self._fallback = views, others
-        self._limiter: CapacityLimiter | None = None
-        self._walker: CapacityLimiter | None = None
+        self._readers = asyncio.Semaphore(1)
+        self._explorers = asyncio.Semaphore(1)
         self._pages: dict[bytes, Callable[[_Query], str]] = {
             b"": self._source,
             b"/": self._source,
@@ -212,19 +198,16 @@ class SourceDashboard:
         if path is None or path not in {*self._pages, *_FILES}:
             await self._fallback(scope, receive, send)
             return
-        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
-        reply = refuse_request(exchange.request)
-        if reply is None and path in _FILES:
-            reply = _reply(200, *_FILES[path])
-        if reply is None:
-            self._limiter = self._limiter or CapacityLimiter(1)
-            self._walker = self._walker or CapacityLimiter(1)
-            limiter = self._walker if path in {_EXPLORE, _VALIDATE} else self._limiter
-            query = scope.get("query_string", b"")[:_MOST_QUERY]
-            reply = await to_thread.run_sync(self._make, path, query, limiter=limiter)
-        await exchange.send(reply)
+        await answer(self._respond, scope, receive, send)
 
-    def _make(self, path: bytes, query: bytes) -> HttpReply:
+    async def _respond(self, request: HttpRequest, _stack: AsyncExitStack) -> Response:
+        path, query = request.raw_path, request.query
+        if path in _FILES:
+            return _text_response(*_FILES[path])
+        async with self._explorers if path in {_EXPLORE, _VALIDATE} else self._readers:
+            return await to_thread.run_sync(self._make, path, query[:_MOST_QUERY])
+
+    def _make(self, path: bytes, query: bytes) -> Response:
         try:
             page = self._pages[path](_parse_query(query))
         except ResourceSyncError as error:
@@ -238,18 +221,6 @@ class SourceDashboard:
     def _validate(self, query: _Query) -> str:
         found = self._views.validate(again="again" in query)
         return found if isinstance(found, str) else validating_page(found)
-
-
-async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> None:
-    """Wait a little; return at once when the client disconnects, or the server stops."""
-    waits = {gone if stopping is None else asyncio.create_task(_wait_set(stopping)), gone}
-    await asyncio.wait(waits, timeout=_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-    for task in waits - {gone}:
-        task.cancel()
-
-
-async def _wait_set(event: asyncio.Event) -> None:
-    await event.wait()
 
 
 def _days(query: _Query) -> int:
@@ -279,14 +250,11 @@ def _report_policy(page: str) -> str:
     return _REPORT.format(f"sha256-{base64.b64encode(digest).decode()}")
 
 
-def _html(status: int, page: str, policy: str = _POLICY) -> HttpReply:
+def _html(status: int, page: str, policy: str = _POLICY) -> Response:
     body = page.encode("utf-8", "backslashreplace")
-    field = (b"content-security-policy", policy.encode("ascii"))
-    return _reply(status, b"text/html; charset=utf-8", body, field)
+    fields = {**_SAFE, "content-security-policy": policy}
+    return Response(body, status, fields, "text/html")
 
 
-def _reply(status: int, kind: bytes, body: bytes, *more: tuple[bytes, bytes]) -> HttpReply:
-    length = (b"content-length", b"%d" % len(body))
-    return HttpReply(
-        status=status, headers=((b"content-type", kind), length, *_SAFE, *more), body=body
-    )
+def _text_response(kind: str, text: str) -> Response:
+    return Response(text, 200, _SAFE, kind)

@@ -1,7 +1,8 @@
-"""Common parts of all pages: their frame, states, tables, and windows of time."""
+"""Common parts of all pages: their style, frame, states, tables, and windows of time."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from typing import Final
 
 from resourcesync import __version__
@@ -9,6 +10,10 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.markup import Markup, Piece, address, join_markup, tag
 
+STYLE: Final = resources.files(__package__).joinpath("style.css").read_text("utf-8")
+"""The style of the pages, light and dark."""
+SCRIPT: Final = resources.files(__package__).joinpath("events.js").read_text("utf-8")
+"""A few lines that no page needs: they reload a table after each event."""
 PAGES: Final = (
     ("Mirrors", "./"),
     ("Audits", "audits"),

@@ -3,7 +3,10 @@
 import hashlib
 from collections.abc import Sequence
 
-from tests.support.worlds.world import BASE, World
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.ports import FetchRequest
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 
 ONE = "a.html"
 """What the lists differ about."""
@@ -11,16 +14,34 @@ OTHERS = {f"{number}.html": f"content of {number}" for number in range(5)}
 LISTED_AT = "2026-01-02T00:00:00Z"
 
 
-class ContradictingWorld(World):
-    """A mirror in step with a Source of which both lists are then written anew."""
+class ContradictingSource:
+    """A Source of our own, both lists of which are written anew by hand once it was published."""
+
+    entry = BASE
+
+    def __init__(self) -> None:
+        self.published = PublishedSource()
+
+    @property
+    def clock(self) -> ManualClock:
+        """The present moment."""
+        return self.published.clock
 
     def begin(self) -> None:
         """Have some resources, all listed as they are."""
         for name, text in {**OTHERS, ONE: "first"}.items():
-            self.put(name, text)
-        self.publish()
+            self.published.put(name, text)
+        self.published.publish()
         self.list("2026-01-01T00:00:00Z", "first")
         self.clock.advance(seconds=3 * 86_400)
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the resources by URI."""
+        return self.published.contents()
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        return self.published.serve(request)
 
     def list(self, at: str, listed: str | None, *changes: str) -> None:
         """Write a Resource List of some moment, and a Change List of these entries."""
@@ -35,9 +56,9 @@ class ContradictingWorld(World):
     def serve_one(self, text: str | None) -> None:
         """Give these bytes, or nothing, where the lists differ."""
         if text is None:
-            self.remove(ONE)
+            self.published.remove(ONE)
         else:
-            self.put(ONE, text)
+            self.published.put(ONE, text)
 
     def _write(self, capability: str, more: str, entries: Sequence[str]) -> None:
         text = (
@@ -45,7 +66,7 @@ class ContradictingWorld(World):
             ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
             f'<rs:md capability="{capability}" {more}/>{"".join(entries)}</urlset>'
         )
-        self.documents.write(f"resourcesync/{capability}.xml", [text.encode()])
+        self.published.documents.write(f"resourcesync/{capability}.xml", [text.encode()])
 
 
 def content(text: str) -> str:

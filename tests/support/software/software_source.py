@@ -1,13 +1,16 @@
-"""A world whose Source is other software: what it writes is rendered here from what changed."""
+"""A Source that is other software: what it writes is rendered here from what changed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from resourcesync.destination.reports import RunReport
-from tests.support.worlds.world import BASE, World
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.ports import FetchRequest
+from tests.support.worlds.network import BASE, Answer, Network, Route
+from tests.support.worlds.served_files import ServedFiles
+from tests.support.worlds.world import World
 
 _NAMESPACES = (
     'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -63,17 +66,21 @@ class Software(Protocol):
         ...
 
 
-class ForeignWorld(World):
-    """A world whose Source is other software.
+class SoftwareSource:
+    """Files in memory, listed by software that is not ours.
 
     Args:
-        folder: The mirror.
         software: What writes the documents.
+        is_open: True if the resources can be asked for; else only who has a key gets them.
     """
 
-    def __init__(self, folder: Path, software: Software) -> None:
-        super().__init__(folder)
+    entry = BASE
+
+    def __init__(self, software: Software, *, is_open: bool = True) -> None:
+        self.clock = ManualClock()
+        self.files = ServedFiles(self.clock)
         self.software = software
+        self.is_open = is_open
         self._before: dict[str, bytes] = {}
         self._events: list[Event] = []
 
@@ -86,19 +93,19 @@ class ForeignWorld(World):
     def change_now(self, name: str, text: str | None) -> None:
         """Write or remove one resource at this very moment."""
         if text is None:
-            self.remove(f"{name}.html")
+            self.files.remove(f"{name}.html")
         else:
-            self.put(f"{name}.html", text)
+            self.files.put(f"{name}.html", text)
         self._take_down()
 
     def begin(self, **files: str) -> None:
         """Have these resources from the start on; nothing is told of how they came."""
         for name, text in files.items():
-            self.put(f"{name}.html", text)
-        self._before = self.originals.contents()
+            self.files.put(f"{name}.html", text)
+        self._before = self.contents()
 
     def _take_down(self) -> None:
-        before, after, now = self._before, self.originals.contents(), self.clock.now()
+        before, after, now = self._before, self.contents(), self.clock.now()
         for uri, data in after.items():
             if before.get(uri) != data:
                 kind = "updated" if uri in before else "created"
@@ -110,13 +117,39 @@ class ForeignWorld(World):
     @property
     def known(self) -> Known:
         """What the Source knows of itself at this moment."""
-        return Known(now=self.clock.now(), contents=self.originals.contents(), events=self._events)
+        return Known(now=self.clock.now(), contents=self.contents(), events=self._events)
 
-    def pull(self, source: str | None = BASE, **options: Any) -> RunReport:
-        self.clock.advance(seconds=5)
+    def write(self) -> None:
+        """Let the software write its documents, as they are at this moment."""
         for path, data in self.software.documents(self.known).items():
-            self.documents.write(path, [data])
-        return super().pull(source, **options)
+            self.files.documents.write(path, [data])
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the resources by URI."""
+        return self.files.contents()
+
+    def honest(self, uri: str) -> Answer:
+        """Return what is at an address."""
+        return self.files.honest(uri)
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        if not self.is_open and request.uri in self.contents():
+            return Answer(status=401)
+        return self.honest(request.uri)
+
+
+def software_world(
+    folder: Path, software: Software, *, is_open: bool = True, route: Route | None = None
+) -> World[SoftwareSource]:
+    """Return a mirror of some software, which writes its documents just before each pull."""
+    source = SoftwareSource(software, is_open=is_open)
+
+    def written() -> None:
+        source.clock.advance(seconds=5)
+        source.write()
+
+    return World(folder, source, network=Network(route), before_pull=written)
 
 
 def document(

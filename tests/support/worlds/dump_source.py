@@ -1,16 +1,16 @@
-"""A Source with lists and dumps that say what a test wants, and a mirror of it."""
+"""A Source with lists and dumps that say what a test wants."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from pathlib import Path
 from typing import Any
 
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.ports import FetchRequest
 from tests.support.documents.packages import Forged, forge, tarball
 from tests.support.documents.text import document
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.network import BASE, Answer
 
 AT = "2026-01-01T00:00:00Z"
 MODIFIED = "2025-12-01T00:00:00Z"
@@ -124,18 +124,35 @@ def tarred(told: Sequence[Told], mode: str = "w") -> bytes:
     return tarball(("manifest.xml", manifest_of(told)), *files, mode=mode)
 
 
-class DumpWorld(World):
-    """A Source of which every document is written by the test."""
+class DumpSource:
+    """A Source that serves what a test gives it.
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.contents: dict[str, bytes] = {}
+    Attributes:
+        resources: What a mirror in sync has, by URI.
+        served: What its server answers, by URI.
+        capabilities: Its documents by their capabilities.
+    """
+
+    entry = BASE
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.resources: dict[str, bytes] = {}
+        self.served: dict[str, Answer] = {}
         self.capabilities: dict[str, str] = {}
         self.describe()
 
+    def contents(self) -> dict[str, bytes]:
+        """Return the resources by URI."""
+        return self.resources
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        return self.served.get(request.uri, Answer(status=404))
+
     def say(self, name: str, body: bytes, etag: str = "") -> None:
         headers = {"etag": etag} if etag else {}
-        self.answers[BASE + name] = Answer(body=body, headers=headers)
+        self.served[BASE + name] = Answer(body=body, headers=headers)
 
     def describe(self) -> None:
         told = [
@@ -156,8 +173,17 @@ class DumpWorld(World):
 
     def put_all(self, told: Sequence[Told]) -> None:
         for item in told:
-            self.contents[BASE + item.name] = item.data
+            self.resources[BASE + item.name] = item.data
             self.say(item.name, item.data)
+
+    def has(self, told: Sequence[Told]) -> None:
+        """Have these resources, which cannot be asked for: their bytes come in packages."""
+        self.resources |= {BASE + item.name: item.data for item in told}
+
+    def has_only(self, told: Sequence[Told]) -> None:
+        """Have these resources instead of all others."""
+        self.resources = {}
+        self.has(told)
 
     def list_resources(self, told: Sequence[Told], at: str = AT) -> None:
         self.offer("resourcelist", document(*rows(*told), md=md("resourcelist", at=at)))
@@ -176,18 +202,6 @@ class DumpWorld(World):
         for package in packages:
             self.say(package.name, package.body)
         self.offer(capability, document(*(package.row() for package in packages), md=root))
-
-    def is_here(self) -> bool:
-        return self.files() == self.contents
-
-    def warned(self) -> list[object]:
-        return [fields["code"] for fields in self.told("warning")]
-
-    def asked(self) -> list[str]:
-        return [uri.removeprefix(BASE) for uri in self.fetcher.asked]
-
-    def on(self, name: str, answer: Callable[[Any], Answer | Exception]) -> None:
-        self.answers[BASE + name] = answer
 
 
 def many(count: int, size: int = 40, base: str = BASE) -> list[Told]:

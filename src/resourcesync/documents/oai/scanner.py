@@ -5,19 +5,18 @@ too (``xsi:type="dcterms:URI"``), so prefixes are preserved, and outer declarati
 Comments and instructions do not.
 """
 
-import pyexpat
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.documents._context import limit_error
+from resourcesync.documents._context import document_error, limit_error
 from resourcesync.documents._expat import (
     MAX_PREFIXES,
     SEPARATOR,
-    UTF_ENCODINGS,
-    exceeded_bound,
-    new_parser,
+    XmlDriver,
+    XmlFault,
+    XmlFaultKind,
 )
 from resourcesync.documents._foreign import TEXT_ESCAPES, VALUE_ESCAPES
 from resourcesync.documents.oai.records import (
@@ -28,7 +27,7 @@ from resourcesync.documents.oai.records import (
     ProviderIdentity,
     RecordHeader,
 )
-from resourcesync.errors import MalformedDocumentError, NotAListError
+from resourcesync.errors import NotAListError
 
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _MOST_PREFIXES: Final = 200
@@ -151,6 +150,18 @@ class ResponseLimits:
     entries: int = 100_000
 
 
+class IllFormedError(Exception):
+    """An answer is not well-formed, or stops before its end; its records may be.
+
+    Args:
+        fault: The fault.
+    """
+
+    def __init__(self, fault: XmlFault) -> None:
+        super().__init__(fault.detail)
+        self.fault = fault
+
+
 class ResponseScanner:
     """The answer as far as it was read.
 
@@ -173,7 +184,7 @@ class ResponseScanner:
         self.identity: dict[str, str] = {}
         self.token: ListToken | None = None
         self._uri, self._limits = uri, limits
-        self._fed = self._entries = 0
+        self._entries = 0
         self._path: list[str] = []
         self._scopes: list[dict[str, str]] = [{}]
         self._declared: dict[str, str] = {}
@@ -186,7 +197,7 @@ class ResponseScanner:
         self._has_header = self._is_deleted = False
         self._copy: ElementCopier | None = None
         self._metadata, self._problem = b"", ""
-        self.parser = self._parser()
+        self._driver = self._new_driver()
         self._ends: dict[str, Callable[[str], None]] = {
             "responseDate": self._end_date,
             "error": self._end_fault,
@@ -196,18 +207,22 @@ class ResponseScanner:
             "resumptionToken": self._end_token,
         }
 
-    def feed(self, block: bytes, *, is_last: bool = False) -> None:
+    def feed(self, block: bytes) -> None:
         """Feed the next bytes.
 
         Raises:
             DocumentError: They cannot be used, whatever follows.
-            pyexpat.ExpatError: They are not well-formed.
+            IllFormedError: They are not well-formed.
         """
-        self._fed += len(block)
-        self.parser.Parse(block, is_last)
-        found = exceeded_bound(self.parser, self._fed)
-        if found is not None:
-            raise limit_error(*found, uri=self._uri)
+        self._driver.feed(block)
+
+    def close(self) -> None:
+        """End the answer.
+
+        Raises:
+            IllFormedError: It is not complete.
+        """
+        self._driver.close()
 
     def identity_of(self) -> ProviderIdentity:
         """Return the identity of the provider."""
@@ -221,34 +236,23 @@ class ResponseScanner:
             moment=self.response_date,
         )
 
-    def _parser(self) -> pyexpat.XMLParserType:
-        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
+    def _new_driver(self) -> XmlDriver:
+        driver = XmlDriver(self._error_of)
+        parser = driver.parser
         parser.ordered_attributes = True
         parser.namespace_prefixes = True
         parser.StartNamespaceDeclHandler = self._declare_prefix
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
-        return parser
+        return driver
 
-    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
-            raise MalformedDocumentError(
-                f"the answer declares {encoding[:40]}; OAI-PMH is in UTF-8",
-                uri=self._uri,
-                code="xml-encoding",
-            )
-
-    def _doctype(self, name: str, *_identifiers: object) -> None:
-        if name.lower() == "html":
-            raise self.not_an_answer("a page of HTML")
-        raise MalformedDocumentError(
-            "the answer has a DOCTYPE, which none needs",
-            uri=self._uri,
-            line=self.parser.CurrentLineNumber,
-            column=self.parser.CurrentColumnNumber + 1,
-            code="xml-dtd",
-        )
+    def _error_of(self, fault: XmlFault) -> Exception:
+        if fault.kind in (XmlFaultKind.BROKEN, XmlFaultKind.CUT_SHORT):
+            return IllFormedError(fault)
+        if fault.kind is XmlFaultKind.DOCTYPE and fault.detail.lower() == "html":
+            return self.not_an_answer("a page of HTML")
+        return document_error(fault, self._uri)
 
     def _declare_prefix(self, prefix: str | None, uri: str | None) -> None:
         self._declared[prefix or ""] = uri or ""
@@ -382,7 +386,7 @@ class ResponseScanner:
         metadata = b"" if problem or (header and header.is_deleted) else self._metadata
         self.records.append(OaiRecord(header=header, metadata=metadata, problem=problem))
         self._metadata = b""
-        self.record_ended = self.parser.CurrentByteIndex
+        self.record_ended = self._driver.parser.CurrentByteIndex
 
     def _header(self) -> RecordHeader | None:
         identifier = self._fields.get("identifier", "")

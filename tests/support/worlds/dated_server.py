@@ -2,31 +2,35 @@
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
-from pathlib import Path
 
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.ports import FetchRequest
-from tests.support.worlds.memory_fetcher import Answer
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset
-from tests.support.worlds.world import BASE, World
+from tests.support.worlds.world import World
 
 SITEMAP = BASE + "sitemap.xml"
 
 
-class DatedWorld(World):
-    """A World whose server answers with ``Last-Modified`` and ``Date``, and without ``ETag``.
+class DatedServer:
+    """Serves a Source of our own with ``Last-Modified`` and ``Date``, and without ``ETag``.
 
     Attributes:
+        published: The Source.
         tag: The ``ETag`` of each answer, with ``{}`` for the second of the last change.
         date: The ``Date`` of each answer; ``None`` for the present moment.
         ahead: How far the server's clock is ahead of ours.
         age: The ``Age`` of each answer.
         dates: The ``Date`` of answers from some addresses.
         sitemap: Pages and their ``lastmod``, for a Source that has only a plain sitemap.
-        statuses: What became of each request for a page since the last pull began.
+        statuses: What became of each request for a page since they were counted last.
     """
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    entry = BASE
+
+    def __init__(self) -> None:
+        self.published = PublishedSource()
         self.tag = ""
         self.date: str | None = None
         self.ahead = timedelta()
@@ -35,6 +39,15 @@ class DatedWorld(World):
         self.sitemap: dict[str, str] = {}
         self.statuses: list[tuple[str, int]] = []
         self._changed: dict[str, tuple[bytes, datetime]] = {}
+
+    @property
+    def clock(self) -> ManualClock:
+        """The present moment of all but this server."""
+        return self.published.clock
+
+    def put(self, name: str, content: bytes | str) -> None:
+        """Write a page; it is dated when it is seen first."""
+        self.published.put(name, content)
 
     def edit(self, name: str, content: str) -> None:
         """Write a page now."""
@@ -49,26 +62,23 @@ class DatedWorld(World):
             self._changed[uri] = answer.body, self.clock.now() + self.ahead
         return answer
 
+    def contents(self) -> dict[str, bytes]:
+        """Return the pages by URI."""
+        return self.published.contents()
+
+    def honest(self, uri: str) -> Answer:
+        """Return what is at an address, without a date."""
+        if uri == SITEMAP and self.sitemap:
+            return Answer(body=urlset(*((BASE + name, of) for name, of in self.sitemap.items())))
+        return self.published.honest(uri)
+
     def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request, with dates."""
         name = request.uri.removeprefix(BASE)
-        override = self.answers.get(request.uri)
-        if isinstance(override, Exception):
-            return override
         answer = self._answer(request)
         if name in self.sitemap:
             self.statuses.append((name, answer.status))
         return answer
-
-    def honest(self, uri: str) -> Answer:
-        if uri == SITEMAP and self.sitemap:
-            return Answer(body=urlset(*((BASE + name, of) for name, of in self.sitemap.items())))
-        return super().honest(uri)
-
-    def pages_asked(self) -> list[tuple[str, int]]:
-        """Pull; return the pages that were requested, and the status of each answer."""
-        self.statuses.clear()
-        self.pull()
-        return sorted(self.statuses)
 
     def _answer(self, request: FetchRequest) -> Answer:
         answer = self.see(request.uri)
@@ -87,6 +97,13 @@ class DatedWorld(World):
         else:
             same = bool(since) and parsedate_to_datetime(since) >= changed
         return Answer(status=304, headers=answer.headers) if same else answer
+
+
+def pages_asked(world: World[DatedServer]) -> list[tuple[str, int]]:
+    """Pull; return the pages that were requested, and the status of each answer."""
+    world.source.statuses.clear()
+    world.pull()
+    return sorted(world.source.statuses)
 
 
 def _stamp(moment: datetime) -> str:

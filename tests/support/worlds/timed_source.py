@@ -4,12 +4,13 @@ import hashlib
 import io
 import zipfile
 from datetime import UTC, datetime
-from pathlib import Path
 
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
-from tests.support.worlds.written_lists import written
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.ports import FetchRequest
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.written_source import written
 
+_NOT_LISTED = (".xml", ".zip")
 _NOW = datetime(2026, 3, 1, tzinfo=UTC)
 CAPABILITIES = f"{BASE}capabilities.xml"
 
@@ -32,17 +33,21 @@ def deleted(name: str, at: str) -> str:
     return f'<url><loc>{BASE}{name}</loc><rs:md change="deleted" datetime="{at}"/></url>'
 
 
-class DatedWorld(World):
-    """A world whose Source serves what a test puts there.
+class TimedSource:
+    """A Source that serves what a test puts there.
+
+    Args:
+        capabilities: What its Capability List offers.
 
     Attributes:
-        contents: Resources and documents, by their names.
+        served: Resources and documents, by their names.
     """
 
-    def __init__(self, folder: Path, *capabilities: str) -> None:
-        super().__init__(folder)
-        self.clock.advance(seconds=(_NOW - self.clock.now()).total_seconds())
-        self.contents: dict[str, bytes] = {}
+    entry = CAPABILITIES
+
+    def __init__(self, *capabilities: str) -> None:
+        self.clock = ManualClock(_NOW)
+        self.served: dict[str, bytes] = {}
         self.offer(*capabilities or ("resourcelist", "changelist"))
 
     def offer(self, *capabilities: str) -> None:
@@ -55,7 +60,7 @@ class DatedWorld(World):
 
     def has(self, **resources: str) -> None:
         """Serve resources."""
-        self.contents |= {name: text.encode() for name, text in resources.items()}
+        self.served |= {name: text.encode() for name, text in resources.items()}
 
     def resource_list(self, at: str, *entries: str) -> None:
         self._write("resourcelist", "resourcelist", f' at="{at}"', "".join(entries))
@@ -80,23 +85,28 @@ class DatedWorld(World):
             package.writestr(zipfile.ZipInfo("manifest.xml"), manifest)
             for name, text in packed.items():
                 package.writestr(zipfile.ZipInfo(name), text)
-        self.contents["package.zip"] = stream.getvalue()
+        self.served["package.zip"] = stream.getvalue()
         values = f'type="application/zip"{_interval(since)} length="{len(stream.getvalue())}"'
         pointer = f"<url><loc>{BASE}package.zip</loc><rs:md {values}/></url>"
         self._write("changedump", "changedump", _interval(since), pointer)
 
-    def honest(self, uri: str) -> Answer:
-        body = self.contents.get(uri.removeprefix(BASE))
-        return Answer(status=404) if body is None else Answer(body=body)
+    def contents(self) -> dict[str, bytes]:
+        """Return the resources by URI."""
+        return {
+            BASE + name: body
+            for name, body in self.served.items()
+            if not name.endswith(_NOT_LISTED)
+        }
 
-    def texts(self) -> dict[str, str]:
-        """Return the copies of the mirror, by their names."""
-        return {name.removeprefix(BASE): text.decode() for name, text in self.files().items()}
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        body = self.served.get(request.uri.removeprefix(BASE))
+        return Answer(status=404) if body is None else Answer(body=body)
 
     def _write(
         self, name: str, capability: str, values: str, entries: str, tag: str = "urlset"
     ) -> None:
-        self.contents[f"{name}.xml"] = _document(capability, values, entries, tag).encode()
+        self.served[f"{name}.xml"] = _document(capability, values, entries, tag).encode()
 
 
 def _document(capability: str, values: str, entries: str, tag: str = "urlset") -> str:

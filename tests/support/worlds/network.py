@@ -1,8 +1,9 @@
-"""A ``Fetcher`` without a network: it asks a function, and remembers what was asked."""
+"""A network in memory: a fetcher that asks a function, and what stands between it and a Source."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from resourcesync.errors import (
     BadResponseError,
@@ -13,6 +14,9 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
+
+BASE: Final = "http://source.example/"
+"""Where a Source in memory is."""
 
 
 @dataclass
@@ -26,6 +30,35 @@ class Answer:
 
 
 Serve = Callable[[FetchRequest], Answer | Exception]
+Route = Callable[[FetchRequest, Serve], Answer | Exception]
+"""Answers a request, with what answers what comes through."""
+
+
+class Network:
+    """What stands between a mirror and its Source: the Source answers, unless a test says else.
+
+    Args:
+        route: What requests pass before anything else.
+
+    Attributes:
+        answers: What is answered to requests for an address instead.
+        origin: What answers all others.
+    """
+
+    def __init__(self, route: Route | None = None) -> None:
+        self.answers: dict[str, Answer | Exception | Serve] = {}
+        self.origin: Serve = lambda _: Answer(status=404)
+        self._route = route
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        return self._answer(request) if self._route is None else self._route(request, self._answer)
+
+    def _answer(self, request: FetchRequest) -> Answer | Exception:
+        answer = self.answers.get(request.uri)
+        if callable(answer):
+            return answer(request)
+        return self.origin(request) if answer is None else answer
 
 
 class MemoryFetcher:

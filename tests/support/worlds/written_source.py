@@ -4,13 +4,14 @@ import copy
 import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
-from tests.support.worlds.memory_fetcher import Answer
-from tests.support.worlds.world import BASE, World
+from resourcesync.ports import FetchRequest
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.world import World
 
 _FOLDER = BASE + "resourcesync/"
 _BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -42,59 +43,55 @@ class Written:
     is_index: bool = True
 
 
-class WrittenWorld(World):
-    """A world whose Source lists what a test writes.
+class WrittenSource:
+    """A Source that lists what a test writes.
 
     Attributes:
-        source: What the Source has and lists.
+        written: What it has and lists.
     """
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.source = Written(contents={f"{number}.html": f"{number}" for number in range(30)})
+    entry = f"{_FOLDER}capabilitylist.xml"
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.written = Written(contents={f"{number}.html": f"{number}" for number in range(30)})
         self.snapshot(0)
 
     def snapshot(self, at: float) -> None:
         """Write the Resource List."""
-        self.source.at, self.source.listed = at, dict(self.source.contents)
+        self.written.at, self.written.listed = at, dict(self.written.contents)
 
     def change(self, told: WrittenList, name: str, text: str, at: float | None) -> None:
         """Change a resource and list that; no text deletes it."""
-        self.source.contents[name] = text
+        self.written.contents[name] = text
         if not text:
-            del self.source.contents[name]
+            del self.written.contents[name]
         told.changes.append(("updated" if text else "deleted", name, text, at))
 
     def saved(self) -> Written:
-        return copy.deepcopy(self.source)
+        """Return a backup of what it has and lists."""
+        return copy.deepcopy(self.written)
 
-    def honest(self, uri: str) -> Answer:
+    def contents(self) -> dict[str, bytes]:
+        """Return the resources by URI."""
+        return {BASE + name: text.encode() for name, text in self.written.contents.items()}
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        uri = request.uri
         if not uri.startswith(_FOLDER):
-            text = self.source.contents.get(uri.removeprefix(BASE))
+            text = self.written.contents.get(uri.removeprefix(BASE))
         else:
             text = self._document(uri.removeprefix(_FOLDER))
         return Answer(status=404) if text is None else Answer(body=text.encode())
 
-    def pull_at(self, seconds: float, **options: Any) -> RunReport:
-        """Pull so many seconds after the beginning."""
-        self._wait_until(seconds)
-        return super().pull(f"{_FOLDER}capabilitylist.xml", **options)
-
-    def repair_at(self, seconds: float) -> RunReport:
-        self._wait_until(seconds)
-        with self.destination(f"{_FOLDER}capabilitylist.xml") as destination:
-            return destination.repair(None, PullOptions())
-
-    def in_sync(self) -> bool:
-        there = {BASE + name: text.encode() for name, text in self.source.contents.items()}
-        return self.files() == there
-
-    def _wait_until(self, seconds: float) -> None:
+    def wait_until(self, seconds: float) -> None:
+        """Let it be so many seconds after the beginning."""
         wait = _BEGIN + timedelta(seconds=seconds) - self.clock.now()
         self.clock.advance(seconds=wait.total_seconds())
 
     def _document(self, name: str) -> str | None:
-        source = self.source
+        source = self.written
         if name == "capabilitylist.xml":
             heads = (("resourcelist.xml", "resourcelist"), (source.head, "changelist"))
             return written(
@@ -117,6 +114,19 @@ class WrittenWorld(World):
             if told.name == name:
                 return written(_interval(told), "".join(map(_change, told.changes)))
         return None
+
+
+def pull_at(world: World[WrittenSource], seconds: float, **options: Any) -> RunReport:
+    """Pull so many seconds after the beginning."""
+    world.source.wait_until(seconds)
+    return world.pull(**options)
+
+
+def repair_at(world: World[WrittenSource], seconds: float) -> RunReport:
+    """Repair the mirror so many seconds after the beginning."""
+    world.source.wait_until(seconds)
+    with world.destination(world.source.entry) as destination:
+        return destination.repair(None, PullOptions())
 
 
 def written(header: str, entries: str, tag: str = "urlset") -> str:

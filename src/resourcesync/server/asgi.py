@@ -1,0 +1,313 @@
+"""Parts of all applications: reading requests, refusals, bodies within limits, mounts, lifespans.
+
+``root_path`` is what ASGI calls the path below which an application was mounted; ``path`` and
+``raw_path`` begin with it, as Starlette, FastAPI and uvicorn have it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Final, final
+from urllib.parse import quote, unquote_to_bytes
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.server.files import is_plain, without_authority
+
+_LOG: Final = logging.getLogger(__name__)
+
+PATIENCE: Final = 10.0
+"""Seconds that an application has to end."""
+
+STOPPING: Final = "resourcesync.stopping"
+"""Key in ASGI's state of an ``asyncio.Event`` that is set when the server stops.
+
+Our own server sets it; endless answers end then.
+"""
+
+NOSNIFF: Final = {"x-content-type-options": "nosniff"}
+NO_CACHE: Final = {"cache-control": "no-cache"}
+NO_STORE: Final = {"cache-control": "no-store"}
+CLOSE: Final = {"connection": "close"}
+
+State = dict[str, Any]
+"""State that an application passes from its start to its requests, as ASGI defines it."""
+
+
+@final
+class HttpRequest(Request):
+    """A request with its path as it came, and its repeated fields joined.
+
+    Attributes:
+        fields: The header fields by lower-case name (RFC 9110 §5.3).
+        is_head: True if it is a HEAD.
+        raw_path: The path before any decoding, as ``path_within`` has it.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
+        self.raw_path = path_within(scope)
+        self.is_head: bool = scope["method"] == "HEAD"
+        self.fields: dict[str, str] = {}
+        for octets, value in scope["headers"]:
+            name, text = octets.decode("latin-1"), value.decode("latin-1")
+            self.fields[name] = f"{self.fields[name]}, {text}" if name in self.fields else text
+
+    @property
+    def query(self) -> bytes:
+        """Return the query, as it came; empty when there is none."""
+        query: bytes = self.scope.get("query_string", b"")
+        return query
+
+    @property
+    def stopping(self) -> asyncio.Event:
+        """Return the event that is set when the server stops; other servers never set it."""
+        stopping: asyncio.Event | None = self.scope.get("state", {}).get(STOPPING)
+        return stopping or asyncio.Event()
+
+    @property
+    def has_body(self) -> bool:
+        """True if bytes follow the header: no request to a reading application has any."""
+        return self.fields.get("content-length", "").strip("0") != "" or (
+            "transfer-encoding" in self.fields
+        )
+
+
+Responder = Callable[[HttpRequest, AsyncExitStack], Awaitable[Response]]
+"""Function that returns the response to a request.
+
+The stack is closed once the response was sent, or the client has gone.
+"""
+
+
+async def answer(respond: Responder, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer an ``http`` request that only reads; one that does not is refused.
+
+    A HEAD gets the fields of the response and no bytes: its stream is not started.
+    """
+    request = HttpRequest(scope, receive, send)
+    async with AsyncExitStack() as stack:
+        response = refuse_request(request) or await respond(request, stack)
+        # %r of bytes escapes characters that could forge a line or control a terminal.
+        _LOG.debug("%r %r: %d", scope["method"], request.raw_path, response.status_code)
+        if not request.is_head:
+            await response(scope, receive, send)
+            return
+        fields = response.raw_headers
+        await send(
+            {"type": "http.response.start", "status": response.status_code, "headers": fields}
+        )
+        await send({"type": "http.response.body", "body": b""})
+
+
+def refuse(status: int, reason: str, *fields: Mapping[str, str]) -> Response:
+    """Return a short response in plain text with the reason of a refusal."""
+    headers = {**NO_CACHE, **NOSNIFF}
+    for more in fields:
+        headers.update(more)
+    return PlainTextResponse(reason + "\n", status, headers)
+
+
+def refuse_request(request: HttpRequest) -> Response | None:
+    """Return the refusal of a request that does not only read, or ``None``."""
+    closing = CLOSE if request.has_body else {}
+    if request.scope["method"] not in {"GET", "HEAD"}:
+        return refuse(405, "Only GET and HEAD are allowed.", {"allow": "GET, HEAD"}, closing)
+    return refuse(400, "A request body is not allowed.", closing) if closing else None
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> bool:
+    """Wait until an event is set, at most so many seconds; return whether it is."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
+
+
+async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
+    """Return the body of a request.
+
+    Args:
+        request: The request.
+        most: Most bytes.
+        seconds: The time limit for all of it.
+
+    Raises:
+        HTTPException: It is too long (413), too slow (408), or incomplete (400).
+    """
+    too_long = HTTPException(413, f"At most {most} bytes.", CLOSE)
+    announced = request.headers.get("content-length", "0")
+    if not announced.isdigit() or int(announced[:19]) > most:
+        raise too_long
+    parts = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                parts += part
+                if len(parts) > most:
+                    raise too_long
+    except TimeoutError:
+        raise HTTPException(408, "The body did not come in time.", CLOSE) from None
+    except ClientDisconnect:
+        raise HTTPException(400, "The body was cut short.", CLOSE) from None
+    return bytes(parts)
+
+
+def path_within(scope: Scope) -> bytes:
+    """Return the raw path of a request below the place where the application is mounted.
+
+    It begins with a slash, or is empty when the request names that very place. A path that does not
+    begin with ``root_path`` is returned as it is: some servers remove it themselves.
+    """
+    raw = scope.get("raw_path")
+    if raw is None:
+        # An old ASGI server: it provides only the decoded path.
+        raw = quote(scope["path"], safe="/").encode()
+    root = scope.get("root_path", "")
+    path = raw if raw.startswith(b"/") else without_authority(raw)
+    return path if root in {"", "/"} else _cut(path, _names(root))
+
+
+def _cut(path: bytes, names: tuple[bytes, ...]) -> bytes:
+    """Return the rest of a raw path after ``names``; the whole path when it begins otherwise."""
+    parts = path.split(b"/", len(names) + 1)
+    if tuple(map(unquote_to_bytes, parts[1 : len(names) + 1])) != names:
+        return path
+    return b"/" + parts[-1] if len(parts) > len(names) + 1 else b""
+
+
+def _names(path: str) -> tuple[bytes, ...]:
+    return tuple(path.strip("/").encode("utf-8", "surrogateescape").split(b"/"))
+
+
+@final
+class MountedApplications:
+    """Further applications, each below a path of its own, which is theirs too.
+
+    Starlette's ``Mount`` neither answers at that very path nor runs lifespans.
+
+    Args:
+        applications: By path, such as ``/hub``.
+
+    Raises:
+        ConfigurationError: A path is invalid.
+    """
+
+    def __init__(self, applications: Mapping[str, ASGIApp]) -> None:
+        self._applications: dict[tuple[bytes, ...], tuple[str, ASGIApp]] = {}
+        self._states: dict[str, State] = {}
+        for path, application in applications.items():
+            names = _names(path)
+            if not path.startswith("/") or not all(map(is_plain, names)):
+                raise ConfigurationError(
+                    f"{path[:64]!r} is not a path to mount an application at", hint="such as /hub"
+                )
+            self._applications[names] = "/" + path.strip("/"), application
+        self._deepest = max(map(len, self._applications), default=0)
+
+    def find(self, scope: Scope) -> tuple[ASGIApp, Scope] | None:
+        """Return the application that a request is for, and the scope for it."""
+        if not self._deepest:
+            return None
+        parts = tuple(map(unquote_to_bytes, path_within(scope).split(b"/", self._deepest + 1)[1:]))
+        for depth in range(min(len(parts), self._deepest), 0, -1):
+            if parts[:depth] in self._applications:
+                prefix, application = self._applications[parts[:depth]]
+                root = scope.get("root_path", "").rstrip("/") + prefix
+                state = {**scope.get("state", {}), **self._states.get(prefix, {})}
+                return application, {**scope, "root_path": root, "state": state}
+        return None
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Start all the applications; end them with the block, the last one first.
+
+        Raises:
+            ConfigurationError: One of them cannot start; those that did are ended.
+            ResourceSyncError: The same, raised by the application itself.
+        """
+        async with AsyncExitStack() as stack:
+            for prefix, application in self._applications.values():
+                self._states[prefix] = await stack.enter_async_context(run_lifespan(application))
+            yield
+
+
+@contextlib.asynccontextmanager
+async def run_lifespan(application: ASGIApp) -> AsyncIterator[State]:
+    """Start an application and end it with the block, as ASGI's ``lifespan`` has it.
+
+    An application without a lifespan is not started.
+
+    Yields:
+        Its state.
+
+    Raises:
+        ConfigurationError: It reports that it cannot start.
+        ResourceSyncError: The same.
+    """
+    state: State = {}
+    scope = {
+        "type": "lifespan",
+        "asgi": {"version": "3.0", "spec_version": "2.0"},
+        "state": state,
+    }
+    commands: asyncio.Queue[Message] = asyncio.Queue()
+    reports: asyncio.Queue[Message] = asyncio.Queue()
+    task = asyncio.ensure_future(application(scope, commands.get, reports.put))
+    commands.put_nowait({"type": "lifespan.startup"})
+    report = await _first_report(reports, task)
+    if report is not None and report["type"] == "lifespan.startup.failed":
+        await _end(commands, task)
+        _raise_own(_failure(task))
+        raise ConfigurationError(
+            "an application that is served cannot start",
+            evidence=(("said", str(report.get("message", ""))),),
+        )
+    try:
+        yield state
+    finally:
+        if report is not None:
+            await _end(commands, task)
+            if (error := _failure(task)) is not None:
+                _LOG.warning("an application did not end cleanly: %r", error)
+
+
+async def _first_report(
+    reports: asyncio.Queue[Message], task: asyncio.Future[None]
+) -> Message | None:
+    """Return an application's answer to its start; ``None`` when it has no lifespan."""
+    report = asyncio.create_task(reports.get())
+    await asyncio.wait((report, task), return_when=asyncio.FIRST_COMPLETED)
+    if report.done():
+        return report.result()
+    report.cancel()
+    error = _failure(task)
+    _raise_own(error)
+    _LOG.debug("an application has no lifespan: %r", error)
+    return None
+
+
+async def _end(commands: asyncio.Queue[Message], task: asyncio.Future[None]) -> None:
+    """Wait for an application's end, up to a limit."""
+    commands.put_nowait({"type": "lifespan.shutdown"})
+    _, late = await asyncio.wait((task,), timeout=PATIENCE)
+    if late:
+        _LOG.warning("an application does not end and is cancelled")
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+def _failure(task: asyncio.Future[None]) -> BaseException | None:
+    """Return the error that a task ended with, if any."""
+    return None if task.cancelled() else task.exception()
+
+
+def _raise_own(error: BaseException | None) -> None:
+    if isinstance(error, ResourceSyncError):
+        raise error

@@ -1,0 +1,369 @@
+"""SQLite files: the promise of a commit, migrations, errors, transactions and notes.
+
+No other module imports ``sqlite3``. A statement commits by itself, except in ``transaction``.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from resourcesync.durable_folders import make_folder, sync_name
+from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+
+Connection = sqlite3.Connection
+"""A connection to a SQLite file."""
+SQLITE_VERSION: Final = sqlite3.sqlite_version
+"""The version of SQLite in use."""
+BUSY_MILLISECONDS: Final = 5_000
+"""Milliseconds to wait for another program that writes."""
+NOTE_TABLE: Final = "CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
+"""The table of notes, in each file that has some."""
+_DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_IN_USE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+class Durability(Enum):
+    """The promise of a file. The values are the pragmas that keep it, that of the journal last."""
+
+    SHARED = ("synchronous = FULL", "journal_mode = WAL")
+    """A commit survives a power cut; other processes read meanwhile."""
+    EXCLUSIVE = ("locking_mode = EXCLUSIVE", "synchronous = FULL", "journal_mode = WAL")
+    """A commit survives a power cut; one process has the file, and others are refused at once."""
+    SIMPLE = ("synchronous = FULL", "journal_mode = DELETE")
+    """A commit survives a power cut; other processes wait for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteFormat:
+    """The format of a file, and the words for its errors.
+
+    Attributes:
+        noun: The file in words.
+        application_id: Its ``application_id``; 0 for none.
+        migrations: The schema step by step: the first n steps make version n. A step that was
+            released never changes.
+        durability: The promise of a commit.
+        is_private: Only the owner may read the file; its folder is created if missing.
+        folder_mode: The mode of that folder.
+        any_thread: Several threads use the connection; they take turns.
+        retained: What an error leaves as it was.
+        repair: The hint for a damaged file; ``{path}`` is its path.
+        bad_row: The code of an error if a row is not UTF-8; empty: the file is damaged.
+    """
+
+    noun: str
+    application_id: int
+    migrations: tuple[str, ...]
+    durability: Durability
+    is_private: bool = True
+    folder_mode: int = 0o700
+    any_thread: bool = False
+    retained: str
+    repair: str
+    bad_row: str = ""
+
+
+class SqliteErrors:
+    """A context that raises errors of this package in place of those of SQLite.
+
+    Args:
+        path: The file.
+        kind: Its format.
+    """
+
+    def __init__(self, path: Path | str, kind: SqliteFormat) -> None:
+        self._path = path
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        """Enter; one object may be entered again inside its own block."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise self._translate(error) from error
+
+    def damage(self, detail: object) -> StateError:
+        """Return the error of a damaged file."""
+        return StateError(
+            f"{self._path} is damaged: {detail}",
+            evidence=self._evidence,
+            hint=self._kind.repair.format(path=self._path),
+        )
+
+    def foreign(self) -> StateError:
+        """Return the error of a file with another format."""
+        return StateError(
+            f"{self._path} is not {self._kind.noun}",
+            evidence=(("file", str(self._path)), ("kept", "nothing was changed")),
+            hint="move it away, or choose another path",
+        )
+
+    def newer(self, version: int) -> StateError:
+        """Return the error of a file of a newer version."""
+        return StateError(
+            f"{self._path} was written by a newer version of this package",
+            evidence=(
+                ("file", str(self._path)),
+                ("schema", str(version)),
+                ("known", str(len(self._kind.migrations))),
+                ("kept", "nothing was changed"),
+            ),
+            hint="upgrade the package",
+        )
+
+    @property
+    def _evidence(self) -> tuple[tuple[str, str], ...]:
+        return ("file", str(self._path)), ("kept", self._kind.retained)
+
+    def _translate(self, error: sqlite3.Error) -> StorageError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of Python itself have none
+        if code == sqlite3.SQLITE_FULL:
+            return DiskFullError(
+                f"no space is left for {self._path}",
+                evidence=self._evidence,
+                hint="free disk space, then run the same command",
+            )
+        if code in _IN_USE:
+            return LockedError(
+                f"another program is writing {self._path}",
+                evidence=self._evidence,
+                hint="wait for its end, then run the same command",
+            )
+        is_text = not code and "decode to UTF-8" in str(error)
+        if is_text and self._kind.bad_row:
+            return StateError(
+                f"{self._path} has a row that is not UTF-8: {error!s:.300}",
+                evidence=self._evidence,
+                code=self._kind.bad_row,
+            )
+        if is_text or code in _DAMAGE:
+            return self.damage(error)
+        return StorageError(
+            f"{self._path} cannot be used: {error}",
+            evidence=self._evidence,
+            hint="free disk space or fix permissions, then run the same command",
+        )
+
+
+class SqliteFile:
+    """An open SQLite file of this package, with its one connection.
+
+    Args:
+        path: The file; created if missing, and migrated. ``:memory:`` is a database in memory.
+        kind: Its format.
+        read_only: Open an existing file, which is not migrated either.
+
+    Raises:
+        LockedError: Another process has it.
+        StateError: It is damaged, of another format, or from a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, path: Path | str, kind: SqliteFormat, *, read_only: bool = False) -> None:
+        self.errors = SqliteErrors(path, kind)
+        """The context for reading; ``writing`` has it already."""
+        if not read_only and kind.is_private:
+            _create_private(Path(path), kind.folder_mode)
+        with self.errors:
+            self.connection = _connect(path, kind, read_only=read_only)
+            try:
+                self.version = self._prepare(kind, read_only=read_only)
+            except BaseException as error:
+                self.connection.close()
+                if isinstance(error, UnicodeDecodeError):  # SQLite quotes a damaged schema
+                    raise self.errors.damage(error) from error
+                raise
+
+    def _prepare(self, kind: SqliteFormat, *, read_only: bool) -> int:
+        """Check the file, and migrate it; return its version."""
+        *before, journal = kind.durability.value
+        connection = self.connection
+        for pragma in ("trusted_schema = OFF", *before):
+            connection.execute(f"PRAGMA {pragma}")
+        version = self._check(kind, accepts_empty=not read_only)
+        if read_only:
+            return version
+        connection.execute(f"PRAGMA {journal}")
+        if kind.durability is Durability.EXCLUSIVE:
+            connection.execute("BEGIN EXCLUSIVE")  # the lock stays
+            connection.execute("COMMIT")
+        if version < len(kind.migrations):
+            connection.executescript(
+                f"BEGIN IMMEDIATE; {''.join(kind.migrations[version:])}"
+                f"PRAGMA application_id = {kind.application_id};"
+                f"PRAGMA user_version = {len(kind.migrations)}; COMMIT"
+            )
+        return len(kind.migrations)
+
+    def _check(self, kind: SqliteFormat, *, accepts_empty: bool) -> int:
+        """Return the version of the file, before anything in it changes."""
+        version, application, tables = (
+            int(self.connection.execute(query).fetchone()[0])
+            for query in (
+                "PRAGMA user_version",
+                "PRAGMA application_id",
+                "SELECT count(*) FROM sqlite_schema",
+            )
+        )
+        is_empty = not (version or application or tables)
+        is_ours = version > 0 and application == kind.application_id
+        if not (is_ours or (is_empty and accepts_empty)):
+            raise self.errors.foreign()
+        if version > len(kind.migrations):
+            raise self.errors.newer(version)
+        return version
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, with its lock."""
+        self.connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Run the block in a transaction: all that it writes is durable after it, or nothing.
+
+        Raises:
+            DiskFullError: No space is left.
+            LockedError: Another program writes for a long time.
+            StateError: The file is damaged.
+        """
+        connection = self.connection
+        with self.errors:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def note(self, key: str) -> str | None:
+        """Return a note; ``None`` for none."""
+        with self.errors:
+            return note_of(self.connection, key)
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store notes, all or none, durably."""
+        with self.writing() as connection:
+            write_notes(connection, notes)
+
+
+def make_private_folder(path: Path, mode: int = 0o700) -> None:
+    """Make a folder durably, with those above it; an existing one is no error.
+
+    Raises:
+        StorageError: It could not be made.
+    """
+    try:
+        make_folder(path, mode)
+    except OSError as error:
+        raise StorageError(f"cannot make the folder {path}: {error.strerror}") from error
+
+
+def _create_private(path: Path, folder_mode: int) -> None:
+    make_private_folder(path.parent, folder_mode)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+        sync_name(path)
+    except OSError as error:
+        raise StorageError(f"cannot open {path}: {error.strerror}") from error
+
+
+def _connect(path: Path | str, kind: SqliteFormat, *, read_only: bool) -> Connection:
+    if read_only:
+        return _connect_reading(Path(path), kind)
+    waits = kind.durability is not Durability.EXCLUSIVE
+    return sqlite3.connect(
+        path,
+        timeout=BUSY_MILLISECONDS / 1_000 if waits else 0,
+        isolation_level=None,
+        check_same_thread=not kind.any_thread,
+    )
+
+
+def _connect_reading(path: Path, kind: SqliteFormat, *, immutable: bool = False) -> Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if immutable else ''}",
+        uri=True,
+        timeout=BUSY_MILLISECONDS / 1_000,
+        isolation_level=None,
+        check_same_thread=not kind.any_thread,
+    )
+
+
+@contextmanager
+def open_snapshot(
+    path: Path, kind: SqliteFormat, *, immutable: bool = False
+) -> Iterator[Connection]:
+    """Open a file with notes as it is at this moment, by a connection that cannot write.
+
+    Args:
+        path: The file.
+        kind: Its format, which is not checked.
+        immutable: Nothing writes the file meanwhile, and no file can be made beside it.
+
+    Raises:
+        StateError: It is damaged.
+        StorageError: It cannot be read.
+    """
+    errors = SqliteErrors(path, kind)
+    with errors, closing(_connect_reading(path, kind, immutable=immutable)) as connection:
+        begin_snapshot(connection)
+        yield connection
+
+
+def begin_snapshot(connection: Connection) -> None:
+    """Read the file as it is now until the connection is closed."""
+    connection.execute("BEGIN")
+    connection.execute("SELECT 1 FROM note").fetchone()  # the snapshot begins here
+
+
+def note_of(connection: Connection, key: str) -> str | None:
+    """Return a note; ``None`` for none."""
+    row = connection.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def write_notes(connection: Connection, notes: Mapping[str, str]) -> None:
+    """Store notes, in the transaction that is open."""
+    connection.executemany("INSERT OR REPLACE INTO note VALUES (?,?)", notes.items())
+
+
+_TEMPORARY: Final = SqliteFormat(
+    noun="a temporary file",
+    application_id=0,
+    migrations=(),
+    durability=Durability.SIMPLE,
+    retained="nothing was changed",
+    repair="run the same command again",
+)
+TEMPORARY_ERRORS: Final = SqliteErrors("a temporary file", _TEMPORARY)
+"""The context for connections by ``connect_temporary``."""
+
+
+def connect_temporary(schema: str) -> Connection:
+    """Connect to a new unlinked file with some tables; large ones need space for temporary files.
+
+    Raises:
+        StorageError: No space is left.
+    """
+    with TEMPORARY_ERRORS:
+        connection = sqlite3.connect("", isolation_level=None)
+        connection.executescript(schema)
+        return connection

@@ -1,0 +1,140 @@
+"""Where a mirror is: a folder on a real disk, and who works for it."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.app import plugins
+from resourcesync.destination.mapping.tree import MapperFactory
+from resourcesync.destination.options import Dependencies
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.mirror import MirrorStateStore
+from tests.support.worlds.network import MemoryFetcher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a mirror has from its world.
+
+    Attributes:
+        clock: The present moment.
+        fetcher: Its way to the Source.
+        report: What is told of each event.
+    """
+
+    clock: ManualClock
+    fetcher: MemoryFetcher
+    report: Callable[[str, Mapping[str, object]], None]
+
+
+class Workers(Protocol):
+    """Who works for a mirror whose copies are a table."""
+
+    def open_state(self, path: Path) -> SqliteMirrorState:
+        """Open the state of the mirror."""
+        ...
+
+    def employed(
+        self, dependencies: Dependencies, state: object
+    ) -> AbstractContextManager[Dependencies]:
+        """Add the workers; ``state`` is that of the disk, whatever stands before it."""
+        ...
+
+
+class FolderHome:
+    """A mirror's folder.
+
+    Args:
+        folder: Where it is.
+        workers: Who works for it; ``None``: the pull does all itself.
+
+    Attributes:
+        room: Bytes that are free on the disk; ``None``: enough.
+        patches: The formats of patches that it knows.
+        mappers: How URIs become paths.
+        before: What stands before its files and before its state.
+    """
+
+    def __init__(self, folder: Path, workers: Workers | None = None) -> None:
+        self.folder = folder
+        self.workers = workers
+        self.room: int | None = None
+        self.patches = plugins.patch_formats()
+        self.mappers: Callable[[str], MapperFactory] = plugins.mapper
+        self.before: Callable[[Any], Any] = lambda port: port
+
+    @contextmanager
+    def dependencies(
+        self, surroundings: Surroundings, source: str | None
+    ) -> Iterator[Dependencies]:
+        """Open the mirror, with all that a Destination needs."""
+        opened = () if self.workers is None else (self.workers.open_state,)
+        with MirrorFolder(self.folder, surroundings.clock, *opened) as mirror:
+            assert mirror.copies is not None
+            assert mirror.state is not None
+            fetcher = surroundings.fetcher
+            alone = Dependencies(
+                folder=str(self.folder),
+                source=source,
+                fetcher=fetcher,
+                copies=self.before(mirror.copies),
+                state=self.before(mirror.state),
+                clock=surroundings.clock,
+                cancel=CancelToken(surroundings.clock),
+                report=surroundings.report,
+                scratch=mirror.copies.scratch,
+                check_folder=mirror.check_marker,
+                purge=mirror.copies.purge,
+                traffic=lambda: (fetcher.requests, fetcher.received),
+                room=lambda: self.room,
+                patches=self.patches,
+                mappers=self.mappers,
+            )
+            workers = self.workers
+            with (
+                nullcontext(alone)
+                if workers is None
+                else workers.employed(alone, mirror.state) as dependencies
+            ):
+                yield dependencies
+
+    @contextmanager
+    def state(self, clock: ManualClock) -> Iterator[MirrorStateStore]:
+        """Open what the mirror remembers, as another program does."""
+        with MirrorFolder(self.folder, clock) as mirror:
+            assert mirror.state is not None
+            yield mirror.state
+
+    def files(self, clock: ManualClock) -> dict[str, bytes]:
+        """Return the mirror's copies by URI, as the files on the disk tell."""
+        with MirrorFolder(self.folder, clock) as mirror:
+            assert mirror.copies is not None
+            assert mirror.state is not None
+            mapping = SyncState(mirror.state).mapping(self.mappers)
+            assert mapping is not None
+            owners = {copy.path: copy.uri for copy in mirror.state.copies()}
+            return {  # a mirror with a table has its copies elsewhere
+                owners.get(path) or mapping.uri(path) or path: (self.folder / path).read_bytes()
+                for path in mirror.copies.paths()
+            }
+
+    def files_on_disk(self) -> dict[str, bytes]:
+        """Return the mirror's files by path, its own folder left out."""
+        root, found = str(self.folder), {}
+        for above, folders, names in os.walk(root):
+            if OWN_FOLDER in folders:
+                folders.remove(OWN_FOLDER)
+            for name in names:
+                path = f"{above}/{name}"
+                if os.path.isfile(path):
+                    with open(path, "rb", buffering=0) as file:
+                        found[path[len(root) + 1 :]] = file.readall()
+        return found

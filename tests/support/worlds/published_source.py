@@ -1,0 +1,89 @@
+"""A Source in memory that our own publisher lists."""
+
+import copy
+from typing import Self
+
+from resourcesync.adapters.in_memory import (
+    ManualClock,
+    MemoryCatalogue,
+    MemoryDocuments,
+    MemoryOriginals,
+)
+from resourcesync.ports import FetchRequest
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.plan import Policy, PublicationStep
+from resourcesync.source.publisher import ListPublisher, Publication
+from resourcesync.source.scan import scan
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.served_files import ServedFiles
+
+
+class PublishedSource:
+    """Files in memory, listed by our own publisher.
+
+    Args:
+        max_entries: Most entries of a document.
+    """
+
+    entry = BASE
+
+    def __init__(self, *, max_entries: int = 50_000) -> None:
+        self.clock = ManualClock()
+        self.files = ServedFiles(self.clock)
+        self.catalogue = MemoryCatalogue()
+        self.limits = PageLimits(max_entries=max_entries)
+        self.policy = Policy()
+
+    @property
+    def originals(self) -> MemoryOriginals:
+        """The files."""
+        return self.files.originals
+
+    @property
+    def documents(self) -> MemoryDocuments:
+        """The lists."""
+        return self.files.documents
+
+    def put(self, name: str, content: bytes | str) -> None:
+        """Write a file."""
+        self.files.put(name, content)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        self.files.remove(name)
+
+    def publish(
+        self, step: PublicationStep = PublicationStep.DUE, *, after: float = 60
+    ) -> Publication:
+        """List what changed, some seconds later."""
+        self.clock.advance(seconds=after)
+        scan(self.originals, self.catalogue, self.clock.now())
+        return ListPublisher(
+            self.catalogue,
+            self.documents,
+            base_uri=BASE,
+            clock=self.clock,
+            limits=self.limits,
+            policy=self.policy,
+        ).publish(step)
+
+    def begin_again(self) -> None:
+        """Forget all lists, and what was in them."""
+        self.catalogue = MemoryCatalogue()
+        self.files.documents = MemoryDocuments()
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the files by URI."""
+        return self.files.contents()
+
+    def honest(self, uri: str) -> Answer:
+        """Return what the server says of an address."""
+        return self.files.honest(uri)
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        return self.files.serve(request)
+
+    def saved(self) -> Self:
+        """Return a backup of the Source; time goes on for both."""
+        return copy.deepcopy(self, {id(self.clock): self.clock})

@@ -1,0 +1,233 @@
+"""Schemas of settings: what options, file, variables and library make of one description."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from resourcesync.app.settings import MirrorOptions, mirror_settings, publisher_settings
+from resourcesync.cli.options import field_option
+from resourcesync.errors import ConfigurationError
+from resourcesync.settings.json_schema import value_schema
+from resourcesync.settings.keywords import MirrorKeywords, PublisherOptions
+from resourcesync.settings.mirror import (
+    FreshnessSettings,
+    MirrorPlace,
+    PullSettings,
+    ScheduleSettings,
+)
+from resourcesync.settings.network import Network, SecretNames
+from resourcesync.settings.publication import PublicationSettings, SystemSettings
+from resourcesync.settings.schema import Field, fields_of, from_file, from_variable, make
+from resourcesync.settings.service import LogSettings, ServiceSettings
+from resourcesync.settings.tables import overlay
+
+SCHEMAS: tuple[type[msgspec.Struct], ...] = (
+    PullSettings,
+    Network,
+    SecretNames,
+    ScheduleSettings,
+    FreshnessSettings,
+    MirrorPlace,
+    PublicationSettings,
+    SystemSettings,
+    ServiceSettings,
+    LogSettings,
+)
+FIELDS = [
+    pytest.param(schema, field, id=f"{schema.__name__}-{field.key}")
+    for schema in SCHEMAS
+    for field in fields_of(schema).values()
+]
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("schema", "field"), FIELDS)
+def test_the_default_that_is_shown_is_the_default(
+    schema: type[msgspec.Struct], field: Field
+) -> None:
+    default = getattr(schema(), field.name)
+
+    if field.setting.shown:
+        assert field.parse(field.setting.shown) == default
+    elif not field.setting.is_stored and schema is not PublicationSettings:
+        assert default in (None, UNSET, (), "", False)
+
+
+@pytest.mark.parametrize(("schema", "field"), FIELDS)
+def test_a_setting_has_a_sentence_of_help_and_one_form_everywhere(
+    schema: type[msgspec.Struct], field: Field
+) -> None:
+    @field_option(field)  # type: ignore[arg-type]  # a command returns a job; this one is not run
+    def command(**_values: Any) -> None:
+        raise AssertionError("it is not run")
+
+    option = command.__click_params__[0]  # type: ignore[attr-defined]  # where click puts it
+    shown = value_schema(field)
+
+    assert field.setting.help.rstrip().endswith((".", ":", "it"))
+    assert option.name == field.key
+    assert option.multiple == field.is_many == (shown.get("type") == "array")
+    assert option.is_flag == field.is_flag == (shown.get("type") == "boolean")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "schema"),
+    [(MirrorKeywords, PullSettings), (PublisherOptions, PublicationSettings)],
+)
+def test_the_library_has_a_keyword_for_each_setting_that_is_for_it(
+    keywords: type, schema: type[msgspec.Struct]
+) -> None:
+    wanted = {field.name for field in fields_of(schema).values() if field.setting.in_library}
+
+    assert set(get_type_hints(keywords)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("jobs", "8", 8),
+        ("trash", "7d", 604_800.0),
+        ("rate", "5/s", 5.0),
+        ("bwlimit", "2M", 2_000_000),
+        ("delete", "never", "never"),
+        ("fail_fast", "true", True),
+        ("include", "/a/** /b/**", ("/a/**", "/b/**")),
+        ("max_size", "", ""),
+    ],
+)
+def test_a_variable_has_the_value_that_the_file_has(key: str, text: str, value: object) -> None:
+    field = fields_of(PullSettings, Network)[key]
+    written: Any = text
+    if field.is_flag:
+        written = True
+    elif field.is_many:
+        written = text.split()
+    elif field.form.is_whole:
+        written = int(text)
+
+    assert from_variable(field, text) == from_file(field, written) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "message"),
+    [
+        ("jobs", 0, "must be from 1 to 1000"),
+        ("jobs", "8", "must be a whole number"),
+        ("jobs", True, "must be a whole number"),
+        ("delete", "sometimes", "must be one of auto, signalled, absent, never"),
+        ("include", "/a/**", "must be a list of strings"),
+        ("include", ["/a/**", 1], "must be a list of strings"),
+        ("fail_fast", "yes", "must be true or false"),
+        ("trash", "soon", "is wrong"),
+        ("mode", 1, "must be a string"),
+        ("header", ["Cookie: a=b"], "must not contain Cookie"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_is_right(
+    key: str, written: object, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        from_file(fields_of(PullSettings, Network)[key], written)
+
+
+def test_what_is_not_given_is_as_the_schema_says() -> None:
+    assert make(PullSettings, {}) == PullSettings()
+    assert make(PullSettings, {"include": None, "jobs": 3}) == PullSettings()
+
+
+def test_an_empty_text_removes_a_filter_and_no_value_leaves_it() -> None:
+    assert make(PullSettings, {"include": ("",)}).include == ()
+    assert make(PullSettings, {"max_size": ""}).max_size is None
+    assert make(PullSettings, {}).include is UNSET
+
+
+def test_a_later_layer_overrides_and_hides_what_excludes_it() -> None:
+    defaults = {"every": 60.0, "proxy": "http://a:1", "proxy_auth": "door", "jobs": 3}
+
+    assert overlay(defaults, {"cron": "5 2 * * *"}) == {
+        "cron": "5 2 * * *",
+        "proxy": "http://a:1",
+        "proxy_auth": "door",
+        "jobs": 3,
+    }
+    assert overlay(defaults, {"proxy": "http://b:1"}, {"jobs": 4}) == {
+        "every": 60.0,
+        "proxy": "http://b:1",
+        "jobs": 4,
+    }
+    assert overlay({"all_sets": True}, {"set": ("a",)}) == {"set": ("a",)}
+
+
+@given(
+    layers=st.lists(
+        st.dictionaries(st.sampled_from(["jobs", "rate", "delete", "include"]), st.integers()),
+        max_size=4,
+    )
+)
+def test_without_conflicts_the_last_layer_that_has_a_key_decides(
+    layers: list[dict[str, int]],
+) -> None:
+    merged: dict[str, int] = {}
+    for layer in layers:
+        merged |= layer
+
+    assert overlay(*layers) == merged
+
+
+def test_the_library_takes_what_the_command_line_takes() -> None:
+    texts = mirror_settings(
+        {"max_size": "5M", "trash": "30d", "max_delete": "10%", "since": "-7d", "max_bytes": "2G"}
+    )
+    values = mirror_settings(
+        {
+            "max_size": 5_000_000,
+            "trash": 2_592_000.0,
+            "since": timedelta(days=-7),
+            "max_bytes": 2_000_000_000,
+        }
+    )
+
+    assert texts.pull == values.pull
+    assert texts.options(NOW).changes["since"] == datetime(2026, 11, 16, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_size": "big"}, "max_size='big' is wrong"),
+        ({"max_bytes": -1}, "max_bytes=-1 is negative"),
+        ({"delete": "all"}, "delete='all' must be one of auto"),
+        ({"include": "/a/**"}, "must be a list of strings"),
+        ({"since": datetime(2026, 1, 1)}, "since has no time zone"),  # noqa: DTZ001 - the mistake
+    ],
+)
+def test_a_wrong_keyword_is_refused_by_its_name(options: MirrorOptions, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        mirror_settings(options)
+
+
+def test_an_unknown_keyword_is_refused_as_python_does() -> None:
+    with pytest.raises(TypeError, match="trash_days"):
+        mirror_settings({"trash_days": 3})  # type: ignore[typeddict-unknown-key]  # the mistake
+    with pytest.raises(TypeError, match="algorithms"):
+        publisher_settings({"algorithms": ()})  # type: ignore[typeddict-unknown-key]  # as above
+
+
+def test_settings_of_requests_show_no_secret() -> None:
+    network = Network(headers=(("X-Key", "s3cret"),), proxy_auth=("me", "s3cret"), jobs=3)
+
+    assert "s3cret" not in repr(network)
+    assert "jobs=3" in repr(network)
+
+
+def test_a_choice_in_the_schema_is_the_literal_of_its_type() -> None:
+    for schema in SCHEMAS:
+        for field in fields_of(schema).values():
+            if field.choices:
+                literal = get_args(field.type)[0] if field.is_many else field.type
+                assert field.choices == get_args(literal)

@@ -1,0 +1,221 @@
+"""One home of SQLite: the promise of each file, migrations, errors and notes."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.catalogue import PostedCatalogue
+from resourcesync.adapters.hub import FileFollowers, FileHub
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.backends.oai_pmh.repository_state import RepositoryState
+from resourcesync.backends.sitemap.measurements import MeasurementStore
+from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.sqlite_file import (
+    NOTE_TABLE,
+    TEMPORARY_ERRORS,
+    Durability,
+    SqliteFile,
+    SqliteFormat,
+    connect_temporary,
+    open_snapshot,
+)
+from tests.support.storage.sqlite_connections import prepared
+
+ROWS = "CREATE TABLE row (name TEXT PRIMARY KEY, size INTEGER NOT NULL);"
+KIND = SqliteFormat(
+    noun="a test of this package",
+    application_id=77,
+    migrations=(NOTE_TABLE,),
+    durability=Durability.SHARED,
+    retained="all",
+    repair="restore {path}",
+)
+NEWER = replace(KIND, migrations=(NOTE_TABLE, ROWS))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "own" / "file.db"
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> object:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+@pytest.mark.parametrize(
+    ("open_file", "journal", "locking"),
+    [
+        (lambda folder: SqliteMirrorState(folder / "state.db"), "wal", "normal"),
+        (lambda folder: PostedCatalogue(folder / "catalogue.db"), "wal", "normal"),
+        (lambda folder: FileHub(folder / "hub.db"), "wal", "normal"),
+        (lambda folder: FileFollowers(folder / "push.db"), "wal", "normal"),
+        (RepositoryState, "wal", "exclusive"),
+        (MeasurementStore, "delete", "normal"),
+    ],
+)
+def test_every_commit_of_every_file_survives_a_power_cut(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    open_file: Callable[[Path], object],
+    journal: str,
+    locking: str,
+) -> None:
+    opened: list[sqlite3.Connection] = []
+    prepared(monkeypatch, opened.append)
+    file = open_file(tmp_path)
+
+    (connection,) = opened
+    with closing(connection):
+        assert pragma(connection, "synchronous") == 2
+        assert pragma(connection, "journal_mode") == journal
+        assert pragma(connection, "locking_mode") == locking
+        assert pragma(connection, "trusted_schema") == 0
+    del file
+
+
+def test_a_file_of_an_older_version_is_migrated_and_keeps_its_notes(path: Path) -> None:
+    with SqliteFile(path, KIND) as file:
+        file.write_notes({"a": "1", "b": "2"})
+        file.write_notes({"b": "3"})
+    with SqliteFile(path, NEWER, read_only=True) as file:
+        assert file.version == 1
+        assert file.note("b") == "3"
+    with SqliteFile(path, NEWER) as file, file.writing() as connection:
+        connection.execute("INSERT INTO row VALUES ('x', 1)")
+        assert file.version == 2
+        assert [file.note(key) for key in "abc"] == ["1", "3", None]
+
+
+def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
+    SqliteFile(path, KIND).close()
+
+    with pytest.raises(StorageError):
+        SqliteFile(path, replace(KIND, migrations=(NOTE_TABLE, ROWS, "CREATE TABLE row (a);")))
+
+    with SqliteFile(path, NEWER, read_only=True) as file:
+        assert file.version == 1
+        assert file.connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("note",)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("PRAGMA user_version = 9", "newer version"),
+        ("PRAGMA application_id = 78", "not a test of this package"),
+        ("PRAGMA user_version = 0", "not a test of this package"),
+    ],
+)
+def test_a_file_of_another_kind_or_a_newer_version_is_refused_and_untouched(
+    path: Path, statement: str, said: str
+) -> None:
+    SqliteFile(path, KIND).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute(statement)
+    before = path.read_bytes()
+
+    for read_only in (False, True):
+        with pytest.raises(StateError, match=said) as caught:
+            SqliteFile(path, KIND, read_only=read_only)
+        assert dict(caught.value.evidence)["kept"] == "nothing was changed"
+
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_is_a_new_one_for_who_writes_alone(path: Path) -> None:
+    path.parent.mkdir()
+    path.touch()
+
+    with pytest.raises(StateError, match="is not a test"):
+        SqliteFile(path, KIND, read_only=True)
+
+    with SqliteFile(path, KIND) as file:
+        assert file.note("a") is None
+
+
+def test_only_the_owner_reads_a_private_file(path: Path) -> None:
+    with SqliteFile(path, KIND) as file:
+        file.write_notes({"secret": "x"})
+        assert {each.stat().st_mode & 0o777 for each in path.parent.iterdir()} == {0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_in_place_of_a_private_file_is_not_followed(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(StorageError, match="cannot open"):
+        SqliteFile(path, KIND)
+
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
+    with SqliteFile(path, NEWER) as file:
+        with pytest.raises(StorageError, match="UNIQUE"), file.writing() as connection:
+            connection.executemany("INSERT INTO row VALUES (?, 1)", [("x",), ("y",), ("x",)])
+        assert file.connection.execute("SELECT count(*) FROM row").fetchone() == (0,)
+
+
+def test_who_has_an_exclusive_file_has_it_alone(path: Path) -> None:
+    alone = replace(KIND, durability=Durability.EXCLUSIVE)
+    with SqliteFile(path, alone), pytest.raises(LockedError, match="another program"):
+        SqliteFile(path, alone)
+
+    SqliteFile(path, alone).close()
+
+
+def test_a_full_disk_is_told_and_what_was_stored_stays(path: Path) -> None:
+    with SqliteFile(path, NEWER) as file:
+        file.write_notes({"a": "1"})
+        file.connection.execute("PRAGMA max_page_count = 8")
+        with pytest.raises(DiskFullError, match="no space") as caught:
+            file.write_notes({"b": "x" * 100_000})
+        assert dict(caught.value.evidence) == {"file": str(path), "kept": "all"}
+        assert (file.note("a"), file.note("b")) == ("1", None)
+
+
+def test_a_damaged_file_says_what_to_do(path: Path) -> None:
+    with SqliteFile(path, KIND) as file:
+        file.write_notes({str(number): "x" * 100 for number in range(500)})
+    content = bytearray(path.read_bytes())
+    content[4096:12_288] = b"\xff" * 8_192
+    path.write_bytes(content)
+
+    with SqliteFile(path, KIND) as file, pytest.raises(StateError, match="damaged") as caught:
+        file.note("7")
+    assert caught.value.hint == f"restore {path}"
+
+
+def test_a_row_that_is_not_text_is_damage_or_has_a_code_of_its_own(path: Path) -> None:
+    with SqliteFile(path, KIND) as file:
+        with file.writing() as connection:
+            connection.execute("INSERT INTO note VALUES ('a', CAST(x'ff' AS TEXT))")
+        with pytest.raises(StateError, match="damaged"):
+            file.note("a")
+    with (
+        SqliteFile(path, replace(KIND, bad_row="odd")) as file,
+        pytest.raises(StateError, match="not UTF-8") as caught,
+    ):
+        file.note("a")
+    assert caught.value.code == "odd"
+
+
+def test_a_snapshot_does_not_see_what_is_written_meanwhile(path: Path) -> None:
+    with SqliteFile(path, KIND) as file, open_snapshot(path, KIND) as seen:
+        file.write_notes({"a": "1"})
+
+        assert seen.execute("SELECT count(*) FROM note").fetchone() == (0,)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            seen.execute("INSERT INTO note VALUES ('b', '2')")
+
+
+def test_a_temporary_file_that_cannot_grow_is_an_error_of_this_machine() -> None:
+    with closing(connect_temporary(ROWS)) as connection:
+        connection.execute("PRAGMA max_page_count = 3")
+        with pytest.raises(DiskFullError, match="a temporary file"), TEMPORARY_ERRORS:
+            connection.execute("INSERT INTO row VALUES (?, 1)", ("x" * 100_000,))
