@@ -25,7 +25,7 @@ from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import CHANNELS, SourceNaming
 from resourcesync.source.plan import read_plan
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 from resourcesync.source.versions.version_retention import TreeVersions

@@ -12,14 +12,6 @@ from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
 from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import documents_at, is_store, locked_documents
-from resourcesync.app.publishing.publish_settings import (
-    dump_options_of,
-    entry_settings_of,
-    limits_of,
-    publication_policy,
-    read_settings,
-    version_options_of,
-)
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
@@ -32,7 +24,16 @@ from resourcesync.ports.catalogue import (
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import read_record
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import (
+    PublicationResult,
+    PublishRequest,
+    dump_options_of,
+    entry_settings_of,
+    limits_of,
+    publication_policy,
+    read_settings,
+    version_options_of,
+)
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.round_trip import find_fault
 from resourcesync.source.tree_publication import (
