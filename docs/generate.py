@@ -22,10 +22,12 @@ from resourcesync.adapters.mirror import schema
 from resourcesync.cli import main
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.cli.remedies import COMMANDS
 from resourcesync.settings.environment import PREFIX
 from resourcesync.settings.json_schema import value_schema
+from resourcesync.settings.publication import source_keys
 from resourcesync.settings.schema import Field
-from resourcesync.settings.tables import mirror_keys, source_keys
+from resourcesync.settings.tables import mirror_keys
 from resourcesync.validator.rule import CheckScope, Rule, Severity
 from resourcesync.validator.rules import FAMILIES, RULES
 
@@ -227,6 +229,19 @@ def error_codes() -> str:
     return table(("Code", "Error", "Meaning", "Exit", "Passes by itself"), rows)
 
 
+def remedies() -> str:
+    """Return the table of remedies and their commands."""
+    field = re.compile(r"\{(?:target|value|choice)\|([^}]*)\}")
+    rows: list[tuple[str, str]] = []
+    for name, template in COMMANDS.items():
+        commands = field.sub(r"\1", template).replace("|", "\\|").split(", or ")
+        shown = (command.partition(" (") for command in commands)
+        rows.append(
+            (f"`{name}`", " or ".join(f"`{text}`{mark}{rest}" for text, mark, rest in shown))
+        )
+    return table(("Remedy", "On the command line"), rows)
+
+
 def sql(*scripts: str) -> str:
     """Return a schema as a block of code."""
     return "".join(f"```sql\n{inspect.cleandoc(script)}\n```\n" for script in scripts)
@@ -304,6 +319,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **{name: partial(part, name) for name in NAMES},
     "conformance": conformance,
     "errors": error_codes,
+    "remedies": remedies,
     "commands": commands,
     "exit-codes": exit_codes,
     "events": events,

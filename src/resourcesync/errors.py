@@ -40,10 +40,26 @@
 """
 
 import sys
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 Evidence = tuple[tuple[str, str], ...]
 """Pairs of a short label (``tried``, ``got``, ``kept``) and a value, most specific first."""
+
+
+class Remedy(NamedTuple):
+    """The next step that a hint describes, for programs; the command line shows its command.
+
+    Attributes:
+        name: A stable word, such as ``allow-empty``.
+        target: The object of the step, such as the mirror's folder; empty if unknown.
+        value: The value to use, such as an address or ``KEY=VALUE``; empty if unknown.
+        choices: Values of which one is needed, such as the names of sets.
+    """
+
+    name: str
+    target: str = ""
+    value: str = ""
+    choices: tuple[str, ...] = ()
 
 
 class ResourceSyncError(Exception):
@@ -52,21 +68,29 @@ class ResourceSyncError(Exception):
     Args:
         message: The error in one sentence.
         evidence: Its evidence, most specific first; includes the remaining state.
-        hint: One command or one edit that helps now; empty when there is none.
-        code: A stable word for programs and for ``--json``; each class has its own default.
+        hint: One step that helps now, in words that hold for every program; empty for none.
+        code: A stable word for programs; each class has its own default.
+        remedy: The same step for programs; ``None`` for none.
     """
 
     default_code: ClassVar[str] = "error"
     transient: ClassVar[bool] = False
 
     def __init__(
-        self, message: str, *, evidence: Evidence = (), hint: str = "", code: str = ""
+        self,
+        message: str,
+        *,
+        evidence: Evidence = (),
+        hint: str = "",
+        code: str = "",
+        remedy: Remedy | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.evidence = evidence
         self.hint = hint
         self.code = code or self.default_code
+        self.remedy = remedy
 
 
 class ConfigurationError(ResourceSyncError):
@@ -108,8 +132,9 @@ class DocumentError(ResourceSyncError):
         evidence: Evidence = (),
         hint: str = "",
         code: str = "",
+        remedy: Remedy | None = None,
     ) -> None:
-        super().__init__(message, evidence=evidence, hint=hint, code=code)
+        super().__init__(message, evidence=evidence, hint=hint, code=code, remedy=remedy)
         self.uri = uri
         self.line = line
         self.column = column
@@ -200,7 +225,7 @@ class SourceError(ResourceSyncError):
 
     default_code = "source"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the fields of every error, and the answer
         self,
         message: str,
         *,
@@ -209,8 +234,9 @@ class SourceError(ResourceSyncError):
         evidence: Evidence = (),
         hint: str = "",
         code: str = "",
+        remedy: Remedy | None = None,
     ) -> None:
-        super().__init__(message, evidence=evidence, hint=hint, code=code)
+        super().__init__(message, evidence=evidence, hint=hint, code=code, remedy=remedy)
         self.uri = uri
         self.status = status
 
@@ -241,8 +267,17 @@ class SourceUnavailableError(SourceError):
         evidence: Evidence = (),
         hint: str = "",
         code: str = "",
+        remedy: Remedy | None = None,
     ) -> None:
-        super().__init__(message, uri=uri, status=status, evidence=evidence, hint=hint, code=code)
+        super().__init__(
+            message,
+            uri=uri,
+            status=status,
+            evidence=evidence,
+            hint=hint,
+            code=code,
+            remedy=remedy,
+        )
         self.retry_after = retry_after
 
 

@@ -217,5 +217,5 @@ def test_a_cursor_beyond_the_end_is_called_that_and_the_way_out_works(
 
     told = said.readouterr().err
     assert "cursor 999 is beyond the end of the mirror's change log" in told
-    assert "start over: without --since" in told
+    assert f"start over: resourcesync changes {museum} (without --since)" in told
     assert run(["changes", museum]) == 0

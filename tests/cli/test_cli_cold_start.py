@@ -102,7 +102,7 @@ def test_a_lenient_pull_says_how_many_copies_contradict_the_list(
 
     said_by_pull = said.readouterr().out
     assert "! /objects/0003.txt   the list says 9 B, the Source served 5 B" in said_by_pull
-    assert "; kept (--verify lenient)" in said_by_pull
+    assert "; kept (`verify` is lenient)" in said_by_pull
     assert "12 created, 1 not matching the list" in said_by_pull
     assert "1 copy not matching the list (--verify lenient): ask the Source" in said_by_pull
     assert run(["audit", "museum"]) == 1

@@ -77,7 +77,9 @@ def test_another_origin_is_not_asked_unless_it_is_allowed(
 
     assert run(["pull", hidden.url, "museum"]) == 5
     assert other.asked == []
-    assert f"{target}  not requested: another origin; --allow-origin" in said.readouterr().err
+    told = said.readouterr().err
+    assert f"{target}  not requested: another origin" in told
+    assert f"allow the other origin: --allow-origin {other.url}/\n" in told
 
     assert run(["pull", hidden.url, "museum", "--allow-origin", other.url]) == 0
     assert files_of(Path("museum")) == MIRRORED

@@ -99,7 +99,7 @@ def test_paths_that_cannot_be_together_everywhere_are_numbered(
 
 def test_one_file_cannot_be_served_as_a_dump(museum: str, said: Said) -> None:
     assert export("zip", "museum.zip", "--url", "https://a.example/") == 2
-    assert "--url needs a folder of packages" in said.readouterr().err
+    assert "`url` needs a folder of packages" in said.readouterr().err
     assert left() == {"museum"}
 
 

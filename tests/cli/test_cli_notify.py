@@ -87,6 +87,9 @@ def test_notify_ends_with_3_when_some_hubs_heard_it(tree: Path, hub: Listener) -
     assert run(["notify", "public", "-q"]) == 3
 
 
+NEXT = "publish it with the address of a hub: resourcesync publish public --hub https://HOST/hub"
+
+
 def test_an_empty_hub_takes_all_hubs_back(tree: Path, said: Said) -> None:
     published(NOWHERE, notify=True)
     assert run(["publish", "public", "--hub", "", "-q"]) == 0
@@ -94,7 +97,7 @@ def test_an_empty_hub_takes_all_hubs_back(tree: Path, said: Said) -> None:
     assert run(["notify", "public"]) == 2
     assert said.readouterr().err.splitlines() == [
         "error[config]: public has no hub",
-        "  fix    resourcesync publish DIR --hub https://HOST/hub",
+        f"  fix    {NEXT}",
         "exit 2",
     ]
 

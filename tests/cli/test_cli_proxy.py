@@ -434,6 +434,6 @@ def test_doctor_names_the_proxy_that_counts_without_its_secret(
     assert f"{proxy.url} for http:// addresses, by HTTP_PROXY" in named
     assert "no proxy for intranet.example, by NO_PROXY" in named
     assert f"reached through the proxy {proxy.url}" in named
-    assert "no proxy, by --proxy or the configuration; ignored: HTTP_PROXY" in direct
+    assert "no proxy, by the setting `proxy`; ignored: HTTP_PROXY" in direct
     assert "HTTP_PROXY is not the address of a proxy" in wrong
     assert "s3cret" not in named + direct + wrong

@@ -185,7 +185,7 @@ def test_the_etag_is_a_digest_when_the_operator_says_so(
         (["--out", "s3://other/x"], "needs a folder for its catalogue"),
         (["--out", "out", "--watch"], "--watch is only for folders"),
         (["--out", "out", "--versions"], "versions and patches"),
-        (["--out", "out", "--with", "x=y"], "have no option --with x="),
+        (["--out", "out", "--with", "x=y"], "have no option x="),
         (["--out", "out", "--auth", "x"], "--auth is only for other systems"),
         (
             ["--out", "s3://other/x", "--state", "kept", "--robots"],

@@ -106,7 +106,7 @@ def test_serve_behind_a_proxy_names_the_address_of_the_proxy(tree: Path, here: P
 
 def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
     assert run(["serve", "public"]) == 2
-    assert "fix    resourcesync publish public --url" in said.readouterr().err
+    assert "fix    publish it first: resourcesync publish public --url" in said.readouterr().err
 
 
 def test_serve_refuses_a_description_that_is_none(tree: Path, said: Said) -> None:

@@ -14,6 +14,7 @@ from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
 MUSEUM = ["status", "museum"]
+NEXT = "give the list's own address: resourcesync pull https://HOST/PATH/list.xml"
 
 
 def told(said: Said) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def test_a_first_pull_that_failed_is_told_of_with_the_reason_and_the_next_step(
     assert first.startswith("museum  the last pull failed 20")
     assert f"no ResourceSync documents and no sitemap at {away.url}" in first
     assert first.endswith("  exit 5")
-    assert following.strip().startswith("next   give the list's own address")
+    assert following.strip() == f"next   {NEXT}"
 
 
 def test_programs_are_told_why_the_last_run_failed(away: TinySource, said: Said) -> None:
@@ -57,7 +58,7 @@ def test_programs_are_told_why_the_last_run_failed(away: TinySource, said: Said)
     assert mirror["failed_run"]["code"] == mirror["outcome"] == "source-not-found"
     assert mirror["failed_run"]["exit"] == 5
     assert mirror["failed_run"]["message"].startswith("no ResourceSync documents")
-    assert mirror["failed_run"]["hint"]
+    assert mirror["failed_run"]["hint"] == NEXT
     assert mirror["last_run"] is not None
     assert run([*MUSEUM, "--format", "nagios"]) == 2
 

@@ -13,7 +13,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.mirror_account import open_account
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.planner import CONTRADICTING, as_suspect, as_unknown
-from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.ports.mirror import Copy, EntryRow, Pending, PendingTask, StateTransaction
@@ -171,7 +171,7 @@ def test_a_mirror_from_before_links_were_remembered_asks_for_a_whole_list(tmp_pa
         ConfigurationError, match="does not know the links of its Source's entries yet"
     ) as raised:
         open_account(options(tmp_path)).__enter__()
-    assert "--mode baseline" in raised.value.hint
+    assert raised.value.remedy == Remedy("baseline", target=str(tmp_path))
 
 
 @pytest.mark.parametrize("values", [{"hops": "some"}, {"colour": "red"}])

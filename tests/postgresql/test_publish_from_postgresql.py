@@ -16,7 +16,12 @@ from resourcesync.app.publishing import account_access, accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.backends.postgresql import layout
 from resourcesync.cli.main import run
-from resourcesync.errors import ResourceSyncError, SourceRefusedError, SourceUnavailableError
+from resourcesync.errors import (
+    Remedy,
+    ResourceSyncError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -351,7 +356,7 @@ def test_a_password_is_given_apart_and_never_told(
         with pytest.raises(SourceRefusedError) as found:
             read(place, RECORDS | wrong)
         assert "hunter" not in f"{found.value} {found.value.evidence} {found.value.hint}"
-        assert "password=env:NAME" in found.value.hint
+        assert found.value.remedy == Remedy("set-option", value="password=env:NAME")
 
     read(place, RECORDS | {"password": "hunter2"})
     monkeypatch.setenv("PGPASSWORD", "hunter2")

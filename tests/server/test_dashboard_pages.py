@@ -10,8 +10,10 @@ from xml.etree import ElementTree as ET
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from resourcesync.cli.remedies import with_command
 from resourcesync.destination.audits.reports import AuditReport
-from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.errors import Remedy
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import days_between, integer_marks, rounded_marks, spark
 from resourcesync.server.dashboard.detail_pages import (
@@ -85,10 +87,12 @@ PAGES: tuple[Callable[[str], str], ...] = (
         ExplainedResource(uri=text, lines=((text, text),), history=detail(text).changes),
         NOW,
     ),
-    lambda text: run_page(text, ran(text), NOW),
-    lambda text: run_page(text, ran(text, good=False), NOW),
+    lambda text: run_page(text, ran(text), NOW, with_command),
+    lambda text: run_page(text, ran(text, good=False), NOW, with_command),
     lambda text: audits_page(
-        [EndedAudit(mirror=text, ended=NOW, method=text, report=AuditReport(run=text, at=NOW))], NOW
+        [EndedAudit(mirror=text, ended=NOW, method=text, report=AuditReport(run=text, at=NOW))],
+        NOW,
+        with_command,
     ),
     lambda text: events_page(
         1, [EndedRun(time=NOW, mirror=text, kind=text, exit=3, text=text)], NOW
@@ -234,6 +238,20 @@ def test_each_document_hangs_below_the_one_that_lists_it() -> None:
 
     assert depths(tree) == [[[[], [[]]], [], [], []]]
     assert page.count("<summary>Details</summary>") == 7
+
+
+def test_an_operator_sees_the_command_of_the_next_step() -> None:
+    failed = FailedRun(
+        code="rollback", hint="read its whole list", remedy=Remedy("baseline", target="./docs")
+    )
+
+    after_failure = run_page(
+        "docs", replace(ran("x", good=False), failed=failed), NOW, with_command
+    )
+    without_audit = audits_page([], NOW, with_command)
+
+    assert "<code>resourcesync pull ./docs --mode baseline</code>" in after_failure
+    assert "<code>resourcesync audit MIRROR</code>" in without_audit
 
 
 def test_the_worst_mirror_comes_first() -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
+from resourcesync.errors import ConfigurationError, DiskFullError, Remedy, StorageError
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _EXISTS: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
@@ -111,7 +111,10 @@ class NewExport:
 
 def _exists_error(out: Path) -> ConfigurationError:
     return ConfigurationError(
-        f"{out} already exists", evidence=(("kept", "it is untouched"),), hint="name another --out"
+        f"{out} already exists",
+        evidence=(("kept", "it is untouched"),),
+        hint="name another place",
+        remedy=Remedy("write-elsewhere"),
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import BinaryIO, Final, TypeVar
 
-from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
+from resourcesync.errors import MirrorChangedError, Remedy, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
@@ -151,7 +151,8 @@ class StoredCopies(StoreCopyInspector):
                     ("known", expected),
                     ("kept", "nothing was changed"),
                 ),
-                hint="name the former store of this mirror, or start again with another --state",
+                hint="name the former store of this mirror, or use another folder of state",
+                remedy=Remedy("state-elsewhere"),
             )
 
     def _read_marker(self) -> str:

@@ -12,6 +12,7 @@ from msgspec import structs
 from resourcesync.errors import (
     BadResponseError,
     Evidence,
+    Remedy,
     ResourceSyncError,
     SourceError,
     SourceUnavailableError,
@@ -287,7 +288,8 @@ def _broken(scheme: str, uri: str, why: str) -> SourceError:
         f"the transport for {scheme} failed",
         uri=uri,
         evidence=(("got", why),),
-        hint="see the plug-in's own documentation; resourcesync plugins names it",
+        hint="see the plug-in's own documentation, which the list of plug-ins names",
+        remedy=Remedy("list-plugins"),
         code="transport",
     )
 
@@ -300,5 +302,6 @@ def _failure(request: FetchRequest, error: ResourceSyncError) -> FetchFailure:
             evidence=error.evidence,
             hint=error.hint,
             code=error.code,
+            remedy=error.remedy,
         )
     return FetchFailure(request=request, error=error)

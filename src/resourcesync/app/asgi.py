@@ -29,7 +29,7 @@ def create_app(
     """Return an ASGI application that serves a published folder and its documents.
 
     It writes nothing. Run it with any ASGI server, or mount it in Starlette, FastAPI or Django at
-    the address that the folder is published for; ``resourcesync serve`` does the same.
+    the address that the folder is published for; the command line serves by the same.
 
     Args:
         folder: A folder that was published.

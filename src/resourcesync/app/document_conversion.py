@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 
 from resourcesync.documents.converter import Conversion, read_any
 from resourcesync.documents.reader import Tolerated
-from resourcesync.errors import ConfigurationError, MalformedDocumentError, StorageError
+from resourcesync.errors import ConfigurationError, MalformedDocumentError, Remedy, StorageError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
@@ -146,8 +146,9 @@ def _unusable(
         line=refused[0].line,
         column=1,
         evidence=tuple(evidence),
-        hint="--leave-out writes the others without them" if entries else "",
+        hint="the others can be written without them" if entries else "",
         code=refused[0].code,
+        remedy=Remedy("leave-out") if entries else None,
     )
 
 
@@ -158,10 +159,10 @@ def _open_source(source: str) -> Iterator[BinaryIO]:
         return
     path = Path(source)
     if not path.exists():
-        hint = "check the path; - is standard input"
+        hint, remedy = "check the path; - is standard input", None
         if "://" in source:
-            hint = f"this reads files only: curl {source} | resourcesync convert - --to DIALECT"
-        raise ConfigurationError(f"there is no file {source}", hint=hint)
+            hint, remedy = "this reads files only", Remedy("convert-stream", target=source)
+        raise ConfigurationError(f"there is no file {source}", hint=hint, remedy=remedy)
     try:
         stream = path.open("rb")
     except OSError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from resourcesync.app import plugins
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
 from resourcesync.ports.engines import SLICE_ROWS, ExecutionEngine
 
 _FORMS: Final = (
@@ -84,6 +84,7 @@ def _unusable(name: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the engine {name} cannot be used",
         evidence=(("got", why),),
-        hint="resourcesync plugins lists the package of each",
+        hint="the list of plug-ins names the package of each",
+        remedy=Remedy("list-plugins"),
         code="bad-plugin",
     )

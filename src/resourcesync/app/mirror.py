@@ -66,13 +66,7 @@ def read_changes(
     with opening.open_changes(folder) as opened:
         if isinstance(since, datetime) and since.tzinfo is None:
             raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
-        reader = opened.reader(
-            consumer,
-            since,
-            touched=touched,
-            restart=restart,
-            restart_hint="restart=True" if consumer else "without since",
-        )
+        reader = opened.reader(consumer, since, touched=touched, restart=restart)
         before = reader.cursor
         for row in reader.read_new():
             yield _change(folder, row)
@@ -100,7 +94,8 @@ class Event:
     Attributes:
         kind: ``source`` (lists were found), ``plan``, ``progress``, ``item`` (one resource was
             dealt with), ``warning`` or ``finding``; further kinds may come.
-        fields: The fields of the event, as the lines of the command line's ``--json`` have them.
+        fields: The fields of the event, as the command line's lines of JSON have them; a warning
+            may have a ``remedy``, where these have its command in ``hint``.
     """
 
     kind: str

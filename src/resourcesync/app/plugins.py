@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import __version__
 from resourcesync.destination.mapping.tree import MapperFactory
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -141,8 +141,9 @@ def find(group: str, name: str) -> Plugin:
         raise ConfigurationError(
             f"there is no plug-in {name!r} in the group {group}",
             evidence=tuple(("installed", known) for known in names(group)),
-            hint="resourcesync plugins lists what is installed",
+            hint="the list of plug-ins names what is installed",
             code="no-plugin",
+            remedy=Remedy("list-plugins"),
         )
     if len(found) > 1:
         raise ConfigurationError(

@@ -13,7 +13,7 @@ from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.robots import LONGEST_DELAY, RULES_LIFETIME, KnownRules
 from resourcesync.app import plugins
 from resourcesync.discovery.addresses import accept_scheme
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Fetcher, Reporter
 from resourcesync.ports.cancellation import CancelToken
@@ -90,7 +90,8 @@ def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
     }
     if delay <= _LONGEST_NAMED:
         per_hour = floor(3_600_000_000 / delay) / 1_000_000
-        fields["hint"] = f"to wait as long as it asks: --rate {per_hour:.6g}/h"
+        fields["hint"] = "to wait as long as it asks, limit the rate"
+        fields["remedy"] = Remedy("limit-rate", value=f"{per_hour:.6g}/h")
     return fields
 
 
@@ -125,7 +126,8 @@ def _unusable(scheme: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the transport for {scheme} cannot be used",
         evidence=(("got", why),),
-        hint="resourcesync plugins lists the package of each",
+        hint="the list of plug-ins names the package of each",
+        remedy=Remedy("list-plugins"),
         code="bad-plugin",
     )
 

@@ -122,7 +122,6 @@ def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
             _since(arguments.since, clock),
             touched=arguments.touched,
             restart=arguments.restart,
-            restart_hint="--restart" if arguments.consumer else "without --since",
         )
         while True:
             before = reader.cursor

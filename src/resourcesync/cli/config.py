@@ -22,6 +22,7 @@ from resourcesync.cli.output import (
     problem_of,
     write_line,
 )
+from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings import environment, files
 from resourcesync.settings.tables import SettingValue, pull_keys
@@ -300,7 +301,8 @@ def _of_environment(key: str, text: str, variable: str) -> SettingValue:
         try:
             parse_proxy(text)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{variable}: {error.message}", hint=error.hint) from None
+            hint = with_command(error.hint, error.remedy)
+            raise ConfigurationError(f"{variable}: {error.message}", hint=hint) from None
     return SettingValue(value=text, written=text, origin=variable)
 
 

@@ -13,6 +13,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import files
 from resourcesync.settings.tables import overlay
@@ -50,7 +51,7 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
                     "check": verdict.check,
                     "level": verdict.level,
                     "text": verdict.text,
-                    "next": verdict.next_step,
+                    "next": with_command(verdict.next_step, verdict.remedy),
                 },
             )
         return _outcome(verdicts)

@@ -13,6 +13,7 @@ import msgspec
 
 from resourcesync.cli.formatting import stamp, without_users
 from resourcesync.cli.output import SILENT, CommandOutcome, Problem, write_line
+from resourcesync.cli.remedies import warning_fields
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Clock
 
@@ -52,6 +53,7 @@ class JsonScreen:
         if self._quiet or (event == "progress" and self._suppress_progress(fields)):
             return
         if event == "warning":
+            fields = warning_fields(fields)
             fields = {**fields, "evidence": _labelled(fields.get("evidence"))}
         self._write(event, fields)
 

@@ -14,6 +14,7 @@ import msgspec
 from resourcesync.cli.formatting import DETAIL, NORMAL, TextLine, labelled, without_users
 from resourcesync.cli.json_output import json_safe
 from resourcesync.cli.output import CommandOutcome, Job, Problem, Screen
+from resourcesync.cli.remedies import warning_fields
 from resourcesync.errors import StorageError
 
 _NAME = "resourcesync"
@@ -145,6 +146,7 @@ class LoggedScreen:
         """Show an event, and log it if it is a warning or a line of ``watch``."""
         self._screen.report(event, fields)
         if event == "warning":
+            fields = warning_fields(fields)
             of = f"{fields['mirror']}  " if "mirror" in fields else ""
             text = f"{of}warning[{fields.get('code')}]: {fields.get('message')}"
             self._note(text, {"event": event, **fields}, logging.WARNING)

@@ -23,6 +23,7 @@ from resourcesync.cli.output import (
     Screen,
     problem_of,
 )
+from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.settings.environment import PREFIX, Environment, read_environment
 
@@ -260,7 +261,11 @@ def _with_log(job: Job, screen: Screen, held: ExitStack) -> Screen:
     try:
         return LoggedScreen(job, screen, held.enter_context(log))
     except StorageError as error:
-        fields = {"code": error.code, "message": error.message, "hint": error.hint}
+        fields = {
+            "code": error.code,
+            "message": error.message,
+            "hint": with_command(error.hint, error.remedy),
+        }
         screen.report("warning", fields)
         return screen
 

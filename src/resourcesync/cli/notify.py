@@ -12,6 +12,7 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
+from resourcesync.cli.remedies import with_command
 from resourcesync.settings import files
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ def report(result: "Notified", screen: Screen) -> None:
         )
     if result.error is not None:
         message = f"no hub was notified: {result.error.message}"
-        fields = {"evidence": result.error.evidence, "hint": result.error.hint}
+        hint = with_command(result.error.hint, result.error.remedy)
+        fields = {"evidence": result.error.evidence, "hint": hint}
         screen.report("warning", {"code": "notify", "message": message, **fields})
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
 from resourcesync.cli.formatting import TextLine
+from resourcesync.cli.remedies import choice_commands, with_command
 from resourcesync.errors import (
     DocumentError,
     Evidence,
@@ -83,7 +84,8 @@ def problem_of(error: ResourceSyncError) -> Problem:
     if isinstance(error, DocumentError) and error.uri and error.line:
         where = f"line {error.line}, column {error.column}"
         place = f"{error.uri}:{error.line}:{error.column}  {where}"
-    evidence, hint = error.evidence, error.hint
+    evidence = (*error.evidence, *choice_commands(error.remedy))
+    hint = with_command(error.hint, error.remedy)
     if is_local_file_truncated(error):
         hint = hint or _LOCAL_HINT
     elif isinstance(error, (TruncatedDocumentError, TruncatedPackageError)):

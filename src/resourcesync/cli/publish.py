@@ -19,13 +19,13 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.publish_inputs import TABLES, OnFailed, OnPublished
 from resourcesync.cli.pull_run import BatchResult, combine_outcomes, report_failure
+from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render_publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
-from resourcesync.settings.publication import PublicationSettings
+from resourcesync.settings.publication import PublicationSettings, source_keys
 from resourcesync.settings.schema import fields_of, without_empty
-from resourcesync.settings.tables import source_keys
 
 if TYPE_CHECKING:
     from resourcesync.app.publishing.inventories import TableSource
@@ -427,7 +427,8 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
 
     def failed(error: ResourceSyncError, pause: float) -> None:
         message = f"{error.message}; next try in {pause:g} s"
-        fields = {"evidence": error.evidence, "hint": error.hint}
+        hint = with_command(error.hint, error.remedy)
+        fields = {"evidence": error.evidence, "hint": hint}
         screen.report("warning", {"code": error.code, "message": message, **fields})
 
     screen.report("watching", {"tree": name})

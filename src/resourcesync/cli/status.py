@@ -15,6 +15,7 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.remedies import with_command
 from resourcesync.cli.status_formats import (
     CheckedMirror,
     as_listed,
@@ -396,7 +397,7 @@ def _why_failed(mirror: MirrorStatus) -> list[str]:
     why = failed.message or failed.code
     notes = [f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"]
     again = f"resourcesync pull {mirror.folder}" if mirror.source else ""
-    next_step = failed.hint or again
+    next_step = with_command(failed.hint, failed.remedy) or again
     return [*notes, f"next   {next_step}"] if next_step else notes
 
 
@@ -404,7 +405,8 @@ def _failed_fields(failed: FailedRun | None) -> dict[str, object] | None:
     if failed is None:
         return None
     code = exit_code_of_kind(failed.kind)
-    fields = {"code": failed.code, "message": failed.message, "hint": failed.hint}
+    hint = with_command(failed.hint, failed.remedy)
+    fields = {"code": failed.code, "message": failed.message, "hint": hint}
     return {**fields, "exit": None if code is None else int(code)}
 
 

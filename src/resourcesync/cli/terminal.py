@@ -35,6 +35,7 @@ from resourcesync.cli.output import (
     Screen,
     write_line,
 )
+from resourcesync.cli.remedies import warning_fields
 from resourcesync.errors import Evidence
 from resourcesync.ports import Clock
 from resourcesync.settings.environment import Environment
@@ -258,7 +259,7 @@ class TextScreen:
             if self._level > QUIET:
                 self._progress.show(fields)
         elif event == "warning":
-            self._warn(fields)
+            self._warn(warning_fields(fields))
         else:
             for line in self._render(event, fields):
                 self._show(line)

@@ -176,7 +176,7 @@ class SharedBaseline(Baseline):
         if pull.selection.follows_links:
             raise ConfigurationError(
                 "links are not followed where the copies are a table",
-                hint="remove --link, or store this mirror in a folder",
+                hint="follow no links, or store this mirror in a folder",
             )
         lists = DistributedLists(pull, context, unit_options(pull, context, at=0))
         with ExitStack() as held:

@@ -16,6 +16,7 @@ from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
     EngineError,
+    Remedy,
     ResourceSyncError,
     SourceError,
     SourceUnavailableError,
@@ -158,6 +159,7 @@ class ErrorReport(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     hint: str
     evidence: list[tuple[str, str]]
+    remedy: Remedy | None = None
     uri: str = ""
     wait: float | None = None
 
@@ -170,6 +172,7 @@ def report_error(error: ResourceSyncError) -> ErrorReport:
         code=error.code,
         hint=error.hint,
         evidence=[(label, text) for label, text in error.evidence],
+        remedy=error.remedy,
         uri=getattr(error, "uri", ""),
         wait=getattr(error, "retry_after", None),
     )
@@ -181,7 +184,11 @@ def restore_error(fault: ErrorReport) -> ResourceSyncError:
     if not (isinstance(kind, type) and issubclass(kind, _TRANSFERABLE)):
         kind = EngineError
     made: ResourceSyncError = kind(
-        fault.message, evidence=tuple(fault.evidence), hint=fault.hint, code=fault.code
+        fault.message,
+        evidence=tuple(fault.evidence),
+        hint=fault.hint,
+        code=fault.code,
+        remedy=fault.remedy,
     )
     if hasattr(made, "uri"):
         made.uri = fault.uri

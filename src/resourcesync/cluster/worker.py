@@ -35,7 +35,7 @@ from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher
-from resourcesync.errors import ResourceSyncError, StorageError, UnexpectedDocumentError
+from resourcesync.errors import Remedy, ResourceSyncError, StorageError, UnexpectedDocumentError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyInstallation, CopyRemoval, Fetcher
 from resourcesync.ports.cancellation import CancelToken
@@ -112,7 +112,8 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
             raise UnexpectedDocumentError(
                 "an index lists another index",
                 uri=unit.uri,
-                hint="report it to the Source; check its lists: resourcesync validate URL",
+                hint="report it to the Source; check its lists",
+                remedy=Remedy("validate"),
             )
         name = f"{unit.name}-{new_run_id()}"
         file = tools.file(name)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from resourcesync.errors import DiscontinuityError
+from resourcesync.errors import DiscontinuityError, Remedy
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore
 
@@ -28,13 +28,13 @@ class ChangeLogReader:
         cursor: Number of the last change read; ``None`` before the first reading of a program that
             starts without one.
         include_touched: Yield also resources fetched again with the same bytes.
-        restart_hint: Command that starts over, for messages.
+        remedy: How the reader starts over, for errors; ``None`` if it cannot.
     """
 
     state: MirrorStateStore
     cursor: int | None = None
     include_touched: bool = False
-    restart_hint: str = "--restart"
+    remedy: Remedy | None = None
 
     def read_new(self) -> Iterator[LoggedChange]:
         """Yield the changes since the cursor, which moves when all were consumed.
@@ -72,8 +72,9 @@ class ChangeLogReader:
         return DiscontinuityError(
             reason,
             evidence=(("here", here),),
-            hint=f"delete what was built from the mirror, then start over: {self.restart_hint}",
+            hint="delete what was built from the mirror, then start over",
             code="changes-lost",
+            remedy=self.remedy,
         )
 
 

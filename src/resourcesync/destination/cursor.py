@@ -14,7 +14,7 @@ from typing import Final
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.spans import OVERLAP
 from resourcesync.destination.changes.start import ListPositions, ReadingStart
-from resourcesync.errors import RollbackError, SourceUnavailableError
+from resourcesync.errors import Remedy, RollbackError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import ProcessedDocument
 
@@ -239,8 +239,8 @@ def stale_lists(uri: str, cursor: Cursor, reported: int) -> SourceUnavailableErr
             ("kept", "nothing was changed"),
         ),
         code="stale-copy",
-        hint="run again; if the Source was restored from an older state:"
-        " resourcesync pull --mode baseline",
+        hint="run again; if the Source was restored from an older state, read its whole list",
+        remedy=Remedy("baseline"),
     )
 
 
@@ -295,8 +295,8 @@ def check_no_older(at: int, known: int | None) -> None:
                 ("got", f"Resource List at {format_w3c(from_microseconds(at))}"),
                 ("kept", "nothing was changed"),
             ),
-            hint="if the Source was restored from an older state:"
-            " resourcesync pull --mode baseline",
+            hint="if the Source was restored from an older state, read its whole list",
+            remedy=Remedy("baseline"),
         )
 
 

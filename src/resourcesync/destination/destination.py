@@ -115,7 +115,7 @@ class Destination:
         if options.prune and self._dependencies.strategy is not None:
             raise ConfigurationError(
                 "copies in a table cannot be pruned",
-                hint="make a new mirror with these filters, or omit --prune",
+                hint="make a new mirror with these filters, or do not prune",
             )
         run = MirrorRun(self._dependencies)
         self._measuring_fetcher.reset()

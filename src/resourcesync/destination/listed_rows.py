@@ -1,4 +1,4 @@
-"""Rows of what a Source lists now, with the targets of followed links (``--link``).
+"""Rows of what a Source lists now, with the targets of followed links.
 
 A resource that is listed itself is described by its own entry. Any other target of a selected entry
 becomes one row like those of a list; so plan, transfer, audit and repair treat it like any other.

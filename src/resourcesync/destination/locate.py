@@ -14,7 +14,7 @@ from resourcesync.destination.options import Dependencies, Filters
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, discovery_rank
 from resourcesync.discovery import DocumentFetcher, SetChoice, SourceLists, discover, offered_by
-from resourcesync.errors import ConfigurationError, DocumentError, SourceError
+from resourcesync.errors import ConfigurationError, DocumentError, Remedy, SourceError
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 
 _log = logging.getLogger(__name__)
@@ -42,14 +42,15 @@ class ListLocator:
         if identity is None and source is None:
             raise ConfigurationError(
                 f"{self._dependencies.folder} is not a mirror yet, and no Source was given",
-                hint=f"resourcesync pull https://HOST/ {self._dependencies.folder}",
+                hint="give the address of its Source",
+                remedy=Remedy("pull-from", target=self._dependencies.folder),
             )
         if identity is not None and source is not None and source != identity.source:
             raise ConfigurationError(
                 f"{self._dependencies.folder} is a mirror of another Source",
                 evidence=(("here", identity.source), ("asked", source)),
-                hint="pull into another folder; or, if the Source moved:"
-                f" resourcesync pull {self._dependencies.folder} --moved {source}",
+                hint="pull into another folder; or, if the Source moved, follow it",
+                remedy=Remedy("follow-move", target=self._dependencies.folder, value=source),
             )
         return identity.source if identity is not None else source or ""
 
@@ -81,7 +82,8 @@ class ListLocator:
             raise ConfigurationError(
                 f"{equipment.folder} is a mirror of another set",
                 evidence=(("here", pinned), ("asked", found.set_uri)),
-                hint="pull into another folder, or all sets with --all-sets",
+                hint="pull into another folder, or pull all sets",
+                remedy=Remedy("pull-all-sets"),
             )
         return found
 
@@ -103,7 +105,8 @@ class ListLocator:
         if identity is None:
             raise ConfigurationError(
                 f"{equipment.folder} is not a mirror yet, so its Source cannot have moved",
-                hint=f"resourcesync pull {address} {equipment.folder}",
+                hint="pull it from there",
+                remedy=Remedy("pull-from", target=equipment.folder, value=address),
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         choice = SetChoice(requested=set_name, folder=equipment.folder)

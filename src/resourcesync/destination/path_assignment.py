@@ -24,7 +24,7 @@ from resourcesync.destination.mapping.tree import FileSystemProfile, PathMapping
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
 from resourcesync.destination.sync_state import MOVING, MirrorIdentity, SyncState
-from resourcesync.errors import StorageError, SyncError
+from resourcesync.errors import Remedy, StorageError, SyncError
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -301,7 +301,8 @@ def _check_count(uris: Iterable[str]) -> Iterator[str]:
             raise SyncError(
                 f"more than {_MAX_RELOCATED:,} listed resources have names that clash with others",
                 evidence=(("for instance", uri), ("kept", "nothing was changed")),
-                hint="start a new mirror with --map tree/1, which has a path for each",
+                hint="start a new mirror with the mapper tree/1, which has a path for each",
+                remedy=Remedy("map-paths", value="tree/1"),
                 code="names",
             )
         yield uri

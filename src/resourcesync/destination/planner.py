@@ -36,7 +36,7 @@ RESTORED: Final = "restored"
 """Value of ``Pending.code``: an unlisted copy was restored by hand."""
 
 CONTRADICTING: Final = "contradicting"
-"""Value of ``Pending.code``: bytes that are not as listed are kept (``--verify lenient``)."""
+"""Value of ``Pending.code``: bytes that are not as listed are kept (``verify`` is lenient)."""
 
 LOCAL_CHANGE: Final = "local-change"
 """Error code: a file is not as installed."""

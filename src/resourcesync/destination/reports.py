@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from resourcesync.errors import Remedy
+
 
 class MirrorState(StrEnum):
     """State of a mirror, the same six values everywhere."""
@@ -178,12 +180,14 @@ class FailedRun:
         kind: Name of its class in `resourcesync.errors`; empty if unknown.
         message: The error message.
         hint: Advice.
+        remedy: The same for programs; ``None`` for none.
     """
 
     code: str
     kind: str = ""
     message: str = ""
     hint: str = ""
+    remedy: Remedy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

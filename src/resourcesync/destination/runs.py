@@ -103,6 +103,7 @@ def failed_run(error: BaseException) -> FailedRun:
         kind=type(error).__name__,
         message=f"{error.message}{of}"[:_MAX_MESSAGE],
         hint=error.hint[:_MAX_MESSAGE],
+        remedy=error.remedy,
     )
 
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Final
 
 from resourcesync.discovery.uris import MAX_URI, normalise, origin
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 
@@ -101,7 +101,7 @@ def _check_glob(text: str) -> None:
         reason = f"it must have 1 to {MAX_URI:,} characters"
     elif _FOREIGN_SYNTAX.search(text):
         reason = "[ ] { } \\ # and a leading ! are not supported"
-        hint = "write several globs, or use --exclude"
+        hint = "write several globs, or exclude by a glob"
     elif any(_ANY_FOLDERS in s and s != _ANY_FOLDERS for s in text.partition("?")[0].split("/")):
         reason = "** must be alone between slashes"
         hint = "write it as in /docs/**/*.html"
@@ -202,7 +202,8 @@ class Scope:
             raise ConfigurationError(
                 "the largest size is negative",
                 code="max-size",
-                hint="use for example --max-size 5M",
+                hint="use for example 5 MB",
+                remedy=Remedy("limit-size"),
             )
         if self.since is not None and self.since.tzinfo is None:
             raise ConfigurationError(

@@ -32,6 +32,7 @@ from resourcesync.destination.transfers.commit import TransferPolicy, TransferTa
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher, SourceLists
 from resourcesync.discovery.uris import origin
+from resourcesync.errors import Remedy
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import MirrorStateStore, Pending, ProcessedDocument
@@ -360,14 +361,18 @@ class SyncSession:
         """Warn that unlisted copies are kept, and why."""
         entries = "an entry" if refused == 1 else f"{refused:,} entries"
         foreign = [row.uri for row in self.selection.refusals.stored if row.code == "foreign"]
-        moved = ""
+        moved, remedy = "", None
         if foreign:
-            command = f"resourcesync pull {self.dependencies.folder} --moved {origin(foreign[0])}/"
-            moved = f"; one is {foreign[0]}: if the Source moved there, {command}"
+            moved = f"; one is {foreign[0]}: the Source may have moved there"
+            remedy = Remedy(
+                "follow-move", target=self.dependencies.folder, value=f"{origin(foreign[0])}/"
+            )
         self.warn(
             "not-understood",
             f"the Source lists {entries} that cannot be used: copies that it no longer lists are"
             f" kept, since only a list without errors proves that a resource is gone{moved}",
+            hint="if the Source moved, follow it" if remedy else "",
+            remedy=remedy,
         )
 
     def warn_dropped_values(self) -> None:
@@ -386,10 +391,15 @@ class SyncSession:
                 f" {refusals.encoded_example!r}: they are percent-encoded, as browsers do",
             )
 
-    def warn(self, code: str, message: str) -> None:
+    def warn(
+        self, code: str, message: str, *, hint: str = "", remedy: Remedy | None = None
+    ) -> None:
         """Report a fault that does not stop the pull."""
         _log.info("%s: %s", code, message)
-        self.dependencies.report("warning", {"code": code, "message": message, "evidence": ()})
+        fields: dict[str, object] = {"code": code, "message": message, "evidence": ()}
+        if hint:
+            fields |= {"hint": hint, "remedy": remedy}
+        self.dependencies.report("warning", fields)
 
 
 def _received_bytes(equipment: Dependencies) -> int:

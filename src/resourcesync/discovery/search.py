@@ -16,6 +16,7 @@ from resourcesync.errors import (
     DocumentError,
     Evidence,
     NotAListError,
+    Remedy,
     ResourceMissingError,
     ResourceSyncError,
     SourceError,
@@ -28,7 +29,9 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
 
 __all__ = ["DocumentProvider", "Search", "fetch", "use_first"]
 
-_HINT: Final = "give the list's own address: resourcesync pull https://HOST/PATH/list.xml"
+_HINT: Final = "give the list's own address"
+_SOME_LIST: Final = "https://HOST/PATH/list.xml"
+_OTHER_ORIGIN: Final = "not requested: another origin, which is not allowed"
 _FORMAT_HINT: Final = (
     "give the address of a sitemap in XML or of a ResourceSync document; where the site has"
     " neither, its operator can publish one"
@@ -124,7 +127,8 @@ class Search:
         if origin_of(address) is None:
             raise ConfigurationError(
                 f"not an http or https address: {address}",
-                hint="write the whole address: resourcesync pull https://HOST/",
+                hint="write the whole address, such as https://HOST/",
+                remedy=Remedy("pull-address"),
             )
         errand = _SearchGoal(address, use, several)
         for road, candidate in _candidates(address):
@@ -205,7 +209,7 @@ class Search:
         homes = (*homes, *self._allowed)
         for target in targets:
             if not is_at_home(target, homes):
-                self._note(target, "not requested: another origin; --allow-origin allows it")
+                self._note(target, _OTHER_ORIGIN)
         return tuple(target for target in targets if is_at_home(target, homes))
 
     def _follow(
@@ -293,11 +297,20 @@ class Search:
             ):
                 return item.error
         is_other = any(item.error and _FORMAT in dict(item.error.evidence) for item in self._tried)
+        elsewhere = [item.uri for item in self._tried if item.outcome == _OTHER_ORIGIN]
+        hint: str = _HINT
+        remedy: Remedy | None = Remedy("pull-address", value=_SOME_LIST)
+        if is_other:
+            hint, remedy = _FORMAT_HINT, None
+        elif elsewhere:
+            hint = f"{_HINT}, or allow the other origin"
+            remedy = Remedy("allow-origin", value=urljoin(elsewhere[0], "/"))
         return SourceNotFoundError(
             f"no ResourceSync documents and no sitemap at {address}",
             uri=address,
             evidence=tried,
-            hint=_FORMAT_HINT if is_other else _HINT,
+            hint=hint,
+            remedy=remedy,
         )
 
 

@@ -5,7 +5,6 @@ chosen by guessing.
 """
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from resourcesync.errors import ConfigurationError, Evidence
+from resourcesync.errors import ConfigurationError, Evidence, Remedy
 
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ENDING: Final = re.compile(r"(?:\.xml)?(?:\.gz)?\Z", re.IGNORECASE)
@@ -107,7 +106,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
     if choice.is_bound:
         raise ConfigurationError(
             "this Source no longer offers the set that this mirror follows",
-            evidence=(("here", choice.pinned), *_shown(offered, ANY, address)),
+            evidence=(("here", choice.pinned), *_shown(offered)),
             hint="pull another set into another folder",
             code="set-gone",
         )
@@ -115,13 +114,14 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
         return offered[0]
     raise ConfigurationError(
         f"this Source offers {len(offered)} sets of resources",
-        evidence=_shown(offered, choice, address),
+        evidence=_shown(offered),
         hint=(
-            f"choose: {_command(address, choice)} --set NAME, or --all-sets"
+            "choose one of them, or all of them"
             if choice.folder
             else "give the address of one of them instead"
         ),
         code="several-sets",
+        remedy=_remedy(offered, choice, address),
     )
 
 
@@ -138,13 +138,14 @@ def _matching(offered: Sequence[OfferedSet], choice: SetChoice, address: str) ->
         return offered[int(word[:9]) - 1]
     raise ConfigurationError(
         f"this Source offers no set {word[:200]!r}",
-        evidence=_shown(offered, choice, address),
-        hint="--set takes a URI, a name or a number of this list",
+        evidence=_shown(offered),
+        hint="name it by its URI, or by its name or number in this list",
         code="no-such-set",
+        remedy=_remedy(offered, choice, address),
     )
 
 
-def _shown(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Evidence:
+def _shown(offered: Sequence[OfferedSet]) -> Evidence:
     names = names_of(offered)
     lines: list[tuple[str, str]] = []
     for number, (name, offered_set) in enumerate(zip(names, offered, strict=True), start=1):
@@ -153,12 +154,12 @@ def _shown(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Ev
     more = len(lines) - _SHOWN
     if more > 0:
         lines[_SHOWN:] = [("set", f"and {more} more")]
+    return tuple(lines)
+
+
+def _remedy(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Remedy | None:
+    """Return the remedy of a pull; whoever makes no mirror has another address to give."""
     if not choice.folder:
-        return tuple(lines)
-    command = _command(address, choice)
-    lines += [("run", f"{command} --set {name}") for name in names[:_SHOWN]]
-    return (*lines, ("run", f"{command} --all-sets"))
-
-
-def _command(address: str, choice: SetChoice) -> str:
-    return shlex.join(["resourcesync", "pull", address, choice.folder])
+        return None
+    names = tuple(names_of(offered)[:_SHOWN])
+    return Remedy("choose-set", target=choice.folder, value=address, choices=names)

@@ -15,7 +15,7 @@ from resourcesync.documents._values import (
     read_links,
     split_attributes,
 )
-from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
+from resourcesync.errors import MalformedDocumentError, Remedy, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import parse_loosely, parse_w3c
@@ -93,7 +93,8 @@ def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
             line=context.line,
             column=context.column,
             evidence=(("got", label[:64]),),
-            hint="resourcesync explore shows what else the Source offers",
+            hint="see what else the Source offers",
+            remedy=Remedy("explore"),
         )
     if label.lower() == _OLD_DESCRIPTION:
         context.version_marks.add(BEFORE_0_9_1)

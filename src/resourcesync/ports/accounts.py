@@ -21,9 +21,9 @@ class AccountOptions:
     Attributes:
         address: Address of the other system, as the operator wrote it: ``SCHEME:`` and more,
             without any secret.
-        base_uri: The address of the Source, ``publish --url``, with a slash at its end.
-        values: Values of ``--with KEY=VALUE``; ``env:NAME`` and ``file:PATH`` are already replaced
-            by their targets, so a secret may be among them.
+        base_uri: The address of the published Source, with a slash at its end.
+        values: The operator's options by their keys; ``env:NAME`` and ``file:PATH`` are replaced
+            by their targets already, so a secret may be among them.
         memory: A folder for the state of the account between runs; not made yet, and not public.
         out: The folder of the published documents, for an account that makes resources itself.
         clock: The clock.
@@ -111,7 +111,7 @@ class ResourceAccount(Protocol):
 
 @runtime_checkable
 class WritableAccount(Protocol):
-    """An account that also accepts changes of resources (``resourcesync catalogue post``)."""
+    """An account that also accepts changes of resources from a program."""
 
     def post(self, changes: Sequence[Change]) -> Posted:
         """Write changes into the other system, in order; some of them, when it raises.

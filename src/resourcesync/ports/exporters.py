@@ -49,7 +49,7 @@ class ExportOptions:
     """The options of an export.
 
     Attributes:
-        name: The last part of ``--out``; its ending tells an exporter whether one file is wanted.
+        name: The name of the chosen place; its ending tells an exporter whether one file is wanted.
         max_package: The most bytes of content in one package.
         url: Future address of the folder; empty when it is not served.
         organization: Organization that publishes the copies; empty for none.
@@ -67,7 +67,7 @@ class ExportFile(NamedTuple):
     """One file of an export.
 
     Attributes:
-        path: Its place below ``--out``, with ``/``; empty when ``--out`` itself is the file, which
+        path: Its place below the chosen one, with ``/``; empty when that itself is the file, which
             is then the only one.
         content: Its bytes, in pieces.
     """

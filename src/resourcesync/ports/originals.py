@@ -66,10 +66,10 @@ class OriginalsOptions:
 
     Attributes:
         address: Their address, as the operator wrote it: ``SCHEME:`` and more, no secret in it.
-        base_uri: The address of the Source, ``publish --url``, with a slash at its end. What is
+        base_uri: The address of the published Source, with a slash at its end. What is
             at the address has this URI; the rest follows below it.
         algorithms: Digests to compute of each, the strongest first, such as ``sha-256``.
-        values: Values of ``--with KEY=VALUE``.
+        values: The operator's options by their keys.
     """
 
     address: str

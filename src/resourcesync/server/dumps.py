@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.documents.writer import write
-from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
+from resourcesync.errors import OriginalChangedError, Remedy, ResourceSyncError, StorageError
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -134,7 +134,9 @@ class DumpApplication:
                 return known
             if snapshot.count(MAX_RESOURCES + 1) > MAX_RESOURCES:
                 raise StorageError(
-                    "there are too many resources", hint="publish dumps: resourcesync dump DIR"
+                    "there are too many resources",
+                    hint="publish dumps",
+                    remedy=Remedy("dump"),
                 )
             header = self._header(snapshot.at)
             packages = plan_packages(header, snapshot.resources(), size=PACKAGE_SIZE)

@@ -3,7 +3,7 @@
 This is ours and no part of the specification. An event's ``id`` is the change's number in the log
 of the catalogue and its time in microseconds, so a client that reconnects with ``Last-Event-ID``
 misses nothing, and a log that was started over is not mistaken for the old one. Its data is one
-line of JSON as ``resourcesync catalogue`` writes it. ``reset`` means that changes are missing: the
+line of JSON as an export of the catalogue has it. ``reset`` means that changes are missing: the
 client must pull, and continues from that point.
 
 One task polls the log for all clients and encodes each event once. A client that reads too slowly

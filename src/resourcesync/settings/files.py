@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.settings import environment
 
 NAME: Final = "resourcesync.toml"
@@ -126,7 +126,7 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
     """
     if named is not None:
         # The command line uses the variable as the option's default.
-        by = VARIABLE if environment.variable(VARIABLE) == str(named) else "--config"
+        by = VARIABLE if environment.variable(VARIABLE) == str(named) else "the command"
         return [ConfigLocation(named, f"named by {by}", is_named=True)]
     if by_variable := environment.variable(VARIABLE):
         return [ConfigLocation(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
@@ -165,7 +165,8 @@ def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | No
         if not place.is_named and owner not in {0, os.geteuid()}:
             raise ConfigurationError(
                 f"{place.path} belongs to another user",
-                hint=f"if you trust it: --config {place.path}",
+                hint="if you trust it, name it",
+                remedy=Remedy("name-configuration", value=str(place.path)),
             )
         return read(place.path)
     return None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from resourcesync.settings.publication import source_keys
 from resourcesync.settings.schema import PROXY, Field
 from resourcesync.settings.tables import (
     MIRROR_NAME,
@@ -11,7 +12,6 @@ from resourcesync.settings.tables import (
     log_keys,
     mirror_keys,
     service_keys,
-    source_keys,
 )
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -89,7 +89,7 @@ def _table_schemas() -> Schema:
             **_table_schema(log_keys()),
         },
         "watch": {
-            "description": "Settings of `resourcesync watch`.",
+            "description": "Settings of the service, `watch`.",
             **_table_schema(service_keys()),
         },
         "source": {

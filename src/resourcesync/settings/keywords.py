@@ -105,7 +105,7 @@ class PublisherOptions(TypedDict, total=False):
         robots: Write robots.txt with the sitemap's address; never overwrite your own file.
         hubs: A WebSub hub for subscriptions to changes; the lists name it. Repeat for
             several; an empty value removes them.
-        notify: Notify the hubs after each publication; otherwise use 'resourcesync notify'.
+        notify: Notify the hubs after each publication; otherwise only ``notify`` does.
         links: Links of the resources, such as 'describedby:{path}.xml only=*.pdf'. Repeat
             for several; an empty value removes them.
         versions: Store the versions of each file, and list them with links memento,
@@ -117,7 +117,7 @@ class PublisherOptions(TypedDict, total=False):
         versions_max_bytes: Most bytes of all versions; the oldest are removed first, listed
             or not. 0: any. In bytes, or text such as ``5M``.
         patches: Compute patches between the versions of JSON and XML files; needs
-            --versions.
+            ``versions``.
     """
 
     url: str

@@ -6,14 +6,17 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from resourcesync.errors import StateError
+from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import (
     DURATION,
     FOLDER,
     PAIR,
     PLACE,
     SIZE,
+    Field,
     Section,
     Setting,
+    fields_of,
     whole,
 )
 
@@ -141,7 +144,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     notify: Annotated[
         bool,
         Setting(
-            "Notify the hubs after each publication; otherwise use 'resourcesync notify'.",
+            "Notify the hubs after each publication; otherwise only `notify` does.",
             _DOC,
             is_stored=True,
         ),
@@ -198,7 +201,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     patches: Annotated[
         bool,
         Setting(
-            "Compute patches between the versions of JSON and XML files; needs --versions.",
+            "Compute patches between the versions of JSON and XML files; needs `versions`.",
             _VER,
             is_stored=True,
         ),
@@ -224,7 +227,7 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
     values: Annotated[
         tuple[tuple[str, str], ...],
         Setting(
-            "For another system: a setting of its adapter, see 'resourcesync plugins' and the"
+            "For another system: a setting of its adapter, see the list of plug-ins and the"
             " how-tos. env:NAME and file:PATH read the value from there. Repeat for several.",
             _STO,
             PAIR,
@@ -257,3 +260,12 @@ def decode_settings(text: str | None) -> PublicationSettings:
         )
     except msgspec.MsgspecError as error:
         raise StateError("the settings in the catalogue are damaged") from error
+
+
+def source_keys() -> dict[str, Field]:
+    """Return the keys of ``[source.NAME]``."""
+    network = fields_of(Network, SecretNames)
+    connection = {key: network[key] for key in ("auth", "proxy", "proxy_auth", "ca_file")}
+    path, *other = fields_of(SystemSettings).values()
+    own = {field.key: field for field in (path, *fields_of(PublicationSettings).values(), *other)}
+    return own | connection

@@ -163,7 +163,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
             value = form.parse(text)
         except ConfigurationError as error:
             hint = f": {error.hint}" if error.hint else ""
-            raise ConfigurationError(f"is wrong: {error.message}{hint}") from None
+            message = f"is wrong: {error.message}{hint}"
+            raise ConfigurationError(message, remedy=error.remedy) from None
         except ValueError:
             raise ConfigurationError("must be a whole number") from None
         if form.lowest is not None and not form.lowest <= value <= (form.highest or value):
@@ -297,7 +298,9 @@ def from_keywords(schema: type[msgspec.Struct], given: Mapping[str, object]) -> 
         try:
             found[name] = _from_keyword(fields[name], value) if name in fields else value
         except ConfigurationError as error:
-            raise ConfigurationError(f"{name}={value!r} {error.message}", hint=error.hint) from None
+            raise ConfigurationError(
+                f"{name}={value!r} {error.message}", hint=error.hint, remedy=error.remedy
+            ) from None
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import parse_w3c
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -179,7 +179,8 @@ def parse_proxy(text: str) -> str:
     if "@" in text:
         raise ConfigurationError(
             "the address of a proxy must not contain a user or a password",
-            hint="name a table [auth.NAME] of the type basic: --proxy-auth NAME or `proxy_auth`",
+            hint="name its user and password apart, as a secret of the type basic",
+            remedy=Remedy("log-in-to-proxy"),
         )
     port = text.rstrip("/").rpartition(":")[2]
     if _PROXY.fullmatch(text) is None or (text != "direct" and int(port) > _HIGHEST_PORT):

@@ -22,7 +22,7 @@ import msgspec
 
 from resourcesync import __version__
 from resourcesync.cluster.engines.processes import end_pool, new_pool, processors, run_in_worker
-from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
+from resourcesync.errors import ConfigurationError, EngineError, LockedError, Remedy, StorageError
 from resourcesync.simulator import bounds, scenario_files
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import Scenario
@@ -262,7 +262,9 @@ def _run_in_pool(
             yield future.result()
     except BrokenProcessPool as error:
         raise EngineError(
-            "a simulating process died", hint="perhaps it lacks memory: use fewer --jobs"
+            "a simulating process died",
+            hint="perhaps it lacks memory: use fewer processes",
+            remedy=Remedy("fewer-jobs"),
         ) from error
     finally:
         end_pool(pool)
@@ -354,7 +356,7 @@ def _tasks(
                 raise
             at = (("with", " ".join(f"{key}={value}" for key, value in values.items())),)
             raise ConfigurationError(
-                error.message, evidence=(*error.evidence, *at), hint=error.hint
+                error.message, evidence=(*error.evidence, *at), hint=error.hint, remedy=error.remedy
             ) from error
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, refuse
 from resourcesync.server.representations import (
@@ -180,7 +180,8 @@ class _LiveSimulation(AbstractContextManager[RunningSimulation]):
         if urlsplit(uri).hostname in _WILDCARD_HOSTS:
             raise ConfigurationError(
                 f"the lists would contain {uri}, which clients cannot reach",
-                hint="add --base-uri http://HOST:PORT/",
+                hint="name the address that clients reach",
+                remedy=Remedy("name-base"),
             )
         return uri
 

@@ -1,9 +1,9 @@
-"""Scenarios to start with: each is a file that `resourcesync simulate init` writes."""
+"""Scenarios to start with: each is the text of a file that an operator edits."""
 
 from typing import Final
 
 _HEAD: Final = """\
-# A scenario of `resourcesync simulate`. Everything follows from the seed.
+# A scenario of a simulation. Everything follows from the seed.
 # {about}
 seed = 1
 {start}duration = "{duration}"
@@ -42,7 +42,7 @@ failed = 0.0
 stale = 0.0
 # outages = ["2d..5d"]
 
-# Several values with one name, for --sweep variant=daily-lists,hourly,five-minutes,push
+# Several values with one name, for a sweep: variant=daily-lists,hourly,five-minutes,push
 [variant.daily-lists]
 publish = {{ strategy = "lists", every = "1d", push = false }}
 destination = {{ every = "1d" }}

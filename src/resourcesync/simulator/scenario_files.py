@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.settings.values import parse_duration, parse_size
 from resourcesync.simulator import bounds
@@ -63,7 +63,10 @@ def read_table(
             values[key] = readers[key](value)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"{place} is wrong: {error.message}", evidence=error.evidence, hint=error.hint
+                f"{place} is wrong: {error.message}",
+                evidence=error.evidence,
+                hint=error.hint,
+                remedy=error.remedy,
             ) from error
         except (ValueError, OverflowError) as error:
             raise ConfigurationError(f"{place} is wrong: {error}") from error
@@ -254,8 +257,8 @@ def read_scenario(path: Path) -> Table:
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"there is no file {path}, and no profile of that name",
-            hint=f"the profiles are {', '.join(PROFILES)}; "
-            "resourcesync simulate init --profile NAME writes one as a file",
+            hint=f"the profiles are {', '.join(PROFILES)}; to write one as a file",
+            remedy=Remedy("write-profile"),
         ) from error
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
@@ -384,7 +387,10 @@ def scenario_of(written: Table) -> Scenario:
             _scenario_of(_with_values(plain, _table(variants, name)))
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"variant {name}: {error.message}", evidence=error.evidence, hint=error.hint
+                f"variant {name}: {error.message}",
+                evidence=error.evidence,
+                hint=error.hint,
+                remedy=error.remedy,
             ) from error
     return _scenario_of(plain)
 

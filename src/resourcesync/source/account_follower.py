@@ -10,7 +10,7 @@ from itertools import chain, islice
 from math import inf
 from typing import Final, TypeVar
 
-from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
@@ -317,8 +317,9 @@ class AccountFollower:
         return ConfigurationError(
             f"{self._followed.address} lists no resource",
             evidence=(("kept", "what was recorded before"),),
-            hint="if it is really empty: --allow-empty",
+            hint="if it is really empty, allow that",
             code="empty-account",
+            remedy=Remedy("allow-empty"),
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from resourcesync.errors import StateError
+from resourcesync.errors import Remedy, StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source.plan import PublicationStep, forget_plan, read_record, write_offers
@@ -106,6 +106,7 @@ def _clock_error(code: str, where: str, latest: datetime, now: datetime) -> Stat
             ("newest", f"{latest:%Y-%m-%dT%H:%M:%SZ}"),
             ("kept", "what was published before"),
         ),
-        hint="set the clock; if it is right: publish once with --rebase",
+        hint="set the clock; if it is right, write a new Resource List once",
         code=code,
+        remedy=Remedy("rebase"),
     )

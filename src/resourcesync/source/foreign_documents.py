@@ -3,7 +3,7 @@
 from typing import Final
 
 from resourcesync.documents import reader
-from resourcesync.errors import ConfigurationError, DocumentError
+from resourcesync.errors import ConfigurationError, DocumentError, Remedy
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
@@ -84,7 +84,8 @@ def _conflict_error(name: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} already exists, and was not written by resourcesync",
         evidence=(("kept", "nothing was changed"),),
-        hint="move the file, or write the documents elsewhere: --out FOLDER",
+        hint="move the file, or write the documents elsewhere",
+        remedy=Remedy("write-elsewhere"),
     )
 
 

@@ -131,7 +131,7 @@ def _checked(text: str, template: str) -> str:
 def _rule_error(text: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"{text!r} is not a link rule: {reason}",
-        hint="such as: --link 'describedby:{path}.xml only=*.pdf'",
+        hint="write it such as 'describedby:{path}.xml only=*.pdf'",
     )
 
 

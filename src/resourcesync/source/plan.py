@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source import naming
@@ -380,7 +380,8 @@ class Policy:
         if self.dialect in DIALECTS[3:] and not self.is_per_run:
             raise ConfigurationError(
                 f"version {self.dialect} has no open Change Lists",
-                hint="--change-lists per-run, or archive",
+                hint="write a Change List for each run, or an archive",
+                remedy=Remedy("close-change-lists"),
             )
         if self.archive and self.dialect is Dialect.V0_5:
             raise ConfigurationError("version 0.5 has no archives of Resource Lists")

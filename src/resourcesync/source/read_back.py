@@ -28,7 +28,7 @@ def read_back_error(name: str, fault: str) -> StorageError:
     return StorageError(
         f"{name} differs from what was written: {fault}",
         evidence=(("kept", "what was published before"),),
-        hint="check the disk, then run publish again",
+        hint="check the disk, then publish again",
         code="read-back",
     )
 

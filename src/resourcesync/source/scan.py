@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final, assert_never
 
 from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
-from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
+from resourcesync.errors import ConfigurationError, OriginalChangedError, Remedy, StorageError
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import (
@@ -147,8 +147,9 @@ def _empty(deleted: int) -> ConfigurationError:
         "there are no files to publish"
         + (f", and {deleted:,} were published before" if deleted else ""),
         evidence=(("kept", "what was published before"),) if deleted else (),
-        hint="check that the disk is mounted, --include and --exclude; or use --allow-empty",
+        hint="check the mount and the filters; if the tree is really empty, allow it",
         code="empty-tree",
+        remedy=Remedy("allow-empty"),
     )
 
 

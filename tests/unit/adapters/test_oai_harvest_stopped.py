@@ -8,12 +8,13 @@ import pytest
 from resourcesync.errors import (
     BadResponseError,
     DiscontinuityError,
+    Remedy,
     ResourceSyncError,
     SourceError,
     SourceUnavailableError,
 )
+from tests.support.accounts.harvested_repository import BASE, MANY, lists, named, titled
 from tests.support.accounts.oai_provider import BEGINNING, OAI, Item, Quirks, changed
-from tests.support.accounts.oai_world import BASE, MANY, lists, named, titled
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_a_format_that_is_suddenly_empty_is_not_taken_for_withdrawn(tmp_path: Pa
         made.fill()
 
     assert caught.value.code == "oai-many-gone"
-    assert "--allow-empty" in caught.value.hint
+    assert caught.value.remedy == Remedy("allow-empty")
     assert "remove" not in caught.value.hint
     made.provider.quirks.empty = ""
     assert made.follow() == {}
@@ -160,7 +161,7 @@ def test_tokens_that_always_die_are_told_with_what_helps(tmp_path: Path) -> None
         made.fill()
 
     assert dict(caught.value.evidence)["got"].startswith("badResumptionToken")
-    assert "window=30d" in caught.value.hint
+    assert caught.value.remedy == Remedy("set-option", value="window=30d")
 
 
 def test_a_memory_that_is_another_one_is_noticed(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from resourcesync.errors import (
     ConfigurationError,
     DiscontinuityError,
+    Remedy,
     SourceUnavailableError,
 )
 from resourcesync.model.resources import Resource
@@ -284,7 +285,7 @@ def test_most_that_is_gone_at_once_is_refused_unless_it_is_meant(follower: Follo
     with pytest.raises(ConfigurationError) as refused:
         follower.publish()
     assert (refused.value.code, len(follower.recorded())) == ("many-gone", 300)
-    assert "--allow-empty" in refused.value.hint
+    assert refused.value.remedy == Remedy("allow-empty")
 
     follower.system.put("r000", b"x")  # half of it may be gone
     assert counts(follower.publish())[2] == 150

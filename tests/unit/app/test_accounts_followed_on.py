@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.app.publishing import accounts
 from resourcesync.app.serving import push_channels
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
@@ -155,7 +155,7 @@ def test_secrets_are_read_where_they_are_and_neither_stored_nor_shown(
 
 @pytest.mark.parametrize("value", ["env:NO_SUCH_VARIABLE", "file:/no/such/file", "file:/"])
 def test_a_secret_that_is_not_there_is_a_mistake(follower: Follower, value: str) -> None:
-    with pytest.raises(ConfigurationError, match="--with key="):
+    with pytest.raises(ConfigurationError, match="key="):
         follower.publish(values={"key": value})
 
     assert not follower.system.asked
@@ -186,7 +186,9 @@ def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_e
     follower.system.put("a", b"a")
     with pytest.raises(ConfigurationError, match="not known yet") as refused:
         publish()
-    assert "--url" in refused.value.hint
+    assert refused.value.remedy == Remedy(
+        "publish-into", target=follower.followed().address, value=str(follower.out)
+    )
     assert not follower.out.exists()
     assert not follower.system.asked
 

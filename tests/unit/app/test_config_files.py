@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.settings.files import (
     MOST_BYTES,
     NAME,
@@ -123,7 +123,7 @@ def test_a_file_of_another_user_counts_only_when_it_is_named(here: Path, tmp_pat
     with pytest.raises(ConfigurationError, match="belongs to another user") as caught:
         find(system=tmp_path / "none")
 
-    assert "--config" in caught.value.hint
+    assert caught.value.remedy == Remedy("name-configuration", value=NAME)
     assert find(here / NAME) is not None
 
 

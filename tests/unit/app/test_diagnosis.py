@@ -16,6 +16,7 @@ from resourcesync.app.checks.diagnosis import (
     check_source,
     parse_version,
 )
+from resourcesync.errors import ConfigurationError
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MACHINE = MachineFacts(
@@ -73,7 +74,12 @@ def test_what_is_well_is_called_ok() -> None:
         ({"scratch_room": 999_999_999}, "temporary", "warning", "1,000.0 MB"),
         ({"mistakes": ("`x` is wrong",)}, "configuration", "problem", "`x` is wrong"),
         ({"warnings": ("no secret",)}, "configuration", "warning", "no secret"),
-        ({"proxy_fault": ("HTTPS_PROXY is none", "unset it")}, "proxy", "problem", "HTTPS_PROXY"),
+        (
+            {"proxy_fault": ConfigurationError("HTTPS_PROXY is none", hint="unset it")},
+            "proxy",
+            "problem",
+            "HTTPS_PROXY",
+        ),
         ({"ca_file": "a.pem", "ca_fault": "gone"}, "authorities", "problem", "a.pem"),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resourcesync.discovery import OfferedSet, SetChoice, names_of
 from resourcesync.discovery.sets import choose
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
 from tests.support.worlds.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
 
 TWO: Said = {
@@ -99,18 +99,20 @@ def test_a_thousand_sets_are_not_all_told() -> None:
     with pytest.raises(ConfigurationError) as caught:
         choose(sets, SetChoice(folder="here"), HOST)
 
-    assert len(caught.value.evidence) == 42
+    assert len(caught.value.evidence) == 21
     assert ("set", "and 980 more") in caught.value.evidence
+    assert caught.value.remedy is not None
+    assert len(caught.value.remedy.choices) == 20
 
 
-def test_commands_are_safe_to_paste() -> None:
+def test_programs_are_told_the_names_to_choose_from() -> None:
     sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
 
     with pytest.raises(ConfigurationError) as caught:
-        choose(sets, SetChoice(folder="my mirror; rm x"), f"{HOST}/?a=1&b=2")
+        choose(sets, SetChoice(folder="here"), HOST)
 
-    assert dict(caught.value.evidence)["run"] == (
-        f"resourcesync pull '{HOST}/?a=1&b=2' 'my mirror; rm x' --all-sets"
+    assert caught.value.remedy == Remedy(
+        "choose-set", target="here", value=HOST, choices=("a", "b")
     )
 
 
@@ -120,6 +122,7 @@ def test_who_makes_no_mirror_is_shown_no_commands() -> None:
 
     assert [label for label, _ in caught.value.evidence] == ["set", "set"]
     assert caught.value.hint == "give the address of one of them instead"
+    assert caught.value.remedy is None
 
 
 # --- from documents ---

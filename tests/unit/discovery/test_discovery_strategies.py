@@ -7,6 +7,7 @@ import pytest
 from resourcesync.errors import (
     ConfigurationError,
     NotAListError,
+    Remedy,
     ResourceSyncError,
     SourceError,
     SourceNotFoundError,
@@ -90,13 +91,14 @@ def test_all_that_was_tried_is_told_in_its_order() -> None:
         ("tried", f"{HOST}/robots.txt  200, 2 Sitemap lines"),
         (
             "tried",
-            "http://other.example/s.xml  not requested: another origin; --allow-origin allows it",
+            "http://other.example/s.xml  not requested: another origin, which is not allowed",
         ),
         ("tried", f"{HOST}/away.xml  404"),
         ("tried", f"{HOST}/sitemap.xml  404"),
         ("tried", f"{HOST}/sitemap_index.xml  404"),
         ("tried", f"{HOST}/sitemap.xml.gz  404"),
     )
+    assert caught.value.remedy == Remedy("allow-origin", value="http://other.example/")
 
 
 def test_a_page_is_tried_before_its_host_and_told_with_the_rest() -> None:

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from tests.support.servers.fetching import failure, fetch_one, kept, quick_fetcher, response
 from tests.support.servers.hostile_server import HostileServer, answer
 
@@ -67,7 +67,7 @@ def test_a_file_of_authorities_that_cannot_be_used_is_a_mistake(tmp_path: Path, 
         quick_fetcher(ca_file=str(path))
 
     assert str(path) in caught.value.message
-    assert "--ca-file" in caught.value.hint
+    assert caught.value.remedy == Remedy("name-authorities")
 
 
 def test_a_file_of_authorities_without_end_is_a_mistake() -> None:
@@ -89,7 +89,11 @@ def test_only_an_unknown_authority_is_answered_with_the_hint_to_name_it(
 ) -> None:
     with HostileServer(tls=tls(trustme.CA())) as unknown:
         fetcher = quick_fetcher(unknown.origin, ca_file=ca_file)
-        assert "--ca-file" in failure(fetch_one(fetcher, unknown.origin + "/x")).error.hint
+        refused = failure(fetch_one(fetcher, unknown.origin + "/x")).error
+        assert refused.hint
+        assert refused.remedy == Remedy("name-authorities")
     with HostileServer(tls=tls(authority, "example.org")) as misnamed:
         fetcher = quick_fetcher(misnamed.origin, ca_file=ca_file)
-        assert not failure(fetch_one(fetcher, misnamed.origin + "/x")).error.hint
+        refused = failure(fetch_one(fetcher, misnamed.origin + "/x")).error
+        assert not refused.hint
+        assert refused.remedy is None

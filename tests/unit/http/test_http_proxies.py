@@ -13,6 +13,7 @@ import trustme
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
 from resourcesync.errors import (
+    Remedy,
     SourceError,
     SourceRefusedError,
     SourceUnavailableError,
@@ -255,17 +256,17 @@ def test_a_proxy_that_refuses_robots_txt_is_no_source_without_rules(
 
 
 @pytest.mark.parametrize(
-    ("refusal", "kind", "tries", "hint"),
+    ("refusal", "kind", "tries", "remedy"),
     [
-        ("403 Forbidden", SourceRefusedError, 1, "--proxy URL"),
-        ("407 Proxy Authentication Required", SourceRefusedError, 1, "--proxy-auth NAME"),
-        ("405 Method Not Allowed", SourceRefusedError, 1, "--proxy URL"),
-        ("502 Bad Gateway", SourceUnavailableError, 2, "--proxy URL"),
-        ("504 Gateway Timeout", SourceUnavailableError, 2, "--proxy URL"),
+        ("403 Forbidden", SourceRefusedError, 1, "name-proxy"),
+        ("407 Proxy Authentication Required", SourceRefusedError, 1, "log-in-to-proxy"),
+        ("405 Method Not Allowed", SourceRefusedError, 1, "name-proxy"),
+        ("502 Bad Gateway", SourceUnavailableError, 2, "name-proxy"),
+        ("504 Gateway Timeout", SourceUnavailableError, 2, "name-proxy"),
     ],
 )
 def test_a_proxy_that_refuses_a_tunnel_is_named_with_what_to_do(
-    refusal: str, kind: type[SourceError], tries: int, hint: str
+    refusal: str, kind: type[SourceError], tries: int, remedy: str
 ) -> None:
     with Proxy(refusal=refusal) as proxy:
         fetcher = quick_fetcher(proxy=proxy.url, proxy_secret=SECRET)
@@ -275,7 +276,8 @@ def test_a_proxy_that_refuses_a_tunnel_is_named_with_what_to_do(
     assert type(error) is kind
     assert (error.code, error.status, outcome.tries) == ("proxy", 0, tries)
     assert proxy.url in error.message
-    assert hint in error.hint
+    assert error.hint
+    assert error.remedy == Remedy(remedy)
     assert evidence(error) == {"got": f"CONNECT: {refusal[:3]}", "proxy": proxy.url}
     assert SECRET[1] not in repr(error) + str(error) + repr(error.evidence)
 
@@ -287,7 +289,7 @@ def test_a_proxy_that_wants_a_secret_for_http_is_named() -> None:
     assert isinstance(outcome.error, SourceRefusedError)
     assert (outcome.error.code, outcome.tries) == ("proxy", 1)
     assert proxy.url in outcome.error.message
-    assert "--proxy-auth NAME" in outcome.error.hint
+    assert outcome.error.remedy == Remedy("log-in-to-proxy")
 
 
 def test_an_answer_that_may_be_the_proxys_is_told_with_the_proxy() -> None:
@@ -309,7 +311,7 @@ def test_a_proxy_that_is_dead_is_named(scheme: str, uri: str) -> None:
     assert isinstance(outcome.error, SourceUnavailableError)
     assert (outcome.error.code, outcome.tries) == ("proxy", 2)
     assert proxy in outcome.error.message
-    assert "--proxy URL" in outcome.error.hint
+    assert outcome.error.remedy == Remedy("name-proxy")
 
 
 def test_a_proxy_whose_name_is_not_known_is_named() -> None:
@@ -339,14 +341,14 @@ def test_a_proxy_without_a_trusted_certificate_is_told_apart_from_such_a_source(
         outcome = failure(fetch_one(fetcher, "https://museum.example/x"))
     assert (outcome.error.code, outcome.tries) == ("tls", 1)
     assert proxy.url in outcome.error.message
-    assert "--ca-file FILE" in outcome.error.hint
+    assert outcome.error.remedy == Remedy("name-authorities")
 
     with HostileServer(tls=tls(trustme.CA())) as secure, Proxy(tls=tls(authority)) as proxy:
         fetcher = quick_fetcher(secure.origin, proxy=proxy.url, ca_file=ca_file)
         outcome = failure(fetch_one(fetcher, secure.origin + "/x"))
     assert (outcome.error.code, outcome.tries) == ("tls", 1)
     assert proxy.url not in outcome.error.message
-    assert "--ca-file FILE" in outcome.error.hint
+    assert outcome.error.remedy == Remedy("name-authorities")
 
 
 @pytest.mark.parametrize(

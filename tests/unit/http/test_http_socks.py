@@ -56,7 +56,7 @@ def test_a_socks_proxy_resolves_the_name() -> None:
 @pytest.mark.parametrize(
     ("reply", "kind", "hint"),
     [
-        (-1, SourceRefusedError, "--proxy-auth NAME"),
+        (-1, SourceRefusedError, "user and password"),
         (2, SourceRefusedError, "allow this host"),
         (4, SourceUnavailableError, "try again later"),
     ],

@@ -108,7 +108,7 @@ def test_what_is_no_rule_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_rule(text)
 
-    assert "--link" in (caught.value.hint or "")
+    assert "describedby:{path}.xml only=*.pdf" in caught.value.hint
 
 
 @given(st.text() | st.text("{}: =/.abcdefghilmnopstuvy").map("describedby:".__add__))

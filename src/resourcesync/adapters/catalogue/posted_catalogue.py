@@ -14,7 +14,7 @@ from resourcesync.adapters.catalogue.sqlite_catalogue import (
     FileRecording,
     FileSnapshot,
 )
-from resourcesync.errors import ConfigurationError, DiscontinuityError, StateError
+from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy, StateError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -295,6 +295,7 @@ def _many_gone(gone: int, known: int) -> ConfigurationError:
     return ConfigurationError(
         f"{gone:,} of {known:,} resources would be gone",
         evidence=(("kept", "what was recorded before"),),
-        hint="check that the input is complete; if this is intended: --allow-empty",
+        hint="check that the input is complete; if this is intended, allow it",
+        remedy=Remedy("allow-empty"),
         code="many-gone",
     )

@@ -22,7 +22,7 @@ from resourcesync.adapters.catalogue.rows import (
     to_row,
 )
 from resourcesync.adapters.catalogue.versions import END_OF_VERSIONS, FileVersions
-from resourcesync.errors import StateError
+from resourcesync.errors import Remedy, StateError
 from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -312,7 +312,8 @@ class FileSnapshot:
         if latest is None:
             raise StateError(
                 "nothing was recorded yet",
-                hint="record resources first: publish a folder, or `resourcesync catalogue import`",
+                hint="publish a folder first, or record resources in a catalogue",
+                remedy=Remedy("import-catalogue"),
             )
         self._at = from_microseconds(latest)
 

@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from resourcesync.errors import ResourceMissingError, SourceError, SourceRefusedError, StorageError
+from resourcesync.errors import (
+    Remedy,
+    ResourceMissingError,
+    SourceError,
+    SourceRefusedError,
+    StorageError,
+)
 from resourcesync.ports import Purpose
 
 if TYPE_CHECKING:
@@ -104,7 +110,8 @@ class RobotsRules:
             return SourceRefusedError(
                 "robots.txt disallows it",
                 uri=uri,
-                hint="--robots ignore, if the site's owner agrees",
+                hint="if the site's owner agrees, ignore its robots.txt",
+                remedy=Remedy("ignore-robots"),
                 code="robots",
             )
         return None if purpose in _UNBOUND else self.unread

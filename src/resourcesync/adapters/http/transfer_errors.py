@@ -9,6 +9,7 @@ from resourcesync.adapters.http.response_head import ResponseHead
 from resourcesync.errors import (
     BadResponseError,
     Evidence,
+    Remedy,
     ResourceMissingError,
     SourceError,
     SourceRefusedError,
@@ -45,7 +46,7 @@ _HINTS = {
 }
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
-_OWN_AUTHORITY = "for a private certificate authority, give its certificate: --ca-file FILE"
+_OWN_AUTHORITY = "for a private certificate authority, give its certificate"
 _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
@@ -99,12 +100,14 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
             return SourceUnavailableError(
                 "the TLS handshake was interrupted", uri=uri, evidence=evidence, code="reset"
             )
+        is_unknown = _is_of_unknown_authority(text)
         return SourceRefusedError(
             "no trusted TLS connection is possible",
             uri=uri,
             evidence=evidence,
-            hint=_OWN_AUTHORITY if _is_of_unknown_authority(text) else "",
+            hint=_OWN_AUTHORITY if is_unknown else "",
             code="tls",
+            remedy=Remedy("name-authorities") if is_unknown else None,
         )
     if number == pycurl.E_URL_MALFORMAT:
         return SourceRefusedError("the URL is invalid", uri=uri, evidence=evidence, code="uri")

@@ -5,7 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from resourcesync.errors import ConfigurationError, DiskFullError, ResourceSyncError, StorageError
+from resourcesync.errors import (
+    ConfigurationError,
+    DiskFullError,
+    Remedy,
+    ResourceSyncError,
+    StorageError,
+)
 
 
 @contextmanager
@@ -77,7 +83,9 @@ def _limit(connection: Any, memory: str, failed: type[Exception]) -> None:
         connection.execute(f"SET memory_limit = {sql_literal(memory)}")
     except failed as error:
         raise ConfigurationError(
-            f"memory={memory!r:.100} is not a memory limit", hint="such as --with memory=2GB"
+            f"memory={memory!r:.100} is not a memory limit",
+            hint="write it such as 2GB",
+            remedy=Remedy("set-option", value="memory=2GB"),
         ) from error
 
 
@@ -88,7 +96,10 @@ def _failed(error: Exception) -> StorageError:
         return DiskFullError(f"no space left: {told}", evidence=kept)
     if "Out of Memory" in told or "OutOfMemory" in type(error).__name__:
         return StorageError(
-            f"the memory limit is too low: {told}", evidence=kept, hint="--with memory=4GB"
+            f"the memory limit is too low: {told}",
+            evidence=kept,
+            hint="raise it by the option memory",
+            remedy=Remedy("set-option", value="memory=4GB"),
         )
     return StorageError(f"the tables cannot be read: {told}", evidence=kept)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from resourcesync.adapters.inventory.duckdb_engine import sql_identifier, sql_literal
 from resourcesync.adapters.inventory.table_files import RowGroupWriter, atomic_write
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
@@ -84,7 +84,8 @@ def _select_columns(found: Mapping[str, str], given: Mapping[str, str]) -> dict[
             raise ConfigurationError(
                 f"the table has no column {column!r:.100}",
                 evidence=(("columns", ", ".join(found)[:500]),),
-                hint=f"--with {key}=COLUMN",
+                hint=f"name the column by the option {key}",
+                remedy=Remedy("set-option", value=f"{key}=COLUMN"),
             )
         if column is not None:
             chosen[key] = column
@@ -92,7 +93,8 @@ def _select_columns(found: Mapping[str, str], given: Mapping[str, str]) -> dict[
         raise ConfigurationError(
             "no column of URIs is given",
             evidence=(("columns", ", ".join(found)[:500]),),
-            hint="--with uri=COLUMN",
+            hint="name the column by the option uri",
+            remedy=Remedy("set-option", value="uri=COLUMN"),
         )
     return chosen
 
@@ -279,7 +281,8 @@ class _TableImport:
         return ConfigurationError(
             f"more than {most:,} of {self._count:,} rows cannot be published",
             evidence=(("first", f"{uri[:200]}: {fault}"), ("kept", "what was published before")),
-            hint="check the names of the columns: --with uri=COLUMN",
+            hint="check the names of the columns",
+            remedy=Remedy("set-option", value="uri=COLUMN"),
             code="many-refused",
         )
 

@@ -10,7 +10,7 @@ from typing import IO, Final
 import msgspec
 
 from resourcesync.adapters.mirror.staged_file import storage_error
-from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.errors import ConfigurationError, Remedy, StateError
 
 MAX_AUDITS: Final = 20
 MAX_FINDINGS: Final = 100_000
@@ -70,7 +70,8 @@ class AuditFiles:
             raise ConfigurationError(
                 f"there is no audit {audit[:100]!r} of this mirror",
                 evidence=(("here", ", ".join(map(_id, names)) or "none"),),
-                hint="audit the mirror again, or leave --from-audit out",
+                hint="audit the mirror again, or name no audit",
+                remedy=Remedy("audit"),
             )
         path = self._folder / chosen[0]
         try:

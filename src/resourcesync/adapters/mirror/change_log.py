@@ -25,7 +25,7 @@ import msgspec
 
 from resourcesync.adapters.mirror.staged_file import storage_error
 from resourcesync.durable_folders import sync_folder
-from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.model.digests import agree, parse_digests
 from resourcesync.ports.changes import Arrival, LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, StateTransaction
@@ -263,7 +263,8 @@ class ConsumerFiles:
         except (ValueError, KeyError, TypeError) as error:
             raise StateError(
                 f"{path} is damaged: the position of {name} is unknown",
-                hint="start again: --restart",
+                hint="start over",
+                remedy=Remedy("restart-consumer", value=name),
             ) from error
 
     def acknowledge(self, name: str, cursor: int) -> None:

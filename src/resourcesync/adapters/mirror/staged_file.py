@@ -11,7 +11,7 @@ from functools import partial
 from io import BytesIO
 from typing import BinaryIO, Final, Protocol
 
-from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.errors import DiskFullError, Remedy, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import PartialBody
 
@@ -48,7 +48,8 @@ def storage_error(error: OSError, doing: str) -> StorageError:
         return DiskFullError(
             f"no space left while {doing}",
             evidence=(("got", os.strerror(error.errno or 0)), ("kept", "all complete copies")),
-            hint="free disk space (resourcesync trash empty MIRROR), then run it again",
+            hint="free disk space, such as by emptying the trash, then run it again",
+            remedy=Remedy("empty-trash"),
         )
     return StorageError(
         f"failed while {doing}: {os.strerror(error.errno or 0)}",

@@ -34,7 +34,7 @@ from resourcesync.discovery.listing import (
     latest_rows,
 )
 from resourcesync.discovery.uris import normalise_if_possible
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import Copy
@@ -83,7 +83,9 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> By
         mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
-            f"{mirror} is not a mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
+            f"{mirror} is not a mirror",
+            hint="make it one",
+            remedy=Remedy("pull-from", target=str(mirror)),
         )
     files = size = 0
     expected: set[str] = set()

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from resourcesync.adapters.http.robots import LONGEST_DELAY
+from resourcesync.errors import ConfigurationError, Remedy
 
 Level = Literal["ok", "warning", "problem"]
 Version = tuple[int, ...]
@@ -57,12 +58,14 @@ class CheckResult(NamedTuple):
         level: ``ok``, ``warning`` or ``problem``.
         text: The finding.
         next_step: The next step; empty when there is none.
+        remedy: The same for programs; ``None`` for none.
     """
 
     check: str
     level: Level
     text: str
     next_step: str = ""
+    remedy: Remedy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ class MachineFacts:
         mistakes: Mistakes in it.
         warnings: Doubtful settings in it.
         proxies: The proxies that count, and where each is named, as sentences.
-        proxy_fault: Reason why no proxy can be chosen, and what to do; ``None`` if one can.
+        proxy_fault: Error for which no proxy can be chosen; ``None`` if one can.
         ca_file: The file of trusted authorities that was chosen; empty for the system's.
         ca_fault: Reason why it cannot be used; empty when it can.
     """
@@ -95,7 +98,7 @@ class MachineFacts:
     mistakes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
-    proxy_fault: tuple[str, str] | None = None
+    proxy_fault: ConfigurationError | None = None
     ca_file: str = ""
     ca_fault: str = ""
 
@@ -191,11 +194,12 @@ def check_machine(machine: MachineFacts) -> Iterator[CheckResult]:
     for text in machine.proxies:
         yield CheckResult("proxy", "ok", text)
     if machine.proxy_fault is not None:
-        yield CheckResult("proxy", "problem", *machine.proxy_fault)
+        fault = machine.proxy_fault
+        yield CheckResult("proxy", "problem", fault.message, fault.hint, fault.remedy)
     if machine.ca_fault:
         text = f"the file of authorities {machine.ca_file} cannot be used: {machine.ca_fault}"
-        hint = "fix it, or name another: --ca-file FILE, `ca_file` or SSL_CERT_FILE"
-        yield CheckResult("authorities", "problem", text, hint)
+        hint = "fix it, or name another by `ca_file` or SSL_CERT_FILE"
+        yield CheckResult("authorities", "problem", text, hint, Remedy("name-authorities"))
 
 
 def _check_version(name: str, version: str) -> CheckResult:
@@ -232,7 +236,7 @@ def _check_configuration(machine: MachineFacts) -> Iterator[CheckResult]:
         yield CheckResult(check, "ok", "there is no configuration file; none is needed")
         return
     for mistake in machine.mistakes:
-        yield CheckResult(check, "problem", mistake, "resourcesync config check")
+        yield CheckResult(check, "problem", mistake, "correct it", Remedy("check-configuration"))
     for warning in machine.warnings:
         yield CheckResult(check, "warning", warning, "set it where the pulls run")
     if not machine.mistakes:
@@ -331,18 +335,20 @@ def check_source(reach: SourceFacts) -> Iterator[CheckResult]:
         return
     if reach.failure:
         check = "tls" if reach.is_tls_failure else "reach"
-        hint = "the Source must renew it; if its authority is your own: --ca-file FILE"
+        hint, remedy = "try again later", None
+        if reach.is_tls_failure:
+            hint = "the Source must renew it; if its authority is your own, name its file"
+            remedy = Remedy("name-authorities")
         text = f"{reach.origin} does not answer: {reach.failure}"
-        yield CheckResult(
-            check, "problem", text, hint if reach.is_tls_failure else "try again later"
-        )
+        yield CheckResult(check, "problem", text, hint, remedy)
         return
     yield CheckResult("reach", "ok", f"{reach.origin} answers")
     yield from _check_tls(reach)
     yield from _check_clock(reach)
     if reach.robots_refuse:
         text = "robots.txt disallows this address"
-        yield CheckResult("robots", "problem", text, "ask the Source; --robots ignore if it agrees")
+        hint = "ask the Source; ignore its robots.txt if it agrees"
+        yield CheckResult("robots", "problem", text, hint, Remedy("ignore-robots"))
     elif reach.crawl_delay:
         text = (
             f"robots.txt asks for {reach.crawl_delay:g} s between requests"

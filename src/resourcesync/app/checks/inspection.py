@@ -21,7 +21,7 @@ from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, pr
 from resourcesync.adapters.server_probe import probe
 from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.network import origin_of, proxy_rules
+from resourcesync.app.options import origin_of, proxy_rules
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents._expat import EXPAT_VERSION
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -84,7 +84,7 @@ def _proxies(network: Network) -> tuple[str, ...]:
     ignored = [name for name in _PROXIES if environment.variable(name)]
     if network.proxy is not None:
         rest = f"; ignored: {', '.join(ignored)}" if ignored else ""
-        return (f"{network.proxy or 'no proxy'}, by --proxy or the configuration{rest}",)
+        return (f"{network.proxy or 'no proxy'}, by the setting `proxy`{rest}",)
     try:
         found = environment.read_proxies()
     except ConfigurationError:
@@ -98,11 +98,11 @@ def _proxies(network: Network) -> tuple[str, ...]:
     return (*texts, bypass) if texts and found.bypass else tuple(texts)
 
 
-def _proxy_fault(network: Network) -> tuple[str, str] | None:
+def _proxy_fault(network: Network) -> ConfigurationError | None:
     try:
         proxy_rules(network)
     except ConfigurationError as error:
-        return error.message, error.hint
+        return error
     return None
 
 

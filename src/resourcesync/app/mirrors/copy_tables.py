@@ -14,7 +14,7 @@ from resourcesync.app.mirrors.opening import not_a_mirror_error
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.mirrors.table_mirror import TableInStore
 from resourcesync.app.mirrors.work_units import Site
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.tables import TablePart
@@ -66,7 +66,7 @@ def make_table(home: Home, clock: Clock) -> CopyTable:
     if not stores.store_of(home.folder):
         raise ConfigurationError(
             f"the copies of {home.folder} are in this folder, not in a store",
-            hint="a table is for mirrors in a store: pull SOURCE s3://BUCKET/PREFIX",
+            hint="a table is for mirrors in a store, such as s3://BUCKET/PREFIX",
         )
     with _open_locked(home, clock) as (state, table, _):
         table.fold()
@@ -122,5 +122,6 @@ def _ignore_event(event: str, fields: Mapping[str, object]) -> None:
 def _no_table_error(home: Home) -> ConfigurationError:
     return ConfigurationError(
         f"the copies of {home.store or home.folder} are not a table",
-        hint="make one: resourcesync tables make MIRROR",
+        hint="make one",
+        remedy=Remedy("make-table", target=str(home.store or home.folder)),
     )

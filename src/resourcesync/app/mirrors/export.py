@@ -34,7 +34,7 @@ def export_mirror(
 
     Args:
         folder: The mirror.
-        form: The format: a name that ``resourcesync plugins`` lists as an exporter.
+        form: The format: a name that the list of plug-ins has as an exporter.
         out: The file or folder to make; it must not exist.
         options: The operator's options.
         report: Receives ``progress`` and ``finding`` events.

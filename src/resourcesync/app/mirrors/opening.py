@@ -29,7 +29,7 @@ from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.app import plugins, transports
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
-from resourcesync.app.network import fetch_settings
+from resourcesync.app.options import fetch_settings
 from resourcesync.app.transports import StoredRobotsRules
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, FindingWriter
@@ -38,6 +38,7 @@ from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (
     ConfigurationError,
+    Remedy,
     ResourceSyncError,
     StateError,
     StorageError,
@@ -192,7 +193,8 @@ def _check_no_loop(folder: Path, source: str) -> None:
     if url and f"{source.rstrip('/')}/".startswith(url):
         raise ConfigurationError(
             f"{folder} is published at {url}: it is the Source, and cannot be its mirror",
-            hint=f"name another folder: resourcesync pull {source} DEST",
+            hint="name another folder",
+            remedy=Remedy("pull-from", value=source),
         )
 
 
@@ -360,6 +362,7 @@ def read_status(folder: Path) -> MirrorStatus:
 class OpenChanges(NamedTuple):
     """A mirror's change log, open for reading, and the positions of its readers."""
 
+    folder: Path
     state: MirrorStateStore
     consumers: "Consumers"
 
@@ -370,7 +373,6 @@ class OpenChanges(NamedTuple):
         *,
         touched: bool = False,
         restart: bool = False,
-        restart_hint: str,
     ) -> "ChangeLogReader":
         """Return a reader of the changes.
 
@@ -379,7 +381,6 @@ class OpenChanges(NamedTuple):
             since: Without a consumer: a change's number, or a moment; ``None`` is the oldest.
             touched: True if fetches that returned the same bytes are yielded too.
             restart: True if the consumer starts over with everything in the mirror.
-            restart_hint: How to start over, for messages.
         """
         from resourcesync.destination import changelog  # noqa: PLC0415 - no pull reads changes
 
@@ -392,8 +393,11 @@ class OpenChanges(NamedTuple):
             cursor = changelog.cursor_at(self.state, to_microseconds(since))
         else:
             cursor = since
+        remedy = Remedy("read-all-changes", target=str(self.folder))
+        if consumer is not None:
+            remedy = Remedy("restart-consumer", target=str(self.folder), value=consumer)
         return changelog.ChangeLogReader(
-            state=self.state, cursor=cursor, include_touched=touched, restart_hint=restart_hint
+            state=self.state, cursor=cursor, include_touched=touched, remedy=remedy
         )
 
 
@@ -409,7 +413,7 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
         raise not_a_mirror_error(folder)
     own = folder / OWN_FOLDER
     with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
-        yield OpenChanges(state=state, consumers=ConsumerFiles(own))
+        yield OpenChanges(folder=folder, state=state, consumers=ConsumerFiles(own))
 
 
 @contextmanager
@@ -473,16 +477,18 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
             evidence=names,
             hint="name one of them",
         )
-    return ConfigurationError(f"{folder} is not a mirror", evidence=tried, hint=_hint_of(folder))
+    hint, remedy = _advice_for(folder)
+    return ConfigurationError(f"{folder} is not a mirror", evidence=tried, hint=hint, remedy=remedy)
 
 
-def _hint_of(folder: Path) -> str:
-    """Return the hint for a folder that is not a mirror, or an address without ``https://``."""
+def _advice_for(folder: Path) -> tuple[str, Remedy]:
+    """Return the advice for a folder that is not a mirror, or an address without ``https://``."""
     host = _HOST.match(str(folder))
     if host is None or folder.exists():
-        return f"make it one: resourcesync pull https://HOST/ {folder}"
+        return "make it one", Remedy("pull-from", target=str(folder))
     scheme = "http" if host["port"] or host["near"] else "https"
-    return f"did you mean {scheme}://{folder}? resourcesync pull {scheme}://{folder}"
+    address = f"{scheme}://{folder}"
+    return f"did you mean {address}?", Remedy("pull-address", value=address)
 
 
 def _is_locked(folder: Path) -> bool:

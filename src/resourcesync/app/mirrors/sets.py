@@ -21,6 +21,7 @@ from resourcesync.discovery.sets import choose
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
+    Remedy,
     SourceError,
     StorageError,
 )
@@ -233,7 +234,8 @@ def _with_folders(
     if len(sets) > MAX_SETS:
         raise ConfigurationError(
             f"{folder} would have more than {MAX_SETS} mirrors",
-            hint="choose some of them with --set",
+            hint="choose some of them",
+            remedy=Remedy("choose-sets"),
         )
     return tuple(sets.values())
 

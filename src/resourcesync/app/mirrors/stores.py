@@ -18,7 +18,7 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.app import plugins
 from resourcesync.durable_folders import make_folder, sync_name
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.settings import environment
 
@@ -132,7 +132,8 @@ def bind(home: Home) -> None:
         raise ConfigurationError(
             f"{home.folder} is the folder of another mirror",
             evidence=(("copies", known or str(home.folder)),),
-            hint="name another folder: --state DIR",
+            hint="name another folder for the state",
+            remedy=Remedy("state-elsewhere"),
         )
     _check_apart(home)
     own = home.folder / OWN_FOLDER
@@ -159,7 +160,8 @@ def _check_apart(home: Home) -> None:
         raise ConfigurationError(
             f"{home.folder} is in the folder of the copies",
             evidence=(("copies", str(shared)),),
-            hint="name a folder of this machine: --state DIR",
+            hint="name a folder of this machine for the state",
+            remedy=Remedy("state-elsewhere"),
         )
 
 

@@ -23,7 +23,7 @@ from resourcesync.cluster.slices import SliceQueue
 from resourcesync.cluster.unit_runner import run_units
 from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.session import SyncSession
-from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.ports import Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import ExecutionEngine, UnitFunction, UnitOutcome, WorkUnit
@@ -89,7 +89,8 @@ class TableInStore:
                 raise StateError(
                     f"a part of the mirror's table is missing: {part.name}",
                     evidence=(("rows", f"{part.rows}"), ("kept", "all copies")),
-                    hint="restore it in the store, or start over with another --state",
+                    hint="restore it in the store, or start over with another folder of state",
+                    remedy=Remedy("state-elsewhere"),
                 )
 
     def fold(self) -> None:
@@ -166,7 +167,8 @@ def check_table(home: Home, state_file: Path) -> None:
         raise ConfigurationError(
             f"the copy records of {home.store} are in the mirror's own state, not in a table",
             evidence=(("memory", str(state_file)),),
-            hint=f"make a table of them: resourcesync tables make {home.store}",
+            hint="make a table of them",
+            remedy=Remedy("make-table", target=home.store),
         )
 
 

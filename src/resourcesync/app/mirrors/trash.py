@@ -15,7 +15,7 @@ from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.removal.deletion import register_lost_trash
 from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.destination.scope import fits_path, parse_glob
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import TrashRow
 
@@ -114,7 +114,8 @@ def restore(
         raise ConfigurationError(
             "files cannot be restored into a mirror whose copies are a table",
             evidence=(("kept", "all files in the trash"),),
-            hint=f"first: resourcesync tables unmake {home.store or home.folder}",
+            hint="make no table of them first",
+            remedy=Remedy("unmake-table", target=str(home.store or home.folder)),
         )
     with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
         return trash.restore(_snapshot(home.folder, fits), dry_run=dry_run)

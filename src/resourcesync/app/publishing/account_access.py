@@ -1,4 +1,4 @@
-"""Access to other systems (accounts): their plug-ins, the values of ``--with``, and their setup."""
+"""Access to other systems (accounts): their plug-ins, their options, and their setup."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ import msgspec
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.app import plugins
 from resourcesync.app.publishing import catalogues
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StateError
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.settings import environment
 from resourcesync.settings.publication import decode_settings
@@ -39,12 +39,14 @@ def check_account_address(address: str) -> None:
     """
     if _USER.match(address) or _PARAMETER.search(address):
         scheme = address.partition(":")[0]
-        user = "--with user=NAME"
+        hint, remedy = "give the user and the password as options", Remedy("log-in-or-secret")
         if scheme in _DATABASES:  # libpq has the user in its address
-            user = f"{scheme}://HOST/DATABASE?user=NAME"
+            hint = f"write {scheme}://HOST/DATABASE?user=NAME, and the password as an option"
+            remedy = Remedy("set-option", value="password=env:NAME")
         raise ConfigurationError(
             f"{scheme}: an address must not contain a secret: it is shown and stored",
-            hint=f"{user} --with password=env:NAME; over http: --auth NAME",
+            hint=hint,
+            remedy=remedy,
         )
 
 
@@ -63,7 +65,7 @@ def _resolve_value(key: str, value: str) -> str:
         return value
     found = environment.variable(place) if kind == "env" else _read_value_file(key, place)
     if not found:
-        raise ConfigurationError(f"--with {key}={value}: it is not set or empty")
+        raise ConfigurationError(f"{key}={value}: it is not set or empty")
     return found
 
 
@@ -73,7 +75,7 @@ def _read_value_file(key: str, place: str) -> str:
             return stream.read(_MAX_BYTES).decode().strip()
     except (OSError, RuntimeError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError(f"--with {key}=file:{place} cannot be read: {reason}") from None
+        raise ConfigurationError(f"{key}=file:{place} cannot be read: {reason}") from None
 
 
 def encode_values(values: Mapping[str, str]) -> str:
@@ -92,7 +94,7 @@ def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
-    """Return a catalogue's stored values: the Source's address, empty for none, and ``--with``.
+    """Return a catalogue's stored values: the Source's address, empty for none, and its options.
 
     Raises:
         StateError: The catalogue is damaged.
@@ -101,7 +103,7 @@ def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
     try:
         values = msgspec.json.decode(text, type=dict[str, str])
     except msgspec.MsgspecError as error:
-        raise StateError("the values of --with in the catalogue are damaged") from error
+        raise StateError("the options of the account in the catalogue are damaged") from error
     url = decode_settings(catalogue.note(catalogues.SETTINGS_NOTE)).url
     return url or catalogue.note(_URL_NOTE) or "", values
 
@@ -124,7 +126,8 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
         raise ConfigurationError(
             f"the plug-in for {scheme}: cannot be used",
             evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
-            hint="resourcesync plugins lists the package of each",
+            hint="the list of plug-ins names the package of each",
+            remedy=Remedy("list-plugins"),
             code="bad-plugin",
         ) from error
     try:
@@ -140,7 +143,7 @@ def postgres_migration(values: Mapping[str, str]) -> str:
     """Return the SQL for a table of PostgreSQL; no connection is made.
 
     Args:
-        values: Values of ``publish --with``, ``env:`` and ``file:`` not resolved.
+        values: The operator's options, ``env:`` and ``file:`` not resolved.
 
     Raises:
         ConfigurationError: A value is unknown, missing, or cannot work.

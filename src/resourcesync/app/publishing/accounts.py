@@ -28,7 +28,7 @@ from resourcesync.app.publishing.account_access import (
     read_values,
     resolve_values,
 )
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
@@ -134,10 +134,10 @@ def publish_continuously(
 
 def _check_url(url: str, followed: FollowedAccount) -> None:
     if not url:
-        command = f"resourcesync publish {followed.address} --url https://HOST/"
         raise ConfigurationError(
             "the address of the resources is not known yet",
-            hint=f"{command} --out {followed.out}",
+            hint="publish it with its address on the Web",
+            remedy=Remedy("publish-into", target=followed.address, value=str(followed.out)),
         )
     trees.check_address(url)
 
@@ -277,7 +277,9 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
         with open_account(options) as account:
             if not isinstance(account, WritableAccount):
                 raise ConfigurationError(
-                    f"{address} is read-only", hint="resourcesync publish follows it"
+                    f"{address} is read-only",
+                    hint="publish it, which follows it",
+                    remedy=Remedy("publish", target=address),
                 )
             yield account
 

@@ -14,7 +14,7 @@ from resourcesync.app.publishing import document_stores, trees
 from resourcesync.app.publishing.trees import hinting_at_bad_rows
 from resourcesync.discovery.uris import origin
 from resourcesync.documents import ndjson
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
@@ -147,7 +147,9 @@ def export_lines(path: Path, *, changes_after: int | None = None) -> Iterator[by
 def _check_exists(path: Path) -> None:
     if not path.is_file():
         raise ConfigurationError(
-            f"there is no catalogue {path}", hint=f"resourcesync catalogue import {path} FILE"
+            f"there is no catalogue {path}",
+            hint="import resources into it",
+            remedy=Remedy("import-catalogue", target=str(path)),
         )
 
 
@@ -189,8 +191,8 @@ def publish(
         stack.enter_context(hinting_at_bad_rows(path))
         catalogue = stack.enter_context(closing(FileCatalogue(path, clock)))
         if catalogue.note(NOTE) is not None:
-            message = f"{path} is the catalogue of a folder"
-            raise ConfigurationError(message, hint="resourcesync publish FOLDER")
+            message, remedy = f"{path} is the catalogue of a folder", Remedy("publish-again")
+            raise ConfigurationError(message, hint="publish that folder", remedy=remedy)
         known = read_settings(catalogue, SETTINGS_NOTE)
         settings = _merge_settings(path, out, known, chosen)
         root = path.parent
@@ -267,8 +269,8 @@ def publish_lines(
     if asked.dry_run:
         raise ConfigurationError("lines are recorded as they are read: there is no dry run")
     if not (chosen.get("url") or path.exists()):
-        command = f"resourcesync publish {LINES_SCHEME}{lines} --url https://HOST/ --out {out}"
-        raise ConfigurationError("the address of the resources is not known yet", hint=command)
+        remedy = Remedy("publish-into", target=f"{LINES_SCHEME}{lines}", value=str(out))
+        raise _unknown_address_error(remedy)
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
         resources = _require_any(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
@@ -286,19 +288,32 @@ def _require_any(
         raise ConfigurationError(
             f"{lines} has no resource",
             evidence=(("kept", "what was recorded before"),),
-            hint="if it is really empty: --allow-empty",
+            hint="if it is really empty, allow that",
+            remedy=Remedy("allow-empty"),
         )
     return resources
+
+
+def _unknown_address_error(remedy: Remedy) -> ConfigurationError:
+    return ConfigurationError(
+        "the address of the resources is not known yet",
+        hint="publish it with its address on the Web",
+        remedy=remedy,
+    )
 
 
 def _merge_settings(
     path: Path, out: Path | str | None, known: PublicationSettings, chosen: Mapping[str, object]
 ) -> PublicationSettings:
-    command = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
+    remedy = Remedy("publish-into", target=f"{SCHEME}{path}")
     if not (chosen.get("url") or known.url):
-        raise ConfigurationError("the address of the resources is not known yet", hint=command)
+        raise _unknown_address_error(remedy)
     if out is None and not known.url:
-        raise ConfigurationError("the folder for the documents is not known yet", hint=command)
+        raise ConfigurationError(
+            "the folder for the documents is not known yet",
+            hint="publish it into a folder",
+            remedy=remedy,
+        )
     unsupported = sorted(_FOLDER_SETTINGS & chosen.keys())
     if unsupported:
         raise ConfigurationError(
@@ -315,7 +330,8 @@ def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:
         if isinstance(entry, Change):
             raise ConfigurationError(
                 f"{name} has changes, such as of {entry.uri}; post them instead",
-                hint="resourcesync catalogue post",
+                hint="post changes to a catalogue",
+                remedy=Remedy("post-changes"),
             )
         yield check_resource(entry)
 

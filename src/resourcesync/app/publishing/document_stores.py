@@ -11,7 +11,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.stored_files import StoredDocuments
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports.catalogue import DocumentStore
 
 _NAME: Final = "publisher"
@@ -111,7 +111,8 @@ def check_robots(out: Path, url: str) -> None:
     if urlsplit(url).path.strip("/"):
         raise ConfigurationError(
             f"{url} is not the root of its host, where {ROBOTS_FILE} must be",
-            hint=f"without --robots: add the Sitemap line to the {ROBOTS_FILE} of the host",
+            hint=f"write none; add the Sitemap line to the {ROBOTS_FILE} of the host",
+            remedy=Remedy("write-no-robots"),
         )
     found = FolderDocuments(out, folders=("",)).open(ROBOTS_FILE)
     if found is None:
@@ -121,7 +122,8 @@ def check_robots(out: Path, url: str) -> None:
     if not is_ours:
         raise ConfigurationError(
             f"{out / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
-            hint="add the Sitemap line to it yourself, and publish with --no-robots",
+            hint="add the Sitemap line to it yourself, and write none",
+            remedy=Remedy("write-no-robots"),
         )
 
 

@@ -22,7 +22,7 @@ from resourcesync.adapters.inventory import (
 from resourcesync.app.publishing import document_stores, trees
 from resourcesync.app.publishing.inventory_publication import PublicationTarget, TablePublication
 from resourcesync.app.publishing.inventory_tables import SourceTable
-from resourcesync.errors import ConfigurationError, StateError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, StateError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.settings.publication import CATALOGUE, PublicationSettings, decode_settings
 from resourcesync.source.foreign_documents import refuse_foreign
@@ -140,15 +140,17 @@ def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequ
     for key in source.values:
         if key not in COLUMN_NAMES and key != _MEMORY_OPTION:
             raise ConfigurationError(
-                f"tables have no option --with {key!r:.100}",
+                f"tables have no option {key!r:.100}",
                 evidence=(("known", ", ".join((*COLUMN_NAMES, _MEMORY_OPTION))),),
-                hint="such as --with uri=COLUMN",
+                hint="name a column by the option uri",
+                remedy=Remedy("set-option", value="uri=COLUMN"),
             )
     if (source.root / CATALOGUE).exists():
         raise ConfigurationError(
             f"{source.root} is published from a catalogue already",
             evidence=(("catalogue", str(source.root / CATALOGUE)),),
-            hint="publish the table into another folder: --out DIR",
+            hint="publish the table into another folder",
+            remedy=Remedy("write-elsewhere"),
         )
 
 
@@ -157,9 +159,12 @@ def _merge_settings(
 ) -> PublicationSettings:
     if known.originals and known.originals != source.address:
         _log.info("the table was %s before", known.originals)
-    command = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
     if not (chosen.get("url") or known.url):
-        raise ConfigurationError("the address of the resources is not known yet", hint=command)
+        raise ConfigurationError(
+            "the address of the resources is not known yet",
+            hint="publish it with its address on the Web",
+            remedy=Remedy("publish-into", target=source.address, value=str(source.out)),
+        )
     values = tuple(sorted(source.values.items())) or known.originals_with
     return trees.merge_settings(
         source.root,

@@ -28,7 +28,7 @@ from resourcesync.app.publishing.inventory_tables import (
     TableUpdate,
     import_inventory_table,
 )
-from resourcesync.errors import EngineError, StateError, StorageError
+from resourcesync.errors import EngineError, Remedy, StateError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
@@ -482,8 +482,9 @@ class TablePublication:
             raise StorageError(
                 "an altered Change List cannot be written again",
                 evidence=(("kept", "all others"),),
-                hint="resourcesync publish with --initialise starts the lists over",
+                hint="start the lists over once",
                 code="read-back",
+                remedy=Remedy("initialise"),
             )
         known = {**writer.known, **mended}
         self._inventory = replace(

@@ -14,7 +14,7 @@ from resourcesync.adapters.inventory import (
     import_table,
     open_duckdb,
 )
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.plan import PublicationStep
@@ -110,8 +110,9 @@ def import_inventory_table(
             raise ConfigurationError(
                 "the table has no resource",
                 evidence=(("kept", "what was published before"),),
-                hint="if it is really empty: --allow-empty",
+                hint="if it is really empty, allow that",
                 code="empty-account",
+                remedy=Remedy("allow-empty"),
             )
         if last is None:
             return TableUpdate(stamp=stamp, table=into.name, imported=imported)
@@ -142,6 +143,7 @@ def _too_many_gone_error(gone: int, known: int) -> ConfigurationError:
     return ConfigurationError(
         f"{gone:,} of {known:,} resources are gone at once",
         evidence=(("kept", "what was published before"),),
-        hint="if they are really gone: --allow-empty",
+        hint="if they are really gone, allow that",
         code="many-gone",
+        remedy=Remedy("allow-empty"),
     )

@@ -25,7 +25,7 @@ from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.names import NAMES
 from resourcesync.destination.mapping.tree import published_tail
 from resourcesync.destination.planner import CONTRADICTING, is_unknown
-from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
@@ -77,7 +77,7 @@ def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
 
 @contextmanager
 def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
-    """Open the account of a mirror; ``--with hops=all`` publishes each hop.
+    """Open the account of a mirror; the option ``hops=all`` publishes each hop.
 
     Raises:
         ConfigurationError: It is not a mirror, or cannot be published yet.
@@ -88,7 +88,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
     if unknown or which not in ("original", "all"):
         option = unknown[0] if unknown else f"hops={which}"
         raise ConfigurationError(
-            f"--with {option}: a mirror has no such setting", hint="hops=original or hops=all"
+            f"{option}: a mirror has no such setting", hint="hops=original or hops=all"
         )
     folder = folder_of(options.address)
     if not is_mirror(folder):
@@ -105,8 +105,9 @@ def _check_ready(state: MirrorStateStore, folder: Path) -> None:
     raise ConfigurationError(
         f"{folder} does not know the links of its Source's entries yet",
         evidence=(("reason", "no whole list was read since links are recorded"),),
-        hint=f"resourcesync pull {folder} --mode baseline",
+        hint="read its whole list",
         code="links-unknown",
+        remedy=Remedy("baseline", target=str(folder)),
     )
 
 
@@ -311,6 +312,7 @@ class _EntryBuilder:
             raise ConfigurationError(
                 "the mirror contains what this very Source publishes: it would be published twice",
                 evidence=(("copy of", upstream.uri), ("came from", ours), ("url", self._base)),
-                hint="publish it at an address of its own, or leave it out: pull --exclude",
+                hint="publish it at an address of its own, or exclude it from the mirror",
                 code="own-publication",
+                remedy=Remedy("exclude"),
             )

@@ -11,7 +11,7 @@ from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFi
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.app.publishing import document_stores
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
@@ -122,7 +122,8 @@ def check_originals(settings: PublicationSettings, known: PublicationSettings) -
                 ("asked", settings.originals or "the files of the folder"),
                 ("kept", "what was published before"),
             ),
-            hint="publish into another folder: --out DIR, or --state DIR",
+            hint="publish into another folder",
+            remedy=Remedy("publish-elsewhere"),
         )
     stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
     if version_options_of(settings).is_public or settings.patches:
@@ -161,7 +162,8 @@ def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
     return ConfigurationError(
         f"the plug-in for originals at {scheme}: cannot be used",
         evidence=(("got", got[:500]),),
-        hint="resourcesync plugins lists the package of each",
+        hint="the list of plug-ins names the package of each",
+        remedy=Remedy("list-plugins"),
         code="bad-plugin",
     )
 

@@ -15,7 +15,7 @@ from resourcesync.destination.mapping.names import NAMES, owner_of
 from resourcesync.destination.mapping.tree import uri_of_published
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
 
@@ -94,7 +94,9 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
         mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
-            f"{folder} was not pulled yet", hint=f"resourcesync pull https://HOST/ {folder}"
+            f"{folder} was not pulled yet",
+            hint="pull it first",
+            remedy=Remedy("pull-from", target=str(folder)),
         )
 
     def is_copy(path: str) -> bool:

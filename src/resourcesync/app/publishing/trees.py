@@ -12,7 +12,7 @@ from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
 from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import documents_at, is_store, locked_documents
-from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
+from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, StateError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
@@ -76,7 +76,8 @@ def hinting_at_bad_rows(path: Path) -> Iterator[None]:
         yield
     except StateError as error:
         if error.code == BAD_ROW:
-            error.hint = f"resourcesync catalogue check {path}"
+            error.hint = "check the catalogue: each bad row is named"
+            error.remedy = Remedy("check-catalogue", target=str(path))
         raise
 
 
@@ -140,7 +141,8 @@ def publish_tree(
             if is_store(settings.out):
                 raise ConfigurationError(
                     f"{document_stores.ROBOTS_FILE} can only be written into a folder",
-                    hint="put it there yourself, and publish with --no-robots",
+                    hint="put it there yourself, and write none",
+                    remedy=Remedy("write-no-robots"),
                 )
             document_stores.check_robots(root / settings.out, settings.url)
         own = (root / CATALOGUE).parent
@@ -332,7 +334,8 @@ def merge_settings(
     if not settings.url:
         raise ConfigurationError(
             f"the address of {root} on the Web is not known yet",
-            hint=f"resourcesync publish {root} --url https://HOST/",
+            hint="publish it with its address",
+            remedy=Remedy("publish", target=str(root)),
         )
     version_options_of(settings).check(root, settings.hashes)
     return settings

@@ -22,7 +22,7 @@ from resourcesync.app.publishing.published_tree import (
     published_settings,
 )
 from resourcesync.documents import reader
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -436,7 +436,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
 
     Args:
         root: The tree.
-        out: The folder that ``publish --out`` wrote to; ``None`` is the tree itself.
+        out: The folder of its documents, if another; ``None`` is the tree itself.
 
     Raises:
         ConfigurationError: The folder was not published.
@@ -452,19 +452,22 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
         raise ConfigurationError(
             f"{root} is not published",
             evidence=(("tried", f"{description}: not found"),),
-            hint=f"resourcesync publish {root} --url http://127.0.0.1:8080/",
+            hint="publish it first",
+            remedy=Remedy("publish", target=str(root), value="http://127.0.0.1:8080/"),
         ) from error
     except OSError as error:
         raise StorageError(
             f"cannot read {description}: {error.strerror}",
-            hint="publish the folder first: resourcesync publish DIR --url URL",
+            hint="publish the folder first",
+            remedy=Remedy("publish", target=str(root)),
         ) from error
     if found:
         return PublishedTree(root=root, out=out, capability_list=found[0])
     raise ConfigurationError(
         f"the Source Description of {root} names no Capability List",
         evidence=(("file", str(description)),),
-        hint=f"write it again: resourcesync publish {root}",
+        hint="write it again",
+        remedy=Remedy("publish-again", target=str(root)),
     )
 
 

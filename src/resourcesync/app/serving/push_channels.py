@@ -1,4 +1,4 @@
-"""The channels of a published Source, and the hub that ``serve --hub`` mounts beside it."""
+"""The channels of a published Source, and the hub that the server mounts beside it."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import catalogues, document_stores
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
@@ -23,7 +23,7 @@ from resourcesync.source.publication_options import read_settings
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import MOST_PAYLOAD, link_field
 
-_PUBLISH_COMMAND: Final = "resourcesync publish DIR --hub https://HOST/hub"
+_NAME_HUB: Final = "publish it with the address of a hub"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,9 @@ class Channels:
         """
         stream = self.documents.open(naming.CHANGE_NOTIFICATION)
         if stream is None:
-            raise ConfigurationError("this Source has no channel yet", hint=_PUBLISH_COMMAND)
+            raise ConfigurationError(
+                "this Source has no channel yet", hint=_NAME_HUB, remedy=Remedy("name-hub")
+            )
         with contextlib.closing(stream):
             body = stream.read()
         return SourceNaming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
@@ -79,13 +81,19 @@ def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Chann
         path, note = Path(str(source).partition(":")[2]), catalogues.SETTINGS_NOTE
     if not path.is_file():
         raise ConfigurationError(
-            f"{source} is not published", hint=f"resourcesync publish {source} --url URL"
+            f"{source} is not published",
+            hint="publish it first",
+            remedy=Remedy("publish", target=str(source)),
         )
     clock = machine.system_clock()
     with contextlib.closing(FileCatalogue(path, clock)) as catalogue:
         settings = read_settings(catalogue, note)
         if not settings.hubs:
-            raise ConfigurationError(f"{source} has no hub", hint=_PUBLISH_COMMAND)
+            raise ConfigurationError(
+                f"{source} has no hub",
+                hint=_NAME_HUB,
+                remedy=Remedy("name-hub", target=str(source)),
+            )
         out = path.parent if is_catalogue else source
         yield Channels(
             catalogue=catalogue,
@@ -144,7 +152,8 @@ def open_own_hub(
     if not address:
         raise ConfigurationError(
             f"the lists of {root} name no hub at this address",
-            hint=f"resourcesync publish {root} --hub {base}hub --notify",
+            hint="publish it with the address of this hub",
+            remedy=Remedy("notify-hub", target=str(root), value=f"{base}hub"),
         )
     names = SourceNaming(base_uri=base)
     topics = {names.uri(name): name for name in naming.CHANNELS.values()}

@@ -23,10 +23,16 @@ from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state, opening, sets
-from resourcesync.app.network import fetch_settings, origin_of
+from resourcesync.app.options import fetch_settings, origin_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
-from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StorageError
+from resourcesync.errors import (
+    ConfigurationError,
+    LockedError,
+    Remedy,
+    ResourceSyncError,
+    StorageError,
+)
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.server.uvicorn_server import ServerThread
@@ -112,7 +118,8 @@ def _exclusive_lock(path: Path) -> Iterator[None]:
         raise LockedError(
             "another `watch` is running with this configuration",
             evidence=(("got", str(path)),),
-            hint="end it, or use another --state DIR",
+            hint="end it, or use another folder of state",
+            remedy=Remedy("state-elsewhere"),
         ) from error
     except OSError:  # without locks everything else still works
         _LOG.warning("cannot lock %s", path)

@@ -161,8 +161,7 @@ class ChangeForwarder:
             StoppedError: The end was requested.
         """
         with opening.open_changes(folder) as opened:
-            restart_hint = f"--consumer {self._consumer} --restart"
-            reader = opened.reader(self._consumer, restart_hint=restart_hint)
+            reader = opened.reader(self._consumer)
             before = reader.cursor
             count = 0
 

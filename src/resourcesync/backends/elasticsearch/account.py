@@ -36,6 +36,7 @@ from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
     DiscontinuityError,
+    Remedy,
     SourceNotFoundError,
     SourceUnavailableError,
 )
@@ -78,7 +79,8 @@ class ChangePoster:
         if layout.changes is None:
             raise ConfigurationError(
                 f"{layout.resources.index} has no index of changes beside it",
-                hint="make one: resourcesync config elasticsearch prints how",
+                hint="make one, by the mapping that fits",
+                remedy=Remedy("elasticsearch-mapping"),
             )
         self._server = server
         self._resources = layout.resources
@@ -353,9 +355,9 @@ class IndexAccount:
             raise ConfigurationError(
                 f"{place.index} has no resource of the set {name}",
                 evidence=(("has", ", ".join(names)), ("kept", "what was recorded before")),
-                hint="write one of these: --with resource_set=NAME; if it is empty indeed:"
-                " --allow-empty",
+                hint="write one of these as resource_set; if it is really empty, allow that",
                 code="empty-account",
+                remedy=Remedy("choose-resource-set"),
             )
 
     def _check_steady(self, place: DocumentLocation, total: int) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from resourcesync.backends.elasticsearch.client import SearchServer, segment
 from resourcesync.backends.elasticsearch.settings import IndexSettings
-from resourcesync.errors import ConfigurationError, SourceNotFoundError
+from resourcesync.errors import ConfigurationError, Remedy, SourceNotFoundError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -80,7 +80,8 @@ class Locations:
         if not self._prefix:
             raise ConfigurationError(
                 "there are relative locations; it is not known what they are relative to",
-                hint="--with url_prefix=https://HOST/",
+                hint="say it by the option url_prefix",
+                remedy=Remedy("set-option", value="url_prefix=https://HOST/"),
             )
         return self._prefix + quote(path.lstrip("/"))
 
@@ -88,7 +89,8 @@ class Locations:
         if not self._root:
             raise ConfigurationError(
                 f"there are locations by absolute path, such as {path[:200]}",
-                hint="say what they are relative to: --with resource_root_dir=DIR",
+                hint="say what they are relative to by the option resource_root_dir",
+                remedy=Remedy("set-option", value="resource_root_dir=DIR"),
             )
         whole, root = posixpath.normpath(path), self._root.rstrip("/")
         if not whole.startswith(f"{root}/"):
@@ -365,8 +367,9 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
             raise SourceNotFoundError(
                 f"{server.address} has neither {apart} nor {settings.index}",
                 uri=server.address,
-                hint="resourcesync catalogue import SYSTEM:… LINES makes an index",
+                hint="make an index by importing lines",
                 code="no-index",
+                remedy=Remedy("import-catalogue", target="SYSTEM:ADDRESS", value="LINES"),
             )
         resources = _find_location(
             server, settings, settings.index, mapping, settings.resource_type
@@ -484,6 +487,7 @@ def _bad_mapping(index: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the mapping of {index} does not fit: {why}",
         evidence=(("kept", "what was recorded before"),),
-        hint="resourcesync config elasticsearch prints the mapping that fits",
+        hint="use the mapping that fits",
         code="wrong-mapping",
+        remedy=Remedy("elasticsearch-mapping"),
     )

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resourcesync.backends.elasticsearch.client import ServerSettings
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports.accounts import AccountOptions
 
 DEFAULT_PORT: Final = 9200
@@ -75,10 +75,10 @@ def parse_settings(options: AccountOptions) -> IndexSettings:
         name = _ALIASES.get(written, written)
         if name not in _KNOWN:
             raise ConfigurationError(
-                f"--with {written}=…: unknown parameter", hint=f"known: {', '.join(sorted(_KNOWN))}"
+                f"{written}=…: unknown parameter", hint=f"known: {', '.join(sorted(_KNOWN))}"
             )
         if name in values:
-            raise ConfigurationError(f"--with {written}=…: {name} is already given")
+            raise ConfigurationError(f"{written}=…: {name} is already given")
         values[name] = value
     server, index = _parse_address(options.address, values)
     prefix = values.get("url_prefix", options.base_uri)
@@ -105,7 +105,8 @@ def _parse_address(address: str, values: Mapping[str, str]) -> tuple[ServerSetti
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
             f"{scheme}: a secret in the address would be visible to all",
-            hint="--with user=NAME --with password=env:NAME",
+            hint="give the user and the password as options",
+            remedy=Remedy("log-in"),
         )
     if not _PLAIN.fullmatch(url):
         raise ConfigurationError(f"{address!r} has characters that no address has", hint=example)
@@ -144,14 +145,14 @@ def _check_secrets(values: Mapping[str, str]) -> None:
 def _type(values: Mapping[str, str], name: str, default: str) -> str:
     value = values.get(name, default)
     if not _TYPE.fullmatch(value):
-        raise ConfigurationError(f"--with {name}={value}: no name of a type of documents")
+        raise ConfigurationError(f"{name}={value}: no name of a type of documents")
     return value
 
 
 def _root(text: str) -> str:
     root = text.replace("\\", "/").rstrip("/")
     if text and not (root.startswith("/") or root[1:2] == ":" or not root):
-        raise ConfigurationError(f"--with resource_root_dir={text}: give it from the root")
+        raise ConfigurationError(f"resource_root_dir={text}: give it from the root")
     return root or ("/" if text else "")
 
 
@@ -161,5 +162,5 @@ def _window(text: str | None) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= _LONGEST_WINDOW:
-        raise ConfigurationError(f"--with window={text}: give seconds, 0 to {_LONGEST_WINDOW:g}")
+        raise ConfigurationError(f"window={text}: give seconds, 0 to {_LONGEST_WINDOW:g}")
     return seconds

@@ -1,11 +1,11 @@
-"""Code shared by all feeds: options of ``--with``, and changes in batches of bounded size."""
+"""Code shared by all feeds: options, and changes in batches of bounded size."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
 from resourcesync.documents import ndjson
-from resourcesync.errors import ConfigurationError, DiscontinuityError, DocumentError
+from resourcesync.errors import ConfigurationError, DiscontinuityError, DocumentError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch
@@ -44,12 +44,12 @@ def check_keys(feed: str, values: Mapping[str, str], known: frozenset[str]) -> N
     """
     for key in sorted(values.keys() - known):
         raise ConfigurationError(
-            f"{feed} has no option --with {key}",
+            f"{feed} has no option {key}",
             evidence=tuple(("known", name) for name in sorted(known)),
             code="unknown-key",
         )
     if values.get(GAPS, _ACCEPTED) != _ACCEPTED:
-        raise ConfigurationError(f"--with {GAPS} is {_ACCEPTED}, or is left out")
+        raise ConfigurationError(f"the option {GAPS} is {_ACCEPTED}, or is left out")
 
 
 def parse_seconds(values: Mapping[str, str], key: str, usual: float) -> float:
@@ -63,7 +63,7 @@ def parse_seconds(values: Mapping[str, str], key: str, usual: float) -> float:
     except ValueError:
         found = 0.0
     if not 0 < found <= _MOST_SECONDS:
-        raise ConfigurationError(f"--with {key} is a number of seconds, up to a day")
+        raise ConfigurationError(f"the option {key} is a number of seconds, up to a day")
     return found
 
 
@@ -77,8 +77,9 @@ def gap_error(message: str, *evidence: tuple[str, str]) -> DiscontinuityError:
     return DiscontinuityError(
         message,
         evidence=(*evidence, ("kept", "what was recorded before")),
-        hint=f"to continue without the lost changes: --with {GAPS}={_ACCEPTED}",
+        hint=f"to continue without the lost changes, set the option {GAPS}",
         code="feed-gap",
+        remedy=Remedy("set-option", value=f"{GAPS}={_ACCEPTED}"),
     )
 
 

@@ -31,6 +31,7 @@ from resourcesync.backends.feeds.event_stream import MAX_EVENT, EventReader, Ser
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
+    Remedy,
     SourceError,
     SourceUnavailableError,
     StateError,
@@ -131,7 +132,7 @@ def open_wikimedia(options: AccountOptions) -> Iterator[ResourceAccount]:
 
 @contextmanager
 def open_own(options: AccountOptions) -> Iterator[ResourceAccount]:
-    """Open the account of the stream that ``resourcesync serve --events`` offers.
+    """Open the account of the stream of changes that our server offers.
 
     Raises:
         ConfigurationError: A value is invalid.
@@ -163,7 +164,9 @@ def _open_feed(
         )
     if "@" in urlsplit(uri).netloc:
         raise ConfigurationError(
-            "the address of the stream has a user or a password in it", hint="use --auth NAME"
+            "the address of the stream has a user or a password in it",
+            hint="give them as a named secret",
+            remedy=Remedy("name-secret"),
         )
     with options.fetcher(uri) as fetcher:
         if not isinstance(fetcher, Streamer):
@@ -259,7 +262,8 @@ class EventFeed(ChangeFeed):
             raise BadResponseError(
                 "the events of the stream have no id: events between two connections would be lost",
                 uri=self._uri,
-                hint="to accept that: --with gaps=accept",
+                hint="to accept that, set the option gaps",
+                remedy=Remedy("set-option", value="gaps=accept"),
             )
         heard = DecodedEvent((), None)
         if event.has_data and event.is_whole:

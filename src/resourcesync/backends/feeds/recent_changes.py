@@ -14,7 +14,7 @@ import msgspec
 
 from resourcesync.backends.feeds.change_feed import DecodedEvent, gap_error, printable
 from resourcesync.backends.feeds.event_stream import ServerSentEvent
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
@@ -80,7 +80,7 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, values: Mapping[str, str]) -> Self:
-        """Return the selection of ``--with``.
+        """Return the selection by the options of an account.
 
         Raises:
             ConfigurationError: A value is invalid.
@@ -91,13 +91,12 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
             namespaces = frozenset(map(int, _listed(values.get("namespace", ""))))
         except (ValueError, KeyError, IndexError, AttributeError) as error:
             raise ConfigurationError(
-                f"--with uri or --with namespace cannot be used: {error}",
-                hint="such as --with namespace=0,14 and"
-                " --with uri=https://HOST/{wiki}/{title}; there are also"
-                " {server_name}, {server_url} and {namespace}",
+                f"the option uri or namespace cannot be used: {error}",
+                hint="there are {server_name}, {server_url}, {namespace} too; write them such as",
+                remedy=Remedy("choose-pages"),
             ) from error
         if template and "{title}" not in template:
-            raise ConfigurationError("--with uri needs {title}, to tell one page from another")
+            raise ConfigurationError("the option uri needs {title}, to tell one page from another")
         wikis = frozenset(_listed(values.get("wiki", "")))
         return cls(wikis=wikis, namespaces=namespaces, uri=template)
 
@@ -118,7 +117,7 @@ def parse_since(values: Mapping[str, str]) -> datetime | None:
         return parse_w3c(values["since"])
     except ValueError as error:
         raise ConfigurationError(
-            f"--with since: {error}", hint="such as 2026-01-31T12:00:00Z"
+            f"the option since: {error}", hint="such as 2026-01-31T12:00:00Z"
         ) from error
 
 

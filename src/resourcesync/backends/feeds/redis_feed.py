@@ -29,6 +29,7 @@ from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
+    Remedy,
     SourceError,
     SourceRefusedError,
     SourceUnavailableError,
@@ -90,12 +91,14 @@ def open_stream(options: AccountOptions) -> Iterator[ResourceAccount]:
     if "@" in options.address or asked & {"username", "password"}:
         raise ConfigurationError(
             "the address of Redis has a user or a password in it",
-            hint="--with user=NAME --with password=env:NAME",
+            hint="give them as options",
+            remedy=Remedy("log-in"),
         )
     if not urlsplit(options.address).hostname or not values.get("stream"):
         raise ConfigurationError(
             "a stream of Redis is named by its server and its key",
-            hint="such as redis://HOST:6379/0 --with stream=changes",
+            hint="write redis://HOST:6379/0, and the key by the option stream",
+            remedy=Remedy("set-option", value="stream=changes"),
         )
     with closing(_connected(options.address, values)) as client:
         yield RedisStream(client, values["stream"], options.clock, accept_gaps=accepts_gaps(values))

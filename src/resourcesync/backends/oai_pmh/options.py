@@ -1,4 +1,4 @@
-"""Options of a repository: ``--with KEY=VALUE``."""
+"""Options of a repository: keys and their values."""
 
 import hashlib
 import re
@@ -122,7 +122,7 @@ def parse_options(address: str, values: Mapping[str, str]) -> OaiOptions:
 
     Args:
         address: ``oai:`` and the base URL.
-        values: The values of ``--with``.
+        values: The values by their keys.
 
     Raises:
         ConfigurationError: A key is unknown, or a value is invalid.
@@ -138,13 +138,13 @@ def parse_options(address: str, values: Mapping[str, str]) -> OaiOptions:
     for key, value in values.items():
         if key not in _KEYS:
             raise ConfigurationError(
-                f"--with {key}=… is not known for oai:", hint=f"known: {', '.join(sorted(_KEYS))}"
+                f"{key}=… is not known for oai:", hint=f"known: {', '.join(sorted(_KEYS))}"
             )
         name, read = _KEYS[key]
         try:
             chosen[name] = read(value.strip())
         except ValueError as error:
-            raise ConfigurationError(f"--with {key}={value[:100]}: {error}") from None
+            raise ConfigurationError(f"{key}={value[:100]}: {error}") from None
     return OaiOptions(endpoint=endpoint, **chosen)  # type: ignore[arg-type] # each was read above
 
 

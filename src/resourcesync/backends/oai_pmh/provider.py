@@ -21,6 +21,7 @@ from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
     DocumentError,
+    Remedy,
     SourceError,
     SourceUnavailableError,
     StorageError,
@@ -41,7 +42,9 @@ BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
 RETAINED: Final = ("kept", "what was published before")
 _OPEN_HINT: Final = "open that address in a browser; if it fails too, report it to the repository"
-_SHORTER: Final = "run it again; if its tokens always expire, read shorter lists: --with window=30d"
+_SHORTER: Final = (
+    "run it again; if its tokens always expire, read shorter lists by the option window"
+)
 _AGAIN: Final = "run the same command again: it resumes there"
 
 
@@ -61,12 +64,14 @@ class ProviderError(BadResponseError):
 
     def __init__(self, fault: OaiFault, uri: str) -> None:
         said = f"{fault.code}: {fault.text}" if fault.text else fault.code
+        is_expired = fault.code == BAD_TOKEN
         super().__init__(
             f"the provider refuses with {fault.code or 'an error'}",
             uri=uri,
             status=200,
             evidence=(("got", said[:500]), sent_evidence(uri), RETAINED),
-            hint=_SHORTER if fault.code == BAD_TOKEN else _OPEN_HINT,
+            hint=_SHORTER if is_expired else _OPEN_HINT,
+            remedy=Remedy("set-option", value="window=30d") if is_expired else None,
         )
         self.fault = fault
 
@@ -130,6 +135,7 @@ class ProviderReply:
                 evidence=(*error.evidence, *place, sent_evidence(self._uri), RETAINED),
                 hint=error.hint or _OPEN_HINT,
                 code=error.code,
+                remedy=error.remedy,
             ) from error
         for fault in answer.faults:
             if fault.code not in EMPTY_ANSWERS:
@@ -299,7 +305,8 @@ def open_provider(endpoint: Endpoint, choice: OaiOptions, *, has_sets: bool) -> 
                     ("it has", ", ".join(sorted(formats))[:500]),
                     ("asked", f"{endpoint.address}: ListMetadataFormats"),
                 ),
-                hint=f"--with prefixes={','.join(sorted(formats)[:3])}",
+                hint="choose formats that it has by the option prefixes",
+                remedy=Remedy("set-option", value=f"prefixes={','.join(sorted(formats)[:3])}"),
             )
     _check_sets(endpoint, () if has_sets else choice.sets)
     return Provider(
@@ -321,7 +328,8 @@ def _check_sets(endpoint: Endpoint, wanted: tuple[str, ...]) -> None:
     raise ConfigurationError(
         f"the repository has no set {min(lacking)}",
         evidence=(("asked", f"{endpoint.address}: ListSets"),),
-        hint="write setSpec as in ListSets: --with sets=col_1,col_2",
+        hint="write setSpec as in ListSets by the option sets",
+        remedy=Remedy("set-option", value="sets=col_1,col_2"),
     )
 
 

@@ -13,7 +13,12 @@ import msgspec
 from resourcesync.backends.postgresql import statements
 from resourcesync.backends.postgresql.layout import TableLayout, check_column
 from resourcesync.backends.postgresql.session import ReadTransaction
-from resourcesync.errors import ConfigurationError, DiscontinuityError, SourceUnavailableError
+from resourcesync.errors import (
+    ConfigurationError,
+    DiscontinuityError,
+    Remedy,
+    SourceUnavailableError,
+)
 
 _SNAPSHOT: Final = re.compile(r"([0-9]{1,20}):([0-9]{1,20}):(?:[0-9]{1,20}(?:,[0-9]{1,20})*)?")
 _MAX: Final = 1 << 64
@@ -196,7 +201,8 @@ def _check_compared(reading: ReadTransaction, layout: TableLayout, compared: lis
     raise ConfigurationError(
         f"the change log does not cover {', '.join(unnoticed) or 'all columns'}",
         evidence=(("noticed", ", ".join(compared)[:500]),),
-        hint="undo what resourcesync config postgres printed, and print and run it again",
+        hint="undo the SQL that made it, and print and run the SQL again",
+        remedy=Remedy("postgres-log"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The mapping of a table or query to resources: the values of ``--with``.
+"""The mapping of a table or query to resources: the options of the account.
 
 A ``Template`` is a text with columns in braces: it makes a URI from the values of a row.
 """
@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Final, Self
 from urllib.parse import quote
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.digests import ALGORITHMS
 
 _FIELD: Final = re.compile(r"\{(\+?)([^{}]+)\}")
@@ -188,7 +188,7 @@ class TableLayout:
 
 
 def parse_layout(values: Mapping[str, str], base_uri: str) -> TableLayout:
-    """Return the layout of the values of ``--with``.
+    """Return the layout of the options of an account.
 
     Args:
         values: The values.
@@ -251,14 +251,15 @@ def _read_from(given: Mapping[str, str]) -> tuple[TableName, str]:
     for key in given:
         if key not in KNOWN and not key.startswith(_LINK):
             raise ConfigurationError(
-                f"PostgreSQL has no option --with {key}",
+                f"PostgreSQL has no option {key}",
                 hint=f"known: {', '.join(sorted(KNOWN))}, {_LINK}RELATION",
             )
     table, query = _name(given.get("table", "")), given.get("query", "").strip().rstrip(";")
     if not table and not query:
         raise ConfigurationError(
             "no table or query is given",
-            hint="--with table=SCHEMA.NAME, or --with query='SELECT …' or query=file:PATH",
+            hint="give one by the option table or query (query=file:PATH)",
+            remedy=Remedy("name-table"),
         )
     return table, query
 
@@ -267,7 +268,9 @@ def _defaults(values: Mapping[str, str]) -> Mapping[str, str]:
     layout = values.get("layout", "")
     if layout not in ("", "catalogue"):
         raise ConfigurationError(
-            f"there is no layout {layout[:100]!r}", hint="--with layout=catalogue is the only one"
+            f"there is no layout {layout[:100]!r}",
+            hint="the only one is catalogue",
+            remedy=Remedy("set-option", value="layout=catalogue"),
         )
     return _CATALOGUE if layout else {}
 
@@ -290,7 +293,8 @@ def _check_log(layout: TableLayout) -> None:
     if layout.log and len(layout.log[-1].encode()) > _MAX_NAME:
         raise ConfigurationError(
             f"the name of the log is longer than {_MAX_NAME} bytes: {layout.log[-1]}",
-            hint="--with log=resourcesync.SHORTER",
+            hint="name it by the option log",
+            remedy=Remedy("set-option", value="log=resourcesync.SHORTER"),
         )
     if layout.joins and not layout.table:
         raise ConfigurationError("joins needs table: the one that the key is of")
@@ -306,7 +310,8 @@ def _uri(text: str, base_uri: str) -> Template:
     if not text:
         raise ConfigurationError(
             "the URI of a row is not given",
-            hint="--with uri=COLUMN, or --with 'uri=https://HOST/{COLUMN}'",
+            hint="give a column or a template by the option uri",
+            remedy=Remedy("name-uri"),
         )
     if "{" not in text and "}" not in text:
         return Template.column(text)

@@ -6,7 +6,7 @@ from typing import Final
 from resourcesync.backends.postgresql import statements
 from resourcesync.backends.postgresql.layout import TableLayout, TableName
 from resourcesync.backends.postgresql.statements import listed, named, own, quoted, text
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 
 _OLD: Final = "resourcesync_old"
 _NEW: Final = "resourcesync_new"
@@ -35,7 +35,9 @@ def migration(layout: TableLayout) -> str:
     """
     if not layout.table:
         raise ConfigurationError(
-            "no table to log is given", hint="--with table=SCHEMA.NAME, beside the query"
+            "no table to log is given",
+            hint="give it by the option table, beside the query",
+            remedy=Remedy("set-option", value="table=SCHEMA.NAME"),
         )
     return "\n".join(_parts(layout))
 

@@ -58,7 +58,7 @@ class BucketOriginals:
         unknown = sorted(set(options.values) - {"etag"})
         if unknown or options.values.get("etag", "md5") != "md5":
             raise ConfigurationError(
-                f"originals in a bucket have no option --with {(unknown or ['etag'])[0]}=…",
+                f"originals in a bucket have no option {(unknown or ['etag'])[0]}=…",
                 hint="the only one is etag=md5",
             )
         self._trusts_etag = "etag" in options.values and options.algorithms == ("md5",)

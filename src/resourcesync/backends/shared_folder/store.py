@@ -28,7 +28,7 @@ from resourcesync.backends.shared_folder.locations import (
     open_regular,
 )
 from resourcesync.durable_folders import sync_folder
-from resourcesync.errors import ConfigurationError, DiskFullError, LockedError, StorageError
+from resourcesync.errors import ConfigurationError, DiskFullError, LockedError, Remedy, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.stores import ObjectContent, StoredObject
 
@@ -358,7 +358,8 @@ class FolderStore:
             raise ConfigurationError(
                 f"{self.root} is the folder of a mirror, with its state in it",
                 evidence=(("found", found[0]), ("kept", "nothing was changed")),
-                hint="name another folder for the copies, or for --state",
+                hint="name another folder for the copies, or for the state",
+                remedy=Remedy("state-elsewhere"),
             )
         with self._locks.lock_store(who):
             self._clear_temporary()
@@ -474,7 +475,8 @@ def _guard_store(doing: str) -> Iterator[None]:
             raise DiskFullError(
                 f"no space left while {doing:.1000}",
                 evidence=(("got", os.strerror(error.errno or 0)), kept),
-                hint="free disk space (resourcesync trash empty MIRROR), then run it again",
+                hint="free disk space, such as by emptying the trash, then run it again",
+                remedy=Remedy("empty-trash"),
             ) from error
         raise StorageError(
             f"failed while {doing:.1000}: {os.strerror(error.errno or 0)}",

@@ -25,6 +25,7 @@ from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
     DocumentLimitError,
+    Remedy,
     ResourceMissingError,
     UnexpectedDocumentError,
 )
@@ -52,7 +53,7 @@ _log = logging.getLogger(__name__)
 def open_account(options: AccountOptions) -> Iterator["SitemapAccount"]:
     """Open the account of ``sitemap:URL``: a sitemap, its index, or the address of a site.
 
-    ``--with measure=head`` requests the length and type of each resource, ``measure=get`` also
+    The option ``measure=head`` requests the length and type of each resource, ``measure=get`` also
     computes a digest.
 
     Raises:
@@ -69,7 +70,7 @@ def open_account(options: AccountOptions) -> Iterator["SitemapAccount"]:
     if unknown or how not in ("", *METHODS):
         told = unknown[0] if unknown else f"measure={how}"
         raise ConfigurationError(
-            f"--with {told}: unknown option of a sitemap", hint="measure=head or measure=get"
+            f"{told}: unknown option of a sitemap", hint="measure=head or measure=get"
         )
     yield SitemapAccount(options, address, how)
 
@@ -170,7 +171,8 @@ class _SitemapReader:
             raise ConfigurationError(
                 f"{address} is a ResourceSync Source already",
                 evidence=(("found", offered[0].uri),),
-                hint=f"make a mirror of it: resourcesync pull {address} FOLDER",
+                hint="make a mirror of it",
+                remedy=Remedy("pull-from", value=address),
             )
         return [offered_set.uri for offered_set in offered]
 

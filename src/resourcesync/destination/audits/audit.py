@@ -48,7 +48,7 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
 from resourcesync.destination.transfers.budget import check_cancelled
-from resourcesync.errors import SourceNotFoundError
+from resourcesync.errors import Remedy, SourceNotFoundError
 from resourcesync.model.digests import (
     ALGORITHMS,
     Digest,
@@ -228,7 +228,8 @@ class Audit:
             raise SourceNotFoundError(
                 "the Source has no Resource List to compare with",
                 uri=found.entry,
-                hint="audit against the mirror's own state: resourcesync audit --offline",
+                hint="audit against the mirror's own state",
+                remedy=Remedy("audit-offline"),
             )
         sorters = [held.enter_context(pull.new_sorter())]
         snapshot = pull.read_list(found.resource_list, sorters[0])

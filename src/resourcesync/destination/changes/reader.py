@@ -39,6 +39,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
+    Remedy,
     SourceError,
     SourceUnavailableError,
     UnexpectedDocumentError,
@@ -85,7 +86,8 @@ def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]
                     "an archive lists too many documents",
                     uri=uri,
                     evidence=(("limit", f"{_MAX_LISTS}"),),
-                    hint="report it to the Source; check its lists: resourcesync validate URL",
+                    hint="report it to the Source; check its lists",
+                    remedy=Remedy("validate"),
                 )
     return list(spans.values())
 
@@ -118,7 +120,8 @@ def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Chan
                 raise UnexpectedDocumentError(
                     "an index lists another index",
                     uri=inner.uri,
-                    hint="report it to the Source; check its lists: resourcesync validate URL",
+                    hint="report it to the Source; check its lists",
+                    remedy=Remedy("validate"),
                 )
             yield from read_archive(documents, inner)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
-from resourcesync.errors import SourceUnavailableError
+from resourcesync.errors import Remedy, SourceUnavailableError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
@@ -14,7 +14,7 @@ from resourcesync.model.timestamps import from_microseconds, known_microseconds,
 
 OVERLAP: Final = 1_000_000
 """Interval before T that is read again in an unknown list: one second, in microseconds."""
-OLD_COPY: Final = "run again; if it repeats, check the Source's lists: resourcesync validate URL"
+OLD_COPY: Final = "run again; if it repeats, check the Source's lists"
 """Hint for copies of lists that are inconsistent."""
 
 
@@ -123,6 +123,7 @@ def check_announced(announced: ChangeListSpan, header: Header) -> None:
             ),
             code="mixed-copies",
             hint=OLD_COPY,
+            remedy=Remedy("validate"),
         )
 
 

@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, Protocol
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents.packages.manifest_agreement import running_digest
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Reporter
@@ -147,7 +147,9 @@ class ExportedCopies:
         self.now = now
         if not self._total:
             raise ConfigurationError(
-                f"{opened.folder} has no copy yet", hint=f"resourcesync pull {opened.folder}"
+                f"{opened.folder} has no copy yet",
+                hint="pull it first",
+                remedy=Remedy("pull", target=opened.folder),
             )
 
     def limit_to(self, since: int) -> int:

@@ -19,7 +19,7 @@ from resourcesync.documents.packages.planning import ManifestEntry, PackageSize,
 from resourcesync.documents.packages.safety import MANIFEST, find_clash, member_name
 from resourcesync.documents.packages.zip_writer import ZipMember, write_package, write_zip
 from resourcesync.documents.writer import write
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.capabilities import CapabilityEntry, Header, Package
 from resourcesync.model.digests import Digest, parse_digests, usable
 from resourcesync.model.links import Link
@@ -169,7 +169,9 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
     is_one = options.name.endswith(_ZIP_SUFFIX)
     if is_one and options.url:
         raise ConfigurationError(
-            "--url needs a folder of packages", hint="name a folder: --out DIR"
+            "`url` needs a folder of packages",
+            hint="name a folder",
+            remedy=Remedy("write-elsewhere"),
         )
     size = PackageSize(
         max_entries=MAX_ENTRIES,
@@ -184,7 +186,8 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
         if next(packages, None) is not None:
             raise ConfigurationError(
                 f"one package holds at most {MAX_ENTRIES:,} resources; this mirror has more",
-                hint="name a folder for several packages: --out DIR",
+                hint="name a folder for several packages",
+                remedy=Remedy("write-elsewhere"),
             )
         yield ExportFile("", packer.packed(first))
         return

@@ -24,6 +24,7 @@ from resourcesync.errors import (
     DocumentLimitError,
     OutOfScopeError,
     PackageError,
+    Remedy,
     SourceError,
     SourceUnavailableError,
     StoppedError,
@@ -395,7 +396,8 @@ def _not_a_dump(document: Document) -> UnexpectedDocumentError:
     return UnexpectedDocumentError(
         f"expected a dump, got a {document.header.phrase}",
         uri=document.uri,
-        hint="report it to the Source; check its lists: resourcesync validate URL",
+        hint="report it to the Source; check its lists",
+        remedy=Remedy("validate"),
     )
 
 
@@ -404,7 +406,8 @@ def _too_many(uri: str) -> DocumentLimitError:
         "a dump lists too many packages",
         uri=uri,
         evidence=(("limit", f"{_MAX_PACKAGES}"),),
-        hint="report it to the Source; check its lists: resourcesync validate URL",
+        hint="report it to the Source; check its lists",
+        remedy=Remedy("validate"),
     )
 
 

@@ -21,6 +21,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
+    Remedy,
     ResourceSyncError,
     UnexpectedDocumentError,
 )
@@ -392,7 +393,8 @@ def check_list(document: Document, capability: Capability) -> None:
         raise UnexpectedDocumentError(
             "an index lists another index",
             uri=document.uri,
-            hint="report it to the Source; check its lists: resourcesync validate URL",
+            hint="report it to the Source; check its lists",
+            remedy=Remedy("validate"),
         )
 
 
@@ -418,13 +420,15 @@ def parts_of(document: Document) -> dict[str, Part]:
                 "an index lists too many documents",
                 uri=document.uri,
                 evidence=(("limit", f"{MAX_PARTS}"),),
-                hint="report it to the Source; check its lists: resourcesync validate URL",
+                hint="report it to the Source; check its lists",
+                remedy=Remedy("validate"),
             )
     if document.uri in parts:
         raise UnexpectedDocumentError(
             "an index lists itself",
             uri=document.uri,
-            hint="report it to the Source; check its lists: resourcesync validate URL",
+            hint="report it to the Source; check its lists",
+            remedy=Remedy("validate"),
         )
     return parts
 

@@ -15,7 +15,6 @@ No name has ``!`` before a digit except in these escapes.
 """
 
 import re
-import shlex
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -41,7 +40,7 @@ from resourcesync.destination.mapping.tree import (
     split_name,
 )
 from resourcesync.discovery.uris import normalise
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
 from resourcesync.ports.mirror import MirrorStateStore
 
 NAMES: Final = "tree/2"
@@ -402,7 +401,8 @@ def check_mapper(asked: str, known: str) -> None:
         raise ConfigurationError(
             f"the mirror's paths come from the mapper {here!r}, not from {there!r}",
             evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with --map {shlex.quote(here)}",
+            hint=f"pull into another folder, or with the mapper {here!r}",
+            remedy=Remedy("map-paths", value=here),
             code="other-mapper",
         )
 

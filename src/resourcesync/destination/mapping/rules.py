@@ -5,7 +5,7 @@ plug-in is checked: a path must be safe, and must lead back to its URI. A functi
 inverted gives no two URIs one path, so no list of paths is needed to know that no copy takes the
 path of another.
 
-A rule, ``--map 'PATTERN => TEMPLATE'``, rewrites what follows the base in a URI; the built-in
+A rule, ``PATTERN => TEMPLATE``, rewrites what follows the base in a URI; the built-in
 mapping gives the result its path, so it is safe on every file system, and no folder is where a file
 belongs. URIs that do not fit the pattern keep their own path. Of two URIs with one path the inverse
 leads to one only; the other is refused before anything is fetched.
@@ -162,7 +162,7 @@ def _fields(part: str, text: str) -> list[str]:
 def _invalid_rule(text: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"{text[:200]!r} is not a valid rule: {why}",
-        hint="write it as --map 'bitstream/{item}/{name} => {item}/{name}'",
+        hint="write it as 'bitstream/{item}/{name} => {item}/{name}'",
         code="map",
     )
 

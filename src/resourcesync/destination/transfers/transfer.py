@@ -486,7 +486,7 @@ class ResourceTransfer:
         # The validators of another server are useless for the resource's own URI.
         copy = self._commit_batch.new_copy(listed, length, digests, headers if own else {}, fixity)
         contradicts = (
-            "" if wrong is None else f"{describe_mismatch(wrong)}; kept (--verify lenient)"
+            "" if wrong is None else f"{describe_mismatch(wrong)}; kept (`verify` is lenient)"
         )
         if contradicts and has_bytes(fetch.before, digests):
             staged.discard()

@@ -41,7 +41,7 @@ from resourcesync.server.dashboard.source_page import (
     sources_page,
     validating_page,
 )
-from resourcesync.server.dashboard.views import SourceViews, Views
+from resourcesync.server.dashboard.views import AdviceFunction, SourceViews, Views
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -71,10 +71,13 @@ class Dashboard:
     Args:
         views: The source of the values to show.
         others: The application for all other paths.
+        advise: Adds to a hint the command of its remedy, for the operators who see the pages.
     """
 
-    def __init__(self, views: Views, others: ASGIApp) -> None:
-        self._views, self._fallback = views, others
+    def __init__(
+        self, views: Views, others: ASGIApp, advise: AdviceFunction = lambda hint, _: hint
+    ) -> None:
+        self._views, self._fallback, self._advise = views, others, advise
         self._readers = asyncio.Semaphore(_READERS)
         # A request to explore a Source waits for the network: it keeps no other page waiting.
         self._explorers = asyncio.Semaphore(1)
@@ -85,7 +88,7 @@ class Dashboard:
             b"/mirror": self._mirror,
             b"/resource": self._resource,
             b"/run": self._run,
-            b"/audits": lambda _: audits_page(views.audits(), views.now()),
+            b"/audits": lambda _: audits_page(views.audits(), views.now(), advise),
             _EXPLORE: self._explore,
             b"/events": lambda _: events_page(*views.ended(), views.now()),
             b"/audit": lambda query: views.audit(_field(query, "name"), _field(query, "run")),
@@ -116,7 +119,8 @@ class Dashboard:
             found = self._pages[path](_parse_query(query))
         except ResourceSyncError as error:
             _LOG.info("no page: %s", error)
-            why = f"{error.message}. {error.hint}" if error.hint else error.message
+            hint = self._advise(error.hint, error.remedy)
+            why = f"{error.message}. {hint}" if hint else error.message
             return _html(503, missing_page(why, self._views.now()))
         except OSError as error:  # a folder without permission to read, or one that is gone
             _LOG.warning("no page: %s", error)
@@ -141,7 +145,7 @@ class Dashboard:
     def _run(self, query: _Query) -> str | None:
         name = _field(query, "name")
         found = self._views.run(name, _field(query, "run"))
-        return None if found is None else run_page(name, found, self._views.now())
+        return None if found is None else run_page(name, found, self._views.now(), self._advise)
 
     def _explore(self, query: _Query) -> str | None:
         name = _field(query, "name")

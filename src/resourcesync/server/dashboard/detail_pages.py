@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import Remedy
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import (
     card,
@@ -17,7 +18,13 @@ from resourcesync.server.dashboard.layout import (
     table,
 )
 from resourcesync.server.dashboard.markup import Piece, address, tag
-from resourcesync.server.dashboard.views import EndedAudit, EndedPull, EndedRun, ExplainedResource
+from resourcesync.server.dashboard.views import (
+    AdviceFunction,
+    EndedAudit,
+    EndedPull,
+    EndedRun,
+    ExplainedResource,
+)
 
 _HISTORY_HEADS: Final = ("Applied", "Change")
 _AUDIT_HEADS: Final = (
@@ -61,8 +68,8 @@ def resource_page(name: str, resource: ExplainedResource, now: datetime) -> str:
     )
 
 
-def run_page(name: str, pull: EndedPull, now: datetime) -> str:
-    """Return the page of one pull."""
+def run_page(name: str, pull: EndedPull, now: datetime, advise: AdviceFunction) -> str:
+    """Return the page of one pull; ``advise`` adds its command to the next step."""
     report = pull.report
     state = MirrorState.FAILING if report is None else report.state
     times: list[tuple[str, Piece]] = [
@@ -78,7 +85,10 @@ def run_page(name: str, pull: EndedPull, now: datetime) -> str:
         failed = pull.failed
         why: list[tuple[str, Piece]] = [("Code", pull.outcome)]
         if failed is not None:
-            why += [("Reason", failed.message), ("Next", command(failed.hint))]
+            why += [
+                ("Reason", failed.message),
+                ("Next", command(advise(failed.hint, failed.remedy))),
+            ]
         body = card(fact_table((label, text) for label, text in why if text), title="Failure")
     else:
         body = card(fact_table(_counts(report)), title="Result")
@@ -102,12 +112,12 @@ def _counts(report: RunReport) -> list[tuple[str, Piece]]:
     return pairs
 
 
-def audits_page(audits: Sequence[EndedAudit], now: datetime) -> str:
-    """Return the page of all audits."""
+def audits_page(audits: Sequence[EndedAudit], now: datetime, advise: AdviceFunction) -> str:
+    """Return the page of all audits; ``advise`` adds the command for the first one."""
     rows = [row(_AUDIT_HEADS, _audit(audit)) for audit in audits]
     body: Piece = table(_AUDIT_HEADS, rows)
     if not rows:
-        body = ("No audit is recorded yet. To audit: ", tag("code", "resourcesync audit MIRROR"))
+        body = command(advise("No audit is recorded yet. Audit a mirror", Remedy("audit")))
     return page("Audits", tag("h1", "Audits"), card(body), now=now, here="Audits")
 
 

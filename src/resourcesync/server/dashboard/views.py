@@ -1,16 +1,20 @@
 """Values that the pages show; they are read elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
+from resourcesync.errors import Remedy
 from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.metrics import Metric
 from resourcesync.server.pages import Overview
 from resourcesync.websub.subscription_status import SubscriptionReport
+
+AdviceFunction = Callable[[str, Remedy | None], str]
+"""A function that adds to a hint the command of its remedy, for the operators who see the pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

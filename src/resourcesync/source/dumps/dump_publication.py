@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
@@ -75,7 +75,8 @@ def dump(
     if packing.dialect not in _DIALECTS:
         raise ConfigurationError(
             f"dumps are written in version 1.1, and the lists here in {packing.dialect}",
-            hint="publish with --dialect 1.1, or leave the dumps out",
+            hint="leave the dumps out, or publish in version 1.1",
+            remedy=Remedy("choose-version", value="1.1"),
         )
     refuse_foreign_dumps(catalogue, documents)
     oldest = 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore
@@ -62,9 +62,15 @@ class VersionOptions:
         if min(self.keep, self.least, self.most) < 0:
             raise ConfigurationError("the limits on versions must not be negative")
         if self.patches and not self.is_public:
-            raise ConfigurationError("patches need stored versions", hint="add --versions")
+            raise ConfigurationError(
+                "patches need stored versions", hint="store them", remedy=Remedy("store-versions")
+            )
         if self.is_public and "sha-256" not in algorithms:
-            raise ConfigurationError("versions need sha-256 digests", hint="add --hash sha-256")
+            raise ConfigurationError(
+                "versions need sha-256 digests",
+                hint="add that algorithm",
+                remedy=Remedy("hash", value="sha-256"),
+            )
         way = Path(os.path.relpath(self.place(root).absolute(), root.absolute())).parts
         if not any(name.startswith(".") and name != "." for name in way):
             raise ConfigurationError(

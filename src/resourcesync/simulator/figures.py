@@ -1,4 +1,4 @@
-"""The figures of a simulation as text, for the terminal and the report."""
+"""Figures of a simulation as text, for a terminal and for a report."""
 
 from decimal import Decimal
 from math import floor, log10
