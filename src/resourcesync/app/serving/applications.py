@@ -16,7 +16,6 @@ from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.app.publishing import document_stores
-from resourcesync.app.publishing.publish_settings import version_options_of
 from resourcesync.app.publishing.published_tree import (
     documents_of,
     files_by_address,
@@ -47,6 +46,7 @@ from resourcesync.server.uvicorn_server import (
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
+from resourcesync.source.publication_options import version_options_of
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
 from resourcesync.source.versions.version_retention import VersionOptions
 

@@ -61,7 +61,7 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
     from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - help stays quick
-    from resourcesync.source.publication_result import PublishRequest  # noqa: PLC0415 - help stays quick
+    from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - help stays quick
 
     request = PublishRequest(
         dumps=dump_publication.DumpRequest(resources=values["resources"], changes=values["changes"])

@@ -16,7 +16,7 @@ from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.settings.values import resolve_moment
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.export import Exported
+    from resourcesync.destination.exports.checked_export import Exported
 
 
 @click.command("export", cls=SectionedCommand)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from resourcesync.app.publishing.inventories import TableSource
     from resourcesync.settings.network import Network
     from resourcesync.source.plan import PublicationStep
-    from resourcesync.source.publication_result import PublicationResult, PublishRequest
+    from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 
 SETTINGS: Final = options.with_settings(
@@ -327,7 +327,7 @@ def _job_of_all(
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
-    from resourcesync.source.publication_result import PublishRequest  # noqa: PLC0415 - the same
+    from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - the same
 
     chosen = given_settings(values)
     asked = PublishRequest(

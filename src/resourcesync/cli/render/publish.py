@@ -12,7 +12,7 @@ from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
-    from resourcesync.source.publication_result import PublicationResult
+    from resourcesync.source.publication_options import PublicationResult
 
 
 def report(done: "PublicationResult", screen: Screen) -> None:
