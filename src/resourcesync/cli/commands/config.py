@@ -192,7 +192,7 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.app.publishing import account_access  # noqa: PLC0415 - the same
-    from resourcesync.cli.service import service_files  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.render import service_files  # noqa: PLC0415 - seldom needed
 
     match name:
         case "grafana":
@@ -220,7 +220,7 @@ def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOut
 def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
     errors: list[ResourceSyncError] = list(mistakes_of(file))
     if not errors:
-        from resourcesync.cli.service.watch_service import watch_problems  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.watch_settings import watch_problems  # noqa: PLC0415 - help stays quick
 
         errors += watch_problems(MirrorConfiguration(file))
     for error in errors:

@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resourcesync.cli import formatting, options, publish_inputs
+from resourcesync.cli import options, publish_inputs
 from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
-from resourcesync.cli.remedies import with_command
+from resourcesync.cli.render.publish import notified_line, report_notified
 from resourcesync.settings import files
 
 if TYPE_CHECKING:
-    from resourcesync.source.notifications import Notified
+    pass
 
 
 @click.command("notify", cls=SectionedCommand)
@@ -74,13 +74,15 @@ def _notify(source: Path, screen: Screen) -> CommandOutcome:
         source, is_catalogue=str(source).startswith(CATALOGUE)
     ) as opened:
         result = opened.notify(machine.system_clock())
-    report(result, screen)
+    report_notified(result, screen)
     failed = {problem.notice.hub for problem in result.problems}
     reached = {outcome.notice.hub for outcome in result.sent} - failed
     code = ExitCode.OK
     if failed:
         code = ExitCode.PARTIAL if reached else ExitCode.UNREACHABLE
-    line = summary(result) or TextLine("no hub" if failed else "nothing new", "Notified", QUIET)
+    line = notified_line(result) or TextLine(
+        "no hub" if failed else "nothing new", "Notified", QUIET
+    )
     fields = {
         "changes": result.changes,
         "documents": result.documents,
@@ -114,38 +116,3 @@ def _test_round_trip(source: Path) -> CommandOutcome:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:,.0f} ms"
-
-
-def report(result: "Notified", screen: Screen) -> None:
-    """Report the hubs that could not be notified, with the reasons."""
-    problems = {problem.notice.hub: problem.problem for problem in result.problems}
-    for hub, problem in problems.items():
-        screen.report(
-            "warning",
-            {
-                "code": "notify",
-                "message": f"the hub {hub} was not notified: {problem}",
-                "evidence": (("kept", "the next notification contains these changes too"),),
-            },
-        )
-    if result.error is not None:
-        message = f"no hub was notified: {result.error.message}"
-        hint = with_command(result.error.hint, result.error.remedy)
-        fields = {"evidence": result.error.evidence, "hint": hint}
-        screen.report("warning", {"code": "notify", "message": message, **fields})
-
-
-def summary(result: "Notified") -> TextLine | None:
-    """Return the line about the notified hubs; ``None`` for none."""
-    failed = {problem.notice.hub for problem in result.problems}
-    reached = len({outcome.notice.hub for outcome in result.sent} - failed)
-    if not reached:
-        return None
-    said = []
-    if result.changes:
-        said.append(formatting.counted(result.changes, "change"))
-    if result.documents:
-        said.append(formatting.counted(result.documents, "document"))
-    return TextLine(
-        f"{formatting.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET
-    )

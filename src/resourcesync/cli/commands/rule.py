@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from resourcesync.cli import options
-from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.formatting import QUIET, TextLine, clause_of
 from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
@@ -143,11 +143,6 @@ _CHECKED = {
     "partly": "in part",
     "live": "not by validate",
 }
-
-
-def clause_of(text: str) -> str:
-    """Return a clause as a phrase: ``section 12.1``, or the name of another document."""
-    return f"section {text}" if text[:1].isdigit() else text
 
 
 def _render_rule(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:

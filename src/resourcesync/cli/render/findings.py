@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync import __version__
-from resourcesync.cli.commands.rule import clause_of
+from resourcesync.cli.formatting import clause_of
 from resourcesync.cli.output import write_line
 from resourcesync.cli.render.validate import (
     ValidationTally,

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from resourcesync.cli import formatting
-from resourcesync.cli.commands import notify
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen
+from resourcesync.cli.remedies import with_command
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
+    from resourcesync.source.notifications import Notified
     from resourcesync.source.publication_options import PublicationResult
 
 
@@ -29,7 +30,7 @@ def report(done: "PublicationResult", screen: Screen) -> None:
     for left in done.scan.left:
         screen.report("warning", {"code": left.code, "message": left.reason})
     if done.notified is not None:
-        notify.report(done.notified, screen)
+        report_notified(done.notified, screen)
     for written in done.publication.written:
         screen.report(
             "written",
@@ -132,7 +133,7 @@ def _document_folder(done: "PublicationResult", tree: Path) -> str:
 
 
 def _notified(done: "PublicationResult") -> list[TextLine]:
-    line = None if done.notified is None else notify.summary(done.notified)
+    line = None if done.notified is None else notified_line(done.notified)
     return [] if line is None else [line]
 
 
@@ -199,3 +200,38 @@ def publication_fields(done: "PublicationResult", seconds: float) -> dict[str, o
         "written": [written.name for written in publication.written],
         "seconds": round(seconds, 3),
     }
+
+
+def report_notified(result: "Notified", screen: Screen) -> None:
+    """Report the hubs that could not be notified, with the reasons."""
+    problems = {problem.notice.hub: problem.problem for problem in result.problems}
+    for hub, problem in problems.items():
+        screen.report(
+            "warning",
+            {
+                "code": "notify",
+                "message": f"the hub {hub} was not notified: {problem}",
+                "evidence": (("kept", "the next notification contains these changes too"),),
+            },
+        )
+    if result.error is not None:
+        message = f"no hub was notified: {result.error.message}"
+        hint = with_command(result.error.hint, result.error.remedy)
+        fields = {"evidence": result.error.evidence, "hint": hint}
+        screen.report("warning", {"code": "notify", "message": message, **fields})
+
+
+def notified_line(result: "Notified") -> TextLine | None:
+    """Return the line about the notified hubs; ``None`` for none."""
+    failed = {problem.notice.hub for problem in result.problems}
+    reached = len({outcome.notice.hub for outcome in result.sent} - failed)
+    if not reached:
+        return None
+    said = []
+    if result.changes:
+        said.append(formatting.counted(result.changes, "change"))
+    if result.documents:
+        said.append(formatting.counted(result.documents, "document"))
+    return TextLine(
+        f"{formatting.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET
+    )

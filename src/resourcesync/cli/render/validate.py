@@ -6,8 +6,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from resourcesync.cli import formatting
-from resourcesync.cli.commands.rule import clause_of
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, clause_of
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.events import (
     CutShort,

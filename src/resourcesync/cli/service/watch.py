@@ -16,7 +16,7 @@ from resourcesync.settings.schema import fields_of, make
 from resourcesync.settings.tables import overlay
 
 if TYPE_CHECKING:
-    from resourcesync.cli.service.watch_service import WatchSettings
+    from resourcesync.cli.watch_settings import WatchSettings
 
 
 @click.command("watch", cls=SectionedCommand)
@@ -40,7 +40,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     named: Path | None = values["config"]
 
     def read_settings() -> "WatchSettings":
-        from resourcesync.cli.service.watch_service import WatchSettings  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.watch_settings import WatchSettings  # noqa: PLC0415 - help stays quick
 
         configuration = configured_mirrors.load(named)
         service = overlay(configured_mirrors.values_of(configuration.service), given)
@@ -58,7 +58,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
         return run_service(first, read_settings, screen)
 
-    from resourcesync.cli.render.watch import render_event  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.service.watch_reports import render_event  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="watch",

@@ -11,16 +11,17 @@ from typing import Final
 from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirrors import opening, sets
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
-from resourcesync.app.watching.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
+from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CollectingScreen, CommandOutcome, Problem, Screen, problem_of
-from resourcesync.cli.pull_run import PullContext, PullTarget, TargetResolver, pull
+from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
 from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import PullRenderer
+from resourcesync.cli.watch_settings import WatchedMirror
 from resourcesync.errors import (
     BudgetError,
     ResourceSyncError,
@@ -32,39 +33,16 @@ from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.server.dashboard.views import PushStatus
 from resourcesync.settings.network import Network
-from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob, MirrorSchedule
+from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 
 CONSUMER: Final = "on_change"
 """Name of the consumer whose cursor the program of ``on_change`` has."""
 
-DEFAULT_LIMIT: Final = 3_600.0
-"""Default time limit of the program of ``on_change``, in seconds."""
-
 _LOCKED: Final = frozenset({ExitCode.LOCKED})
 _COMPLETED: Final = frozenset(
     {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
 )
-_FULL_AUDIT: Final = AuditOptions()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedMirror:
-    """One mirror, and its jobs.
-
-    Attributes:
-        target: The mirror, and the options of its pulls.
-        wanted: The schedule of its jobs.
-        on_change: The program that receives changes, and its arguments; empty for none.
-        limit: Time limit of the program, in seconds.
-        audit: The options of its audits.
-    """
-
-    target: PullTarget
-    wanted: MirrorSchedule
-    on_change: tuple[str, ...] = ()
-    limit: float = DEFAULT_LIMIT
-    audit: AuditOptions = _FULL_AUDIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from resourcesync.cli.render.audit import audit_fields
 from resourcesync.cli.render.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.render.explore_pages import CachedExplorer, own_sources
 from resourcesync.cli.render.status_formats import CheckedMirror, as_listed
-from resourcesync.cli.render.watch import next_pull_text, result_parts
+from resourcesync.cli.service.watch_reports import next_pull_text, result_parts
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.timestamps import from_microseconds
