@@ -147,6 +147,10 @@ def _newer_lists_ignored() -> Iterator[Patch]:
     yield incremental.Incremental, "_check_for_newer_list", lambda *_: False
 
 
+def _refusals_ignored() -> Iterator[Patch]:
+    yield baseline.Baseline, "_check_understood", lambda _: True
+
+
 def _one_open_list() -> Iterator[Patch]:
     lists: Any = cursor.Cursor.open_lists
     yield cursor.Cursor, "open_lists", property(lambda self: lists.fget(self)[-1:])
@@ -260,6 +264,7 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "the second before T is read again": _last_second_unread,
     "a change before the start of its list proves nothing": _starts_of_lists_unread,
     "a newer Resource List is read": _newer_lists_ignored,
+    "what is not understood is not taken for gone": _refusals_ignored,
     "every open list is asked": _one_open_list,
     "after a kill a baseline is due": _killed_work_believed,
     "a baseline reads the Change Lists past all caches": _caches_believed,
@@ -273,6 +278,7 @@ _JOURNEYS: Final = Path(__file__).parents[1] / "tests/journeys"
 HELD: Final = {
     "after a kill a baseline is due": "taken_back_after_a_kill",
     "a newer Resource List is read": "lists_that_do_not_go_on",
+    "what is not understood is not taken for gone": "pulling_absence",
     "a change listed late counts beside a Resource List": "times_of_changes",
     "the second before T is read again": "times_of_changes",
     "a change before the start of its list proves nothing": "pulling_gaps",

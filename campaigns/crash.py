@@ -13,8 +13,7 @@ from typing import Final
 
 from campaigns.hosts import share
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.crashes.crash_runs import CrashRuns, Failed
-from tests.support.crashes.preloaded import has_compiler, in_memory
+from tests.support.crashes.preloaded import CrashRuns, Failed, has_compiler, in_memory
 
 _SCENES: Final = ("pull", "publish", "audit", "repair")
 _ALL: Final = 100_000

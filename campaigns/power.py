@@ -14,9 +14,8 @@ from typing import Final
 
 from campaigns.hosts import share
 from campaigns.outcome import Asked, Campaign, Outcome
-from tests.support.crashes.power_cuts import Cut, PowerCuts
 from tests.support.crashes.power_mutants import MUTANTS
-from tests.support.crashes.preloaded import has_compiler, in_memory
+from tests.support.crashes.preloaded import Cut, PowerCuts, has_compiler, in_memory
 
 _SCENES: Final = ("pull", "rename", "publish")
 _EACH: Final = 800

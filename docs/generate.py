@@ -25,8 +25,9 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.cli.remedies import COMMANDS
 from resourcesync.settings.environment import PREFIX
 from resourcesync.settings.json_schema import value_schema
+from resourcesync.settings.publication import source_keys
 from resourcesync.settings.schema import Field
-from resourcesync.settings.tables import mirror_keys, source_keys
+from resourcesync.settings.tables import mirror_keys
 from resourcesync.validator.rule import CheckScope, Rule, Severity
 from resourcesync.validator.rules import FAMILIES, RULES
 

@@ -16,7 +16,7 @@ _HOMES = {
     "Catalogue": "app.publisher",
     "Change": "model.resources",
     "ChangeKind": "model.vocabulary",
-    "Credentials": "settings.credentials",
+    "Credentials": "settings.network",
     "Digest": "model.digests",
     "Document": "documents.reader",
     "Event": "app.mirror",

@@ -36,8 +36,8 @@ from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
 from resourcesync.ports.catalogue import Posted as Posted
 from resourcesync.ports.changes import MirrorChangeKind as MirrorChangeKind
-from resourcesync.settings.credentials import Credentials as Credentials
 from resourcesync.settings.keywords import PublisherOptions as PublisherOptions
+from resourcesync.settings.network import Credentials as Credentials
 from resourcesync.settings.network import Network as Network
 from resourcesync.source.document_writer import WrittenDocument as WrittenDocument
 from resourcesync.source.scan import LeftFile as LeftFile

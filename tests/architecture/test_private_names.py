@@ -15,8 +15,6 @@ QUOTED: Final = {"_id", "_index", "_shards", "_source", "_proxy"}
 """Strings of other systems: fields of Elasticsearch, and the end of ``http_proxy``."""
 ALLOWED: Final = {
     "tests/architecture/test_doc_scenario.py": {"_event"},  # the events that the code can report
-    # Each removes a rule of the Destination, to prove that the lives would find the harm.
-    "tests/journeys/test_foreign_lives.py": {"_check_for_newer_list", "_check_understood"},
 }
 """The private names that a test still knows: rewrite it, and take its name from here."""
 

@@ -1,6 +1,8 @@
 """Every line that ``--json`` writes is as ``config schema --events`` says."""
 
+import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
@@ -32,6 +34,31 @@ def test_every_kind_of_line_is_explained() -> None:
 
     assert kinds == {name: event.meaning for name, event in EVENTS.items()}
     assert all(text.endswith(".") for text in kinds.values())
+
+
+def reported_kinds() -> Iterator[str]:
+    """Yield the first argument of each call that reports an event, where it is written out."""
+    for path in (Path(__file__).parents[2] / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="report" | "_report"),
+                    args=[ast.Constant(value=str(kind)), _],
+                ) if kind.islower():
+                    yield kind
+
+
+def test_every_kind_that_is_reported_is_in_the_table() -> None:
+    kinds = set(reported_kinds())
+
+    assert {"item", "plan", "warning"} <= kinds
+    assert sorted(kinds - set(EVENTS)) == []
+
+
+@pytest.mark.parametrize("code", ["RS402", "RS4", "hash-mismatch"])
+def test_what_rule_writes_is_all_named(code: str, said: Said) -> None:
+    assert run(["rule", code, "--json"]) == 0
+    assert lines(said) > {"run.start", "run.end"}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.commands.processes import command
+from tests.support.commands.started import command
 
 NOBODY = "http://127.0.0.1:9/"
 

@@ -15,8 +15,8 @@ from resourcesync.cli import crash, main
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.errors import LockedError
-from tests.support.commands.processes import command, python
 from tests.support.commands.run import environment
+from tests.support.commands.started import command, python
 
 HEAVY = ("pycurl", "starlette", "uvicorn", "rich", "sqlite3", "protego", "asyncio", "msgspec")
 

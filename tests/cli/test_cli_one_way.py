@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync import Mirror, Publisher
 from resourcesync.cli.main import run
-from tests.support.commands.processes import python
+from tests.support.commands.started import python
 from tests.support.servers.tiny_source import TinySource
 
 FACE = ("mirror", "publisher", "settings", "plans")

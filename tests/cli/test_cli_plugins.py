@@ -12,9 +12,9 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said, rows
-from tests.support.commands.processes import python
 from tests.support.commands.run import Ran, environment, files_of
 from tests.support.commands.settings_file import museum, put
+from tests.support.commands.started import python
 from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.scripted_source import ScriptedSource, serve, sha256

@@ -15,7 +15,7 @@ from resourcesync.app.publishing.document_stores import documents_at
 from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.accounts.table_world import BASE, Row, TableWorld, write_table
+from tests.support.accounts.published_table import BASE, PublishedTable, Row, write_table
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.run import environment, files_of, script
 
@@ -91,10 +91,10 @@ def test_killed_workers_and_a_killed_coordinator_change_nothing_of_what_is_publi
 
     kept = [path for path in done if path.stat().st_mtime_ns == written[path]]
     assert len(kept) >= len(done) - 2  # what was written and not yet noted is written again
-    world = TableWorld(here)
+    world = PublishedTable(here)
     at = world.listed()[0].at
     assert at is not None
-    other = TableWorld(here / "undisturbed", ManualClock(at))
+    other = PublishedTable(here / "undisturbed", ManualClock(at))
     other.tell(told)
     other.publish(max_entries=ROWS // LISTS)
     assert other.bytes() == world.bytes()

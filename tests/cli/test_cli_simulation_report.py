@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.simulation_report import report_page
+from resourcesync.cli.simulation_report import simulation_page
 from resourcesync.simulator import scenario_files
 from resourcesync.simulator.experiments import SimulationRun, Summary, summarise
 from resourcesync.simulator.measures import Measurement
@@ -65,7 +65,7 @@ def figures_of(page: str, title: str) -> list[str]:
 def test_a_row_that_brought_nothing_is_drawn_nowhere_and_told_as_none() -> None:
     found = rows_of(({"variant": "good"}, 1, GOOD), ({"variant": "dead"}, 1, DEAD))
 
-    page = report_page(
+    page = simulation_page(
         found, {**WRITTEN, "variant": {"good": {}, "dead": {"faults": {"lost": 1.0}}}}
     )
 
@@ -86,16 +86,16 @@ def test_means_leave_out_the_seeds_that_brought_nothing_and_say_of_how_many_they
     assert both.mean("latency") == 600.0
     assert both.mean("failed") == pytest.approx(5 / 3)
     assert both.spread("consistency") == 0.0
-    assert "30 in 2.0 s, 2 of 3 seeds" in report_page(found, WRITTEN)
+    assert "30 in 2.0 s, 2 of 3 seeds" in simulation_page(found, WRITTEN)
     (none,) = rows_of(({}, 2, DEAD))
     assert (none.mean("latency"), none.spread("latency")) == (None, 0.0)
-    assert "never ended" in report_page([none], WRITTEN)
+    assert "never ended" in simulation_page([none], WRITTEN)
 
 
 def test_rows_of_unlike_durations_are_drawn_each_on_its_own_time() -> None:
     found = rows_of(*(({"duration": name}, 1, GOOD) for name in ("6h", "48h", "360m")))
 
-    page = report_page(found, WRITTEN)
+    page = simulation_page(found, WRITTEN)
 
     short, long = figures_of(page, "Consistency over time")
     assert [short.count("<circle"), long.count("<circle")] == [2 * 199, 199]
@@ -119,7 +119,7 @@ def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
     }
     values = ({"variant": "plain"}, {"variant": "a b"})
 
-    page = report_page(
+    page = simulation_page(
         rows_of(*((value, seed, GOOD) for value in values for seed in (9, 10))), written
     )
 
@@ -130,13 +130,13 @@ def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
         in html.unescape(page)
     )
     assert ">9, 10</td>" in page
-    many = report_page(rows_of(*(({}, seed, GOOD) for seed in range(9, 200))), written)
+    many = simulation_page(rows_of(*(({}, seed, GOOD) for seed in range(9, 200))), written)
     assert ">9 to 199</td>" in many
     differing = rows_of(({"seed": "4"}, 4, GOOD), ({"seed": "6"}, 6, GOOD))
-    page = html.unescape(report_page(differing, written))
+    page = html.unescape(simulation_page(differing, written))
     assert tomllib.loads(scenario_on(page)) == written
     assert "simulate scenario.toml --sweep seed=4,6<" in page
-    page = html.unescape(report_page(rows_of(({"seed": "5"}, 5, GOOD)), written))
+    page = html.unescape(simulation_page(rows_of(({"seed": "5"}, 5, GOOD)), written))
     assert "simulate scenario.toml --sweep seed=5<" in page, "both are refused together"
 
 
@@ -147,7 +147,7 @@ def test_small_gaps_are_told_and_drawn_where_they_are() -> None:
         ({"variant": "a"}, 1, near), ({"variant": "b"}, 1, nearer), ({"variant": "a"}, 2, far)
     )
 
-    page = report_page(found, {**WRITTEN, "variant": {"a": {}, "b": {}}})
+    page = simulation_page(found, {**WRITTEN, "variant": {"a": {}, "b": {}}})
 
     assert ">0.999965 ± 0.000001<" in page
     assert ">0.99999976<" in page

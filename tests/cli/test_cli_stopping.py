@@ -21,9 +21,8 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, OutputLostError, Screen
 from resourcesync.cli.terminal import TextScreen
 from tests.support.commands.command_line import Said
-from tests.support.commands.processes import python
 from tests.support.commands.run import environment, files_of
-from tests.support.commands.started import Started
+from tests.support.commands.started import Started, python
 from tests.support.servers.tiny_source import TinySource
 
 

@@ -16,8 +16,7 @@ from resourcesync.validator.events import CutShort, ReadAgain, ValidationOptions
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import Unreached
 from tests.support.commands.command_line import LATER, Said, rows
-from tests.support.rules.judged import offer
-from tests.support.rules.judging import LONG, ActingClock, broken, judged
+from tests.support.rules.judged import LONG, ActingClock, broken, judged, offer
 from tests.support.servers.tiny_source import TinySource
 
 # --- a second reading (§7, §12.1) ---

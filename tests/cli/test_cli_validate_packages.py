@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
-from tests.support.documents.nested import nested
+from tests.support.documents.packages import nested
 from tests.support.rules.judged import OPEN, UP, code, codes, offer, write
 from tests.support.servers.tiny_source import TinySource
 

@@ -8,8 +8,7 @@ from resourcesync.cli.main import run
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import SampleSize, Unreached
 from tests.support.commands.command_line import FILES, Said
-from tests.support.rules.judged import code, codes, offer
-from tests.support.rules.judging import broken, judged
+from tests.support.rules.judged import broken, code, codes, judged, offer
 from tests.support.servers.tiny_source import TinySource
 
 HTML = "text/html; charset=utf-8"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.accounts.oai_world import BASE, OaiWorld
+from tests.support.accounts.harvested_repository import BASE, HarvestedRepository
 
 pytest.importorskip("oaipmh", reason="the package oaipmh is not installed: no foreign provider")
 
@@ -73,7 +73,7 @@ def answering(shelf: Shelf) -> Callable[[dict[str, str]], bytes]:
 
 
 def test_a_provider_that_others_wrote_is_harvested_and_followed(tmp_path: Path) -> None:
-    shelf, made = Shelf(), OaiWorld(tmp_path, overlap="0s")
+    shelf, made = Shelf(), HarvestedRepository(tmp_path, overlap="0s")
     made.answer = answering(shelf)
     for number in range(11):
         shelf.put(str(number), f"Title & {number}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.accounts.index_world import World, index_world
+from tests.support.accounts.published_index import PublishedIndex, published_index
 from tests.support.servers.search_servers import any_server
 
 
@@ -16,7 +16,7 @@ def search_server() -> Iterator[tuple[str, bool]]:
 
 
 @pytest.fixture
-def world(search_server: tuple[str, bool]) -> Iterator[World]:
+def world(search_server: tuple[str, bool]) -> Iterator[PublishedIndex]:
     """Give an index with thirty resources."""
-    with index_world(search_server[0], is_opensearch=search_server[1]) as made:
+    with published_index(search_server[0], is_opensearch=search_server[1]) as made:
         yield made

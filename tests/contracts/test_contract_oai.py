@@ -8,8 +8,8 @@ import pytest
 
 from resourcesync.backends.oai_pmh import OaiAccount
 from resourcesync.testing import AccountSuite
+from tests.support.accounts.harvested_repository import BASE, HarvestedRepository
 from tests.support.accounts.oai_provider import Item, Quirks
-from tests.support.accounts.oai_world import BASE, OaiWorld
 
 
 class TestOaiAccount(AccountSuite):
@@ -21,7 +21,7 @@ class TestOaiAccount(AccountSuite):
 
     @pytest.fixture
     def account(self, tmp_path: Path) -> Iterator[OaiAccount]:
-        self.world = OaiWorld(tmp_path, Quirks(page=20))
+        self.world = HarvestedRepository(tmp_path, Quirks(page=20))
         with self.world.open() as account:
             yield account
 

@@ -15,8 +15,8 @@ from resourcesync.backends.s3.store import BucketStore, Lease
 from resourcesync.errors import LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, ParallelStore, ReclaimableStore, Store
 from resourcesync.testing import StoreSuite
-from tests.support.commands.processes import python
 from tests.support.commands.run import free_port
+from tests.support.commands.started import python
 from tests.support.servers.interposed import interposed
 from tests.support.servers.object_server import ObjectServer
 

@@ -11,10 +11,10 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
 from tests.support.accounts.dit_index import PREFIX, ask, rel_path
-from tests.support.accounts.index_world import World
+from tests.support.accounts.published_index import PublishedIndex
 
 
-def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:
+def test_a_change_is_held_back_until_what_it_did_is_seen(world: PublishedIndex) -> None:
     index, later = world.index, rel_path("later")
     with world.account() as account:
         start = account.position()
@@ -44,7 +44,7 @@ def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:
 
 
 def test_the_mapping_that_config_prints_makes_an_index_that_is_followed(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: PublishedIndex, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index = world.index
     assert run(["config", "elasticsearch"]) == 0
@@ -63,7 +63,7 @@ def test_the_mapping_that_config_prints_makes_an_index_that_is_followed(
         assert [resource.uri for resource in account.resources()] == [PREFIX + "new"]
 
 
-def test_a_position_is_not_beyond_what_is_not_seen_yet(world: World) -> None:
+def test_a_position_is_not_beyond_what_is_not_seen_yet(world: PublishedIndex) -> None:
     index, half = world.index, rel_path("half")
     index.log(half, "created")
     index.refresh()
@@ -79,7 +79,7 @@ def test_a_position_is_not_beyond_what_is_not_seen_yet(world: World) -> None:
         assert world.told(account, position) == ([], position)
 
 
-def test_a_change_that_is_seen_late_is_told(world: World) -> None:
+def test_a_change_that_is_seen_late_is_told(world: PublishedIndex) -> None:
     early = f"{datetime.now(UTC) - timedelta(seconds=25):%Y-%m-%dT%H:%M:%SZ}"
     with world.account() as account:
         start = account.position()
@@ -96,7 +96,7 @@ def test_a_change_that_is_seen_late_is_told(world: World) -> None:
         assert world.told(account, position) == ([], position)
 
 
-def test_a_change_of_tomorrow_hides_none_of_today(world: World) -> None:
+def test_a_change_of_tomorrow_hides_none_of_today(world: PublishedIndex) -> None:
     tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
     with world.account() as account:
         position = account.position()
@@ -108,7 +108,7 @@ def test_a_change_of_tomorrow_hides_none_of_today(world: World) -> None:
             assert sorted(change.uri for change in told) == [PREFIX + name, PREFIX + "12"]
 
 
-def test_what_was_erased_or_has_no_date_leads_to_a_whole_look(world: World) -> None:
+def test_what_was_erased_or_has_no_date_leads_to_a_whole_look(world: PublishedIndex) -> None:
     index = world.index
     with world.account() as account:
         position = account.position()
@@ -126,7 +126,9 @@ def test_what_was_erased_or_has_no_date_leads_to_a_whole_look(world: World) -> N
             list(account.changes(position, 0))
 
 
-def test_what_was_written_long_ago_is_not_new_whatever_it_says_of_the_event(world: World) -> None:
+def test_what_was_written_long_ago_is_not_new_whatever_it_says_of_the_event(
+    world: PublishedIndex,
+) -> None:
     past, future = (
         f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (-1, 1)
     )
@@ -137,7 +139,7 @@ def test_what_was_written_long_ago_is_not_new_whatever_it_says_of_the_event(worl
         assert world.told(account, position) == ([], position)
 
 
-def test_who_reads_the_log_in_another_way_reads_all(world: World) -> None:
+def test_who_reads_the_log_in_another_way_reads_all(world: PublishedIndex) -> None:
     with world.account() as account:
         position = account.position()
     for other in (
@@ -150,7 +152,7 @@ def test_who_reads_the_log_in_another_way_reads_all(world: World) -> None:
         assert world.told(account, position) == ([], position)
 
 
-def test_the_last_change_of_each_is_told_oldest_first(world: World) -> None:
+def test_the_last_change_of_each_is_told_oldest_first(world: PublishedIndex) -> None:
     times = [f"2026-01-02T03:04:0{second}Z" for second in range(4)]
     with world.account() as account:
         position = account.position()
@@ -161,7 +163,9 @@ def test_the_last_change_of_each_is_told_oldest_first(world: World) -> None:
     assert [change.uri.removeprefix(PREFIX) for change in told] == ["15", "16", "14"]
 
 
-def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(world: World) -> None:
+def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(
+    world: PublishedIndex,
+) -> None:
     moment = datetime.now(UTC).replace(microsecond=0)
     with world.account() as account:
         start = account.position()
@@ -175,7 +179,7 @@ def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(world
     )
 
 
-def test_what_is_posted_twice_at_once_is_counted_as_it_happened(world: World) -> None:
+def test_what_is_posted_twice_at_once_is_counted_as_it_happened(world: PublishedIndex) -> None:
     known, new = Resource(uri=PREFIX + "20"), Resource(uri=PREFIX + "new")
     gone = Change(kind=ChangeKind.DELETED, resource=known)
     back = Change(kind=ChangeKind.UPDATED, resource=known)

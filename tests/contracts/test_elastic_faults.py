@@ -20,7 +20,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from tests.support.accounts.dit_index import PREFIX, Fault, abs_path, ask, rel_path
-from tests.support.accounts.index_world import World
+from tests.support.accounts.published_index import PublishedIndex
 
 
 def searched(answer: Callable[[dict[str, Any]], object], after: int = 1) -> Fault:
@@ -81,7 +81,7 @@ FAULTS: dict[str, tuple[Fault, type[ResourceSyncError], str]] = {
 
 
 def test_a_server_that_speaks_no_tls_is_told_as_that(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: PublishedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = world.address.replace("http://", "https://")
 
@@ -91,7 +91,7 @@ def test_a_server_that_speaks_no_tls_is_told_as_that(
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_part_of_an_index_is_an_error(world: World, name: str) -> None:
+def test_a_part_of_an_index_is_an_error(world: PublishedIndex, name: str) -> None:
     fault, kind, code = FAULTS[name]
     with (
         world.account(api_key="hidden") as account,
@@ -106,7 +106,7 @@ def test_a_part_of_an_index_is_an_error(world: World, name: str) -> None:
     assert world.between.fields[0]["Authorization"] == "ApiKey hidden"
 
 
-def test_nothing_is_published_from_a_part(world: World, tmp_path: Path) -> None:
+def test_nothing_is_published_from_a_part(world: PublishedIndex, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["publish", world.address, "--out", str(out), "--with", "resource_set=pdf", "--quiet"]
     assert run([*command, "--url", PREFIX]) == 0
@@ -122,7 +122,7 @@ def test_nothing_is_published_from_a_part(world: World, tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in out.rglob("*.xml")} != before
 
 
-def test_a_busy_server_is_asked_again(world: World) -> None:
+def test_a_busy_server_is_asked_again(world: PublishedIndex) -> None:
     busy = iter(range(3))
 
     def fault(method: str, target: str, body: bytes) -> tuple[int, bytes] | None:
@@ -135,7 +135,7 @@ def test_a_busy_server_is_asked_again(world: World) -> None:
 
 
 def test_answers_that_are_too_large_are_asked_for_in_smaller_pages(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: PublishedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "MAX_ANSWER", 5_000)
     with world.account(page=30) as account:
@@ -143,7 +143,7 @@ def test_answers_that_are_too_large_are_asked_for_in_smaller_pages(
     assert len([item for item in world.between.asked if item[1].startswith("/_search?")]) > 4
 
 
-def _mapped(world: World, **fields: object) -> None:
+def _mapped(world: PublishedIndex, **fields: object) -> None:
     ask(f"{world.index.url}/{world.index.resources}", "DELETE")
     world.index.make_index(world.index.resources, {**RESOURCE_FIELDS, **fields})
 
@@ -162,7 +162,7 @@ SHORT = {"properties": {"value": {"type": "keyword", "ignore_above": 256}}}
     ],
 )
 def test_a_mapping_in_which_nothing_is_found_is_refused(
-    world: World, fields: dict[str, object], words: str
+    world: PublishedIndex, fields: dict[str, object], words: str
 ) -> None:
     _mapped(world, **fields)
     with world.account() as account, pytest.raises(ConfigurationError, match=words) as caught:
@@ -170,7 +170,7 @@ def test_a_mapping_in_which_nothing_is_found_is_refused(
     assert caught.value.code == "wrong-mapping"
 
 
-def test_locations_may_be_plain_objects(world: World) -> None:
+def test_locations_may_be_plain_objects(world: PublishedIndex) -> None:
     location = {"properties": {"value": {"type": "keyword"}, "type": {"type": "keyword"}}}
     _mapped(world, location=location)
     world.index.put(rel_path("new"), b"new")
@@ -183,7 +183,7 @@ def test_locations_may_be_plain_objects(world: World) -> None:
     assert (change.uri, change.resource.length) == (PREFIX + "new", 5)
 
 
-def test_an_index_that_is_made_anew_or_filled_meanwhile_is_refused(world: World) -> None:
+def test_an_index_that_is_made_anew_or_filled_meanwhile_is_refused(world: PublishedIndex) -> None:
     with world.account(page=20) as account:
         reading = account.resources()
         next(reading)
@@ -206,7 +206,7 @@ def test_an_index_that_is_made_anew_or_filled_meanwhile_is_refused(world: World)
             list(account.changes(position, 0))
 
 
-def test_without_a_log_all_is_read_and_without_an_index_it_is_said(world: World) -> None:
+def test_without_a_log_all_is_read_and_without_an_index_it_is_said(world: PublishedIndex) -> None:
     ask(f"{world.index.url}/{world.index.changes}", "DELETE")
     with world.account() as account:
         assert account.position() == ""
@@ -221,7 +221,7 @@ def test_without_a_log_all_is_read_and_without_an_index_it_is_said(world: World)
 
 
 def test_a_set_that_the_index_does_not_have_is_told_with_those_that_it_has(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: PublishedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["publish", world.address, "--url", PREFIX, "--out", str(tmp_path / "out")]
     command += ["--with", "resource_set=pfd"]
@@ -235,7 +235,7 @@ def test_a_set_that_the_index_does_not_have_is_told_with_those_that_it_has(
 
 
 def test_what_cannot_be_published_is_left_out_by_name(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: PublishedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     action = {"index": {"_index": world.index.resources, "_id": "nowhere"}}
     world.index.write([(action, {"resource_set": "pdf", "length": 3})])
@@ -256,7 +256,7 @@ def test_what_cannot_be_published_is_left_out_by_name(
 
 
 def test_an_import_makes_the_indices_and_posts_what_differs(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world: PublishedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = tmp_path / "lines"
     address = f"{world.scheme}:{world.between.url}/{world.index.name}-own"

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crashes.crash_runs import CrashRuns
 from tests.support.crashes.failing import KINDS, SCENES, Point, Scenes, scenes
 from tests.support.crashes.power_scenes import SCENES as RUNS
-from tests.support.crashes.preloaded import has_compiler, in_memory
+from tests.support.crashes.preloaded import CrashRuns, has_compiler, in_memory
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
 TRIALS = 1

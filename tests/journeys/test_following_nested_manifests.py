@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from tests.support.documents.nested import CHANGES_MD, RESOURCES_MD, nested
+from tests.support.documents.packages import CHANGES_MD, RESOURCES_MD, nested
 from tests.support.documents.text import document
 from tests.support.worlds.dump_source import DumpSource, Packed, Told, many, rows
 from tests.support.worlds.world import World

@@ -1,15 +1,15 @@
 """Lives of mirrors whose Source writes its lists as foreign software does: nobody lies."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from resourcesync.destination.baseline import Baseline
+from campaigns.ablation import without
 from resourcesync.destination.dumps.dump_transfer import DumpTransfer
-from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.transfers.commit import TransferTally
 from tests.support.simulated.foreign_lives import live_foreign
@@ -39,14 +39,27 @@ def test_a_mirror_of_foreign_software_never_says_that_it_is_in_sync_and_is_not(
     live(tmp_path / "life", seed)
 
 
+@contextmanager
+def returning(whose: type, what: str, instead: object) -> Iterator[None]:
+    """Let a method do nothing but return something."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whose, what, lambda *_, **__: instead)
+        yield
+
+
+NEWER_LISTS = partial(without, "a newer Resource List is read")
+ADDRESSES = partial(returning, ResourceSelection, "add_source_addresses", None)
+PACKAGES = partial(returning, DumpTransfer, "fetch_from_dumps", TransferTally())
+
+
 @pytest.mark.parametrize(
-    ("live", "whose", "what", "instead", "match"),
+    ("live", "worse", "match"),
     [
-        (live_foreign, Incremental, "_check_for_newer_list", False, "in sync"),
-        (live_software, Incremental, "_check_for_newer_list", False, "in sync"),
-        (live_foreign, ResourceSelection, "add_source_addresses", None, "waits in the end"),
-        (live_software, ResourceSelection, "add_source_addresses", None, "waits in the end"),
-        (live_software, DumpTransfer, "fetch_from_dumps", TransferTally(), "waits in the end"),
+        (live_foreign, NEWER_LISTS, "in sync"),
+        (live_software, NEWER_LISTS, "in sync"),
+        (live_foreign, ADDRESSES, "waits in the end"),
+        (live_software, ADDRESSES, "waits in the end"),
+        (live_software, PACKAGES, "waits in the end"),
     ],
     ids=[
         "that does not look at new Resource Lists",
@@ -56,26 +69,19 @@ def test_a_mirror_of_foreign_software_never_says_that_it_is_in_sync_and_is_not(
         "that does not look into packages",
     ],
 )
-def test_the_lives_find_a_mirror(  # noqa: PLR0917 - a row of the table
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    live: Live,
-    whose: type,
-    what: str,
-    instead: Any,
-    match: str,
+def test_the_lives_find_a_mirror(
+    tmp_path: Path, live: Live, worse: Callable[[], AbstractContextManager[None]], match: str
 ) -> None:
-    monkeypatch.setattr(whose, what, lambda *_, **__: instead)
-
-    with pytest.raises(AssertionError, match=match):
+    with worse(), pytest.raises(AssertionError, match=match):
         live_all(tmp_path, live)
 
 
 def test_the_lives_find_a_mirror_that_takes_what_it_does_not_understand_for_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(ResourceSelection, "add_source_addresses", lambda *_: None)
-    monkeypatch.setattr(Baseline, "_check_understood", lambda _: True)
-
-    with pytest.raises(AssertionError, match="lost, though the Source has it"):
+    with (
+        ADDRESSES(),
+        without("what is not understood is not taken for gone"),
+        pytest.raises(AssertionError, match="lost, though the Source has it"),
+    ):
         live_all(tmp_path, live_software)

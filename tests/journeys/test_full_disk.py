@@ -11,7 +11,7 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.commands.processes import command
+from tests.support.commands.started import command
 
 SIZES = {60: 40_000, 180: 20_000}
 """Bytes of each file, by their number: few stay in memory until their group is written."""

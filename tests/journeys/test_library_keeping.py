@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from resourcesync.errors import (
 from resourcesync.ports import cancellation
 from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.embedding import EARLY, FILES, LATE, here
+from tests.support.waiting import once
 
 
 @pytest.fixture
@@ -175,16 +176,17 @@ def test_a_call_that_is_stopped_before_it_begins_does_nothing(
 
 def test_a_source_that_hangs_does_not_keep_a_program_from_stopping(tmp_path: Path) -> None:
     stop = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+    with ExitStack() as stack:
+        silent = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         mirror = Mirror(f"http://127.0.0.1:{silent.getsockname()[1]}/", tmp_path / "mirror")
-        timer = threading.Timer(0.2, stop.set)
-        timer.start()
         began = time.monotonic()
 
-        with pytest.raises(StoppedError):
-            mirror.pull(stop=stop.is_set)
+        def is_connected() -> bool:
+            stack.enter_context(silent.accept()[0])
+            return True
 
-        timer.join()
+        with once(is_connected, stop.set), pytest.raises(StoppedError):
+            mirror.pull(stop=stop.is_set)
     assert time.monotonic() - began < 5
 
 

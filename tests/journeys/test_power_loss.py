@@ -13,9 +13,8 @@ import pytest
 
 from tests.support.crashes.crash_meaning import Meanings
 from tests.support.crashes.crash_states import File, State
-from tests.support.crashes.power_cuts import PowerCuts
 from tests.support.crashes.power_mutants import MUTANTS
-from tests.support.crashes.preloaded import has_compiler, in_memory
+from tests.support.crashes.preloaded import PowerCuts, has_compiler, in_memory
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
 STATES = 24

@@ -20,6 +20,7 @@ from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
 from tests.support.servers import postgres_server
 from tests.support.servers.postgres_server import Server
+from tests.support.waiting import once
 
 SCHEMA = "resourcesync"
 LOG = f"{SCHEMA}.record_change"
@@ -211,17 +212,23 @@ def test_one_without_a_log_is_only_read(address: str) -> None:
     records.close()
 
 
-def test_who_waits_is_woken_by_a_commit(records: Records, opened: ResourceAccount) -> None:
+def test_who_waits_is_woken_by_a_commit(
+    records: Records, opened: ResourceAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
     position = opened.position()
     began = time.monotonic()
-    writer = threading.Timer(0.3, records.put, ("b", b"b"))
-    writer.start()
+    waits, notifies = threading.Event(), psycopg.Connection.notifies
 
-    told = next(iter(opened.changes(position, 30)))
+    def noticed(*given: Any, **options: Any) -> Any:
+        waits.set()
+        return notifies(*given, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "notifies", noticed)
+    with once(waits.wait, lambda: records.put("b", b"b")):
+        told = next(iter(opened.changes(position, 30)))
 
     assert uris([told]) == {"b"}
     assert time.monotonic() - began < 8  # without being woken it would look after ten seconds
-    writer.join()
 
 
 def test_the_printed_grants_are_enough_and_needed(records: Records) -> None:

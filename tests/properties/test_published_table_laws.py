@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_result import PublishRequest
-from tests.support.accounts.table_world import BASE, Row, TableWorld
+from tests.support.accounts.published_table import BASE, PublishedTable, Row
 
 NAMES = st.sampled_from([f"{BASE}{name}" for name in ("a", "b/%C3%A9", "b?x=1&y=2", "c", "d", "e")])
 HASHES = st.sampled_from(["", "sha-256:" + "0" * 64, "sha-256:" + "ab" * 32, "md5:" + "1" * 32])
@@ -52,7 +52,7 @@ def test_who_follows_the_lists_has_what_the_table_says(
     told: list[tuple[dict[str, tuple[int | None, int | None, str, str]], PublicationStep, int]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        world = TableWorld(Path(folder))
+        world = PublishedTable(Path(folder))
         for table, step, seconds in told:
             rows = rows_of(table)
             world.clock.advance(seconds=seconds)

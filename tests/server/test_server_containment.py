@@ -21,13 +21,13 @@ INSIDE = b"everybody may see this"
 
 
 @dataclass(frozen=True)
-class World:
+class ServedRoot:
     root: Path
     app: ASGIApp
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tmp_path_factory: pytest.TempPathFactory) -> ServedRoot:
     outer = tmp_path_factory.mktemp("outer")
     root = outer / "root"
     (root / "sub" / "deep").mkdir(parents=True)
@@ -64,7 +64,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     served = ServedSource(
         root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
     )
-    return World(root, create_app(served, clock=SystemClock()))
+    return ServedRoot(root, create_app(served, clock=SystemClock()))
 
 
 PARTS = st.sampled_from(
@@ -107,7 +107,7 @@ RAW = st.binary(min_size=1, max_size=30).map(b"/".__add__)
 @example(path=b"/..%2fsecret")
 @example(path=b"/out-folder/secret")
 @example(path=b"/sub/out-one-by-one")
-def test_no_path_shows_what_is_not_published(world: World, path: bytes) -> None:
+def test_no_path_shows_what_is_not_published(world: ServedRoot, path: bytes) -> None:
     answer = ask(world.app, path)
 
     assert answer.status in {200, 404}
@@ -125,7 +125,7 @@ def test_no_path_shows_what_is_not_published(world: World, path: bytes) -> None:
         *("/in.txt~", "/.well-known/other", "/.well-known", "/sub", "/in.txt/x", "/in.txt/"),
     ],
 )
-def test_links_that_lead_out_and_hidden_files_are_absent(world: World, path: str) -> None:
+def test_links_that_lead_out_and_hidden_files_are_absent(world: ServedRoot, path: str) -> None:
     answer = ask(world.app, path)
 
     assert answer.status == 404
@@ -139,13 +139,13 @@ def test_links_that_lead_out_and_hidden_files_are_absent(world: World, path: str
         *("/sub/to-in-above", "/chain-4", "/s%75b/in%2Etxt"),
     ],
 )
-def test_files_and_links_within_the_tree_are_served(world: World, path: str) -> None:
+def test_files_and_links_within_the_tree_are_served(world: ServedRoot, path: str) -> None:
     answer = ask(world.app, path)
 
     assert (answer.status, answer.body) == (200, INSIDE)
 
 
-def test_the_tree_itself_may_be_reached_by_a_link(world: World, tmp_path: Path) -> None:
+def test_the_tree_itself_may_be_reached_by_a_link(world: ServedRoot, tmp_path: Path) -> None:
     (tmp_path / "current").symlink_to(world.root)
     (world.root / "through-link").symlink_to(tmp_path / "current" / "in.txt")
     served = ServedSource(
@@ -160,7 +160,7 @@ def test_the_tree_itself_may_be_reached_by_a_link(world: World, tmp_path: Path) 
     assert ask(app, "/sub/in.txt").status == 404
 
 
-def test_what_is_no_file_is_absent_and_holds_nobody_up(world: World) -> None:
+def test_what_is_no_file_is_absent_and_holds_nobody_up(world: ServedRoot) -> None:
     os.mkfifo(world.root / "pipe")
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         here = Path.cwd()
@@ -174,7 +174,7 @@ def test_what_is_no_file_is_absent_and_holds_nobody_up(world: World) -> None:
         assert ask(world.app, "/socket").status == 404
 
 
-def test_a_folder_swapped_for_a_link_is_not_entered(world: World, tmp_path: Path) -> None:
+def test_a_folder_swapped_for_a_link_is_not_entered(world: ServedRoot, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "in.txt").write_bytes(CANARY)
     (world.root / "swapped").mkdir()
@@ -226,10 +226,10 @@ def test_a_name_of_any_bytes_is_served_under_its_escapes(tmp_path: Path, name: b
     assert answer.body == INSIDE
 
 
-def test_names_too_long_and_paths_too_deep_are_absent(world: World) -> None:
+def test_names_too_long_and_paths_too_deep_are_absent(world: ServedRoot) -> None:
     assert ask(world.app, "/" + "a" * 5000).status == 404
     assert ask(world.app, "/sub" * 4000).status == 404
 
 
-def test_no_names_are_no_file(world: World) -> None:
+def test_no_names_are_no_file(world: ServedRoot) -> None:
     assert ServedFolder(world.root).open(()) is None

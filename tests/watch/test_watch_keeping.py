@@ -23,6 +23,7 @@ from resourcesync.watch.scheduler import (
     MirrorSchedule,
     Scheduler,
 )
+from tests.support.waiting import once
 
 GOOD = JobOutcome(status=JobStatus.DONE)
 
@@ -159,17 +160,24 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
     watch.close()
 
 
-def test_a_hint_wakes_the_loop() -> None:
+def test_a_hint_wakes_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[FinishedJob] = []
     watch = watch_of(lambda _errand, _stop: (GOOD, None), told, _SetClock())
     watch.configure({"m": MirrorSchedule(pull=Every(600), accepts_hints=True)}, {})
     while not told:
         watch.run_once(5)
 
-    threading.Timer(0.05, watch.hint, ["m"]).start()
+    waits, wait = threading.Event(), watch.wake_up.wait
+
+    def noticed(seconds: float) -> None:
+        waits.set()
+        wait(seconds)
+
+    monkeypatch.setattr(watch.wake_up, "wait", noticed)
     began = time.monotonic()
-    while len(told) < 2:
-        watch.run_once(30)
+    with once(waits.wait, lambda: watch.hint("m")):
+        while len(told) < 2:
+            watch.run_once(30)
 
     assert time.monotonic() - began < 20
     assert watch.finish(1)

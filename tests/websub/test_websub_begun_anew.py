@@ -9,15 +9,15 @@ import pytest
 from resourcesync.adapters.hub import follower_store
 from resourcesync.websub.channels import Channel
 from tests.support.servers.hubs import payload
-from tests.support.servers.subscribing import HUB, TOPIC, World
+from tests.support.servers.subscribing import HUB, TOPIC, SubscriberAndHubs
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> SubscriberAndHubs:
+    return SubscriberAndHubs(tmp_path)
 
 
-def test_who_begins_anew_asks_at_once_for_what_no_hub_confirmed(world: World) -> None:
+def test_who_begins_anew_asks_at_once_for_what_no_hub_confirmed(world: SubscriberAndHubs) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
     world.subscriber.tick()
@@ -36,7 +36,7 @@ def test_who_begins_anew_asks_at_once_for_what_no_hub_confirmed(world: World) ->
 
 
 def test_another_callback_is_told_to_the_hub_at_once_and_the_old_one_counts_meanwhile(
-    world: World,
+    world: SubscriberAndHubs,
 ) -> None:
     active = world.subscribed()
     again = world.restarted("https://elsewhere.example/hooks")
@@ -56,7 +56,9 @@ def test_another_callback_is_told_to_the_hub_at_once_and_the_old_one_counts_mean
     assert len(world.hubs.asked) == 2
 
 
-def test_what_is_ended_is_ended_at_the_callback_that_the_hub_knows(world: World) -> None:
+def test_what_is_ended_is_ended_at_the_callback_that_the_hub_knows(
+    world: SubscriberAndHubs,
+) -> None:
     active = world.subscribed()
     again = world.restarted("https://elsewhere.example/hooks")
     again.leave("arxiv")
@@ -75,7 +77,7 @@ def test_a_memory_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
             f"INSERT INTO follower VALUES ('arxiv', '{TOPIC}', '{HUB}', 'active', 'abc', x'01',"
             " '', x'', '', 1796083200000000, 0, 1796083200000000); PRAGMA user_version = 1;"
         )
-    world = World(tmp_path)
+    world = SubscriberAndHubs(tmp_path)
     assert world.follower().base == ""
     assert world.follower().token == "abc"
     world.subscriber.tick()

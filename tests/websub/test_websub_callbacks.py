@@ -23,18 +23,18 @@ from resourcesync.websub.subscription_status import DeliveryFault
 from tests.support.servers.fetching import quick_fetcher
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.hubs import payload, post, said
-from tests.support.servers.subscribing import HUB, TOPIC, World
+from tests.support.servers.subscribing import HUB, TOPIC, SubscriberAndHubs
 
 BODY = payload()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> SubscriberAndHubs:
+    return SubscriberAndHubs(tmp_path)
 
 
 @pytest.fixture
-def uri(world: World) -> Iterator[str]:
+def uri(world: SubscriberAndHubs) -> Iterator[str]:
     with ServerThread(CallbackApplication(world.subscriber)) as server:
         yield server.uri
 
@@ -45,7 +45,7 @@ def ask(uri: str, **fields: str) -> str:
 
 
 def test_a_challenge_is_repeated_as_plain_text_that_no_browser_takes_for_more(
-    world: World, uri: str
+    world: SubscriberAndHubs, uri: str
 ) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
@@ -63,7 +63,9 @@ def test_a_challenge_is_repeated_as_plain_text_that_no_browser_takes_for_more(
     assert said(ask(f"{uri}token-1", challenge=page)).status == 404
 
 
-def test_a_delivery_is_known_by_its_callback_and_not_by_its_links(world: World, uri: str) -> None:
+def test_a_delivery_is_known_by_its_callback_and_not_by_its_links(
+    world: SubscriberAndHubs, uri: str
+) -> None:
     active = world.subscribed()
     world.clock.sleep(60)
     link = '<https://other.example/>; rel="self", <https://evil.example/>; rel="hub"'
@@ -77,7 +79,7 @@ def test_a_delivery_is_known_by_its_callback_and_not_by_its_links(world: World, 
     assert world.hints == ["arxiv", "arxiv"]
 
 
-def test_a_signature_that_is_sent_twice_is_none(world: World, uri: str) -> None:
+def test_a_signature_that_is_sent_twice_is_none(world: SubscriberAndHubs, uri: str) -> None:
     active = world.subscribed()
     world.clock.sleep(60)
     value = sign(active.secret, BODY)
@@ -98,7 +100,7 @@ def raw(uri: str, fields: bytes, body: bytes) -> bytes:
 
 
 def test_a_delivery_that_is_too_long_is_refused_whether_it_says_so_or_not(
-    world: World, uri: str
+    world: SubscriberAndHubs, uri: str
 ) -> None:
     active = world.subscribed()
     callback = f"{uri}{active.token}"
@@ -126,7 +128,7 @@ def test_an_endless_body_is_read_no_further_than_its_limit() -> None:
 
 
 def test_a_delivery_that_is_too_slow_is_refused(
-    world: World, uri: str, monkeypatch: pytest.MonkeyPatch
+    world: SubscriberAndHubs, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websub, "BODY_SECONDS", 0.1)
     active = world.subscribed()
@@ -134,7 +136,7 @@ def test_a_delivery_that_is_too_slow_is_refused(
     assert world.hints == ["arxiv"]
 
 
-def test_no_body_is_read_for_a_callback_that_is_nobodys(world: World, uri: str) -> None:
+def test_no_body_is_read_for_a_callback_that_is_nobodys(world: SubscriberAndHubs, uri: str) -> None:
     active = world.subscribed()
     world.clock.sleep(0.65 * 864_000)
     world.subscriber.tick()
@@ -144,7 +146,7 @@ def test_no_body_is_read_for_a_callback_that_is_nobodys(world: World, uri: str) 
     assert b" 404 " in raw(f"{uri}nobody", b"Content-Length: 1000", b"")
 
 
-def test_only_what_hubs_need_is_answered(world: World, uri: str) -> None:
+def test_only_what_hubs_need_is_answered(world: SubscriberAndHubs, uri: str) -> None:
     active = world.subscribed()
     for method in ("PUT", "DELETE", "OPTIONS"):
         assert said(f"{uri}{active.token}", method=method).status == 405

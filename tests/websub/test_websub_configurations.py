@@ -15,7 +15,8 @@ from resourcesync.errors import LockedError
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 from resourcesync.settings.network import Network
 from tests.support.commands.run import free_port
-from tests.support.servers.pushing import served_with_hub, wait_until
+from tests.support.servers.pushing import served_with_hub
+from tests.support.waiting import wait_until
 
 CALLBACK = "https://aggregator.example/push/"
 

@@ -21,7 +21,8 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
-from tests.support.servers.pushing import served_with_hub, subscriber, wait_until
+from tests.support.servers.pushing import served_with_hub, subscriber
+from tests.support.waiting import wait_until
 
 
 class Queue:

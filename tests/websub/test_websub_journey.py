@@ -21,7 +21,8 @@ from tests.support.commands.run import free_port
 from tests.support.commands.started import Started
 from tests.support.servers.hubs import post, said
 from tests.support.servers.listening import Listener, agreeing
-from tests.support.servers.pushing import served_with_hub, subscriber, wait_until
+from tests.support.servers.pushing import served_with_hub, subscriber
+from tests.support.waiting import wait_until
 
 
 def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(

@@ -14,26 +14,26 @@ from resourcesync.websub.subscription_status import (
     SubscriptionStatus,
 )
 from tests.support.servers.hubs import payload
-from tests.support.servers.subscribing import HUB, TOPIC, World
+from tests.support.servers.subscribing import HUB, TOPIC, SubscriberAndHubs
 
 BODY = payload()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> SubscriberAndHubs:
+    return SubscriberAndHubs(tmp_path)
 
 
-def stands(world: World) -> SubscriptionReport:
+def stands(world: SubscriberAndHubs) -> SubscriptionReport:
     [found] = world.subscriber.reports()
     return found
 
 
-def follow(world: World) -> None:
+def follow(world: SubscriberAndHubs) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
 
 
-def test_a_subscription_is_pending_until_its_hub_asked_back(world: World) -> None:
+def test_a_subscription_is_pending_until_its_hub_asked_back(world: SubscriberAndHubs) -> None:
     follow(world)
     for _ in range(2):
         found = stands(world)
@@ -47,7 +47,9 @@ def test_a_subscription_is_pending_until_its_hub_asked_back(world: World) -> Non
     assert found.until == world.clock.now() + timedelta(hours=2)
 
 
-def test_a_hub_that_refuses_is_named_with_its_reason_until_it_does_not(world: World) -> None:
+def test_a_hub_that_refuses_is_named_with_its_reason_until_it_does_not(
+    world: SubscriberAndHubs,
+) -> None:
     world.hubs.answer = lambda _: (403, {})
     follow(world)
     world.subscriber.tick()
@@ -66,7 +68,9 @@ def test_a_hub_that_refuses_is_named_with_its_reason_until_it_does_not(world: Wo
     assert (stands(world).status, stands(world).reason) == (SubscriptionStatus.VERIFIED, "")
 
 
-def test_a_hub_that_never_asks_back_is_said_to_be_so_but_not_after_a_restart(world: World) -> None:
+def test_a_hub_that_never_asks_back_is_said_to_be_so_but_not_after_a_restart(
+    world: SubscriberAndHubs,
+) -> None:
     follow(world)
     world.subscriber.tick()
     world.restarted().tick()
@@ -78,7 +82,9 @@ def test_a_hub_that_never_asks_back_is_said_to_be_so_but_not_after_a_restart(wor
     assert stands(world).reason.endswith("can it reach the callback?")
 
 
-def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(world: World) -> None:
+def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(
+    world: SubscriberAndHubs,
+) -> None:
     world.subscribed()
     world.hubs.answer = lambda _: (500, {})
     world.clock.sleep(0.65 * 10 * DAY)
@@ -90,14 +96,16 @@ def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(world: Wo
     assert stands(world).status is SubscriptionStatus.REFUSED
 
 
-def test_a_subscription_that_its_hub_ended_is_refused(world: World) -> None:
+def test_a_subscription_that_its_hub_ended_is_refused(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
     assert world.ask(active.token, mode="denied", reason="too many").status == 200
     assert stands(world).status is SubscriptionStatus.REFUSED
     assert stands(world).reason == "the hub ended it: too many"
 
 
-def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World) -> None:
+def test_each_delivery_is_counted_and_each_refusal_with_its_reason(
+    world: SubscriberAndHubs,
+) -> None:
     active = world.subscribed()
     world.clock.sleep(60)
     assert world.deliver(active, BODY).status == 202
@@ -120,7 +128,7 @@ def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World)
     }
 
 
-def test_what_is_ended_is_ending_and_then_forgotten(world: World) -> None:
+def test_what_is_ended_is_ending_and_then_forgotten(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
     world.subscriber.leave("arxiv")
     assert stands(world).status is SubscriptionStatus.ENDING
@@ -130,7 +138,7 @@ def test_what_is_ended_is_ending_and_then_forgotten(world: World) -> None:
 
 
 def test_a_flood_of_forged_deliveries_is_news_a_few_times_and_good_ones_never(
-    world: World,
+    world: SubscriberAndHubs,
 ) -> None:
     active = world.subscribed()
     before = world.subscriber.ledger.version
@@ -143,7 +151,9 @@ def test_a_flood_of_forged_deliveries_is_news_a_few_times_and_good_ones_never(
     assert stands(world).refused == 1_000
 
 
-def test_what_comes_to_a_former_callback_after_a_renewal_is_no_news(world: World) -> None:
+def test_what_comes_to_a_former_callback_after_a_renewal_is_no_news(
+    world: SubscriberAndHubs,
+) -> None:
     first = world.subscribed()
     world.clock.sleep(0.65 * 10 * DAY)
     world.subscriber.tick()

@@ -14,17 +14,19 @@ from resourcesync.websub.channels import Channel
 from resourcesync.websub.leases import DAY, HOUR, MICROSECONDS
 from resourcesync.websub.signatures import sign
 from tests.support.servers.hubs import payload
-from tests.support.servers.subscribing import HUB, TOPIC, World
+from tests.support.servers.subscribing import HUB, TOPIC, SubscriberAndHubs
 
 BODY = payload()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> SubscriberAndHubs:
+    return SubscriberAndHubs(tmp_path)
 
 
-def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(world: World) -> None:
+def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(
+    world: SubscriberAndHubs,
+) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
 
@@ -46,7 +48,7 @@ def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(wor
 
 
 @pytest.mark.conformance("NT04")
-def test_a_challenge_is_repeated_once_and_the_mirror_polls(world: World) -> None:
+def test_a_challenge_is_repeated_once_and_the_mirror_polls(world: SubscriberAndHubs) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
 
@@ -77,7 +79,7 @@ def test_a_challenge_is_repeated_once_and_the_mirror_polls(world: World) -> None
 )
 @pytest.mark.conformance("NT04")
 def test_what_was_not_asked_for_is_not_confirmed(
-    world: World, token: str, said: dict[str, str]
+    world: SubscriberAndHubs, token: str, said: dict[str, str]
 ) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
@@ -88,21 +90,21 @@ def test_what_was_not_asked_for_is_not_confirmed(
     assert world.hints == []
 
 
-def test_a_known_topic_that_is_not_pending_is_not_confirmed_again(world: World) -> None:
+def test_a_known_topic_that_is_not_pending_is_not_confirmed_again(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
 
     assert world.ask(active.token).status == 404
     assert world.follower() == active
 
 
-def test_a_forged_end_of_a_subscription_is_not_confirmed(world: World) -> None:
+def test_a_forged_end_of_a_subscription_is_not_confirmed(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
 
     assert world.ask(active.token, mode="unsubscribe").status == 404
     assert world.follower() == active
 
 
-def test_a_denial_loses_nothing_and_is_asked_again_later(world: World) -> None:
+def test_a_denial_loses_nothing_and_is_asked_again_later(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
 
     assert world.ask(active.token, mode="denied", reason="\x1b[31m").status == 200
@@ -118,7 +120,7 @@ def test_a_denial_loses_nothing_and_is_asked_again_later(world: World) -> None:
     assert len(world.hubs.asked) == 2
 
 
-def test_a_denial_of_another_topic_or_callback_means_nothing(world: World) -> None:
+def test_a_denial_of_another_topic_or_callback_means_nothing(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
 
     assert world.ask(active.token, mode="denied", topic="https://x.example/").status == 404
@@ -126,7 +128,7 @@ def test_a_denial_of_another_topic_or_callback_means_nothing(world: World) -> No
     assert world.follower() == active
 
 
-def test_an_authentic_delivery_is_a_hint_whatever_it_says(world: World) -> None:
+def test_an_authentic_delivery_is_a_hint_whatever_it_says(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
     world.clock.sleep(60)
 
@@ -161,7 +163,7 @@ def test_an_authentic_delivery_is_a_hint_whatever_it_says(world: World) -> None:
 )
 @pytest.mark.conformance("NT03")
 def test_a_delivery_that_is_not_rightly_signed_is_taken_and_dropped(
-    world: World, signatures: list[str]
+    world: SubscriberAndHubs, signatures: list[str]
 ) -> None:
     active = world.subscribed()
     world.clock.sleep(60)
@@ -172,7 +174,7 @@ def test_a_delivery_that_is_not_rightly_signed_is_taken_and_dropped(
     assert world.follower() == active
 
 
-def test_a_signature_of_another_subscription_is_worth_nothing(world: World) -> None:
+def test_a_signature_of_another_subscription_is_worth_nothing(world: SubscriberAndHubs) -> None:
     subscription = world.subscribed("one")
     other = world.subscribed("other")
     world.clock.sleep(60)
@@ -181,7 +183,7 @@ def test_a_signature_of_another_subscription_is_worth_nothing(world: World) -> N
     assert world.hints == ["one", "other"]
 
 
-def test_thousands_of_repetitions_are_one_hint_now_and_one_later(world: World) -> None:
+def test_thousands_of_repetitions_are_one_hint_now_and_one_later(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
     world.clock.sleep(60)
     signature = sign(active.secret, BODY)
@@ -202,7 +204,7 @@ def test_thousands_of_repetitions_are_one_hint_now_and_one_later(world: World) -
 @pytest.mark.parametrize("lease", ["0", "-1", "1000000000000", "", "1e3", "60", "99999999", None])
 @pytest.mark.conformance("NT05")
 def test_a_lease_is_between_an_hour_and_a_month_and_renewed_before_its_end(
-    world: World, lease: str | None
+    world: SubscriberAndHubs, lease: str | None
 ) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
@@ -215,11 +217,13 @@ def test_a_lease_is_between_an_hour_and_a_month_and_renewed_before_its_end(
     assert 0.5 <= (active.due - leases_now(world)) / MICROSECONDS / seconds <= 0.8
 
 
-def leases_now(world: World) -> int:
+def leases_now(world: SubscriberAndHubs) -> int:
     return int(world.clock.now().timestamp()) * MICROSECONDS
 
 
-def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(world: World) -> None:
+def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(
+    world: SubscriberAndHubs,
+) -> None:
     first = world.subscribed()
     world.clock.sleep(0.65 * 10 * DAY)
     world.subscriber.tick()
@@ -234,7 +238,7 @@ def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(world: W
     assert world.deliver(second, BODY).status == 202
 
 
-def test_a_hub_that_is_away_is_asked_again_ever_later(world: World) -> None:
+def test_a_hub_that_is_away_is_asked_again_ever_later(world: SubscriberAndHubs) -> None:
     world.hubs.answer = lambda _: (0, {})
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     waits = []
@@ -250,7 +254,7 @@ def test_a_hub_that_is_away_is_asked_again_ever_later(world: World) -> None:
     assert gaps[-1] <= 6 * HOUR
 
 
-def test_a_wish_that_is_never_confirmed_is_made_again(world: World) -> None:
+def test_a_wish_that_is_never_confirmed_is_made_again(world: SubscriberAndHubs) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
     world.clock.sleep(601)
@@ -262,7 +266,7 @@ def test_a_wish_that_is_never_confirmed_is_made_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 400, 404, 429, 500, 503])
-def test_a_hub_that_refuses_is_asked_again_later(world: World, status: int) -> None:
+def test_a_hub_that_refuses_is_asked_again_later(world: SubscriberAndHubs, status: int) -> None:
     world.hubs.answer = lambda _: (status, {"location": "https://other.example/"})
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
@@ -273,7 +277,7 @@ def test_a_hub_that_refuses_is_asked_again_later(world: World, status: int) -> N
 
 
 @pytest.mark.parametrize("status", [307, 308])
-def test_a_hub_that_leads_to_another_hub_is_followed(world: World, status: int) -> None:
+def test_a_hub_that_leads_to_another_hub_is_followed(world: SubscriberAndHubs, status: int) -> None:
     def answer(request: FetchRequest) -> tuple[int, dict[str, str]]:
         return (status, {"location": "/second"}) if request.uri == HUB else (202, {})
 
@@ -286,7 +290,7 @@ def test_a_hub_that_leads_to_another_hub_is_followed(world: World, status: int) 
 
 
 @pytest.mark.parametrize("location", [HUB, "http://hub.example/hub", "", "http://["])
-def test_a_hub_that_leads_nowhere_is_left(world: World, location: str) -> None:
+def test_a_hub_that_leads_nowhere_is_left(world: SubscriberAndHubs, location: str) -> None:
     world.hubs.answer = lambda _: (307, {"location": location})
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
@@ -296,7 +300,9 @@ def test_a_hub_that_leads_nowhere_is_left(world: World, location: str) -> None:
 
 
 @pytest.mark.parametrize("status", [204, 500])
-def test_a_hub_may_confirm_before_it_answers_whatever_that_is(world: World, status: int) -> None:
+def test_a_hub_may_confirm_before_it_answers_whatever_that_is(
+    world: SubscriberAndHubs, status: int
+) -> None:
     def answer(request: FetchRequest) -> tuple[int, dict[str, str]]:
         del request
         assert world.ask(world.follower().next_token).status == 200
@@ -309,7 +315,9 @@ def test_a_hub_may_confirm_before_it_answers_whatever_that_is(world: World, stat
     assert world.follower().state is FollowerState.ACTIVE
 
 
-def test_what_is_no_longer_followed_is_ended_with_the_hubs_consent(world: World) -> None:
+def test_what_is_no_longer_followed_is_ended_with_the_hubs_consent(
+    world: SubscriberAndHubs,
+) -> None:
     active = world.subscribed()
     world.subscriber.leave("arxiv")
     assert world.deliver(active, BODY).status == 410
@@ -326,7 +334,7 @@ def test_what_is_no_longer_followed_is_ended_with_the_hubs_consent(world: World)
     assert world.deliver(active, BODY).status == 404
 
 
-def test_a_hub_that_does_not_let_go_is_left_after_three_times(world: World) -> None:
+def test_a_hub_that_does_not_let_go_is_left_after_three_times(world: SubscriberAndHubs) -> None:
     world.subscribed()
     world.subscriber.leave("arxiv")
     for _ in range(5):
@@ -337,7 +345,7 @@ def test_a_hub_that_does_not_let_go_is_left_after_three_times(world: World) -> N
     assert world.store.subscriptions() == []
 
 
-def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None:
+def test_a_source_that_moves_its_channel_is_followed_there(world: SubscriberAndHubs) -> None:
     world.subscribed()
     other = replace(Channel(topic=TOPIC, hubs=(HUB,)), topic="https://museum.example/new.xml")
     world.subscriber.follow("arxiv", [other, Channel(topic="https://museum.example/none")])
@@ -349,7 +357,9 @@ def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None
     assert states == {TOPIC: FollowerState.LEAVING, other.topic: FollowerState.REQUESTED}
 
 
-def test_a_source_that_does_not_tell_all_now_is_followed_as_before(world: World) -> None:
+def test_a_source_that_does_not_tell_all_now_is_followed_as_before(
+    world: SubscriberAndHubs,
+) -> None:
     active = world.subscribed()
     world.subscriber.follow("arxiv", [], is_all=False)
     world.subscriber.tick()
@@ -357,7 +367,7 @@ def test_a_source_that_does_not_tell_all_now_is_followed_as_before(world: World)
     assert world.follower() == active
 
 
-def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: World) -> None:
+def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: SubscriberAndHubs) -> None:
     world.subscribed()
     asked = len(world.hubs.asked)
     world.clock.set_by = timedelta(days=-400)
@@ -367,10 +377,10 @@ def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: World) -> None
     assert world.follower().state is FollowerState.REQUESTED
 
 
-def test_a_restart_loses_no_subscription(world: World, tmp_path: Path) -> None:
+def test_a_restart_loses_no_subscription(world: SubscriberAndHubs, tmp_path: Path) -> None:
     active = world.subscribed()
     world.store.close()
-    again = World(tmp_path)
+    again = SubscriberAndHubs(tmp_path)
     again.clock = world.clock
 
     assert again.follower() == active
@@ -384,7 +394,7 @@ def test_the_jitter_of_renewals_spans_half_to_four_fifths() -> None:
 
 
 def test_no_callback_and_no_secret_is_ever_logged(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: SubscriberAndHubs, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     active = world.subscribed()

@@ -9,7 +9,7 @@ from typing import Final
 
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.local_documents import LocalDocuments
-from resourcesync.app.network import fetch_settings
+from resourcesync.app.options import fetch_settings
 from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentProvider
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
 from resourcesync.errors import ConfigurationError

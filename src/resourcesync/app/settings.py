@@ -2,24 +2,19 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, NamedTuple, cast
 
-from msgspec import UNSET, structs
+from msgspec import structs
 
-from resourcesync.app.network import fetch_settings
+from resourcesync.app.options import fetch_settings, pull_options
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.keywords import MirrorKeywords, PublisherOptions
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import from_keywords
-from resourcesync.settings.values import resolve_moment
-
-_DAY: Final = 86_400.0
-_FILTERS: Final = ("include", "exclude", "types", "max_size", "since", "allow_origins", "links")
 
 
 class MirrorOptions(MirrorKeywords, total=False):
@@ -61,44 +56,6 @@ class MirrorSettings(NamedTuple):
     def options(self, now: datetime) -> PullOptions:
         """Return the options of a pull that begins now."""
         return pull_options(self.pull, now, set_name=self.set_name)
-
-
-def pull_options(settings: PullSettings, now: datetime, *, set_name: str = "") -> PullOptions:
-    """Return the options of a pull.
-
-    Args:
-        settings: The settings.
-        now: The moment from which a relative ``since`` counts.
-        set_name: One of several sets; empty for the only one.
-    """
-    limit = settings.max_delete
-    return PullOptions(
-        mode=settings.mode,
-        changes=_filters(settings, now),
-        prune=settings.prune,
-        set_name=set_name,
-        delete=settings.delete,
-        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
-        trash_days=settings.trash / _DAY,
-        verify=settings.verify,
-        accept_missing=settings.accept_missing,
-        fail_fast=settings.fail_fast,
-        max_duration=settings.max_duration,
-        max_bytes=settings.max_bytes,
-        lists_only=settings.lists_only,
-        dumps=settings.dumps,
-        mapper=settings.mapper,
-        moved=settings.moved,
-    )
-
-
-def _filters(settings: PullSettings, now: datetime) -> dict[str, object]:
-    """Return the filters that are set, by their names; the others stay as they are stored."""
-    values = {name: getattr(settings, name) for name in _FILTERS}
-    since = values["since"]
-    if isinstance(since, datetime | timedelta):
-        values["since"] = resolve_moment(since, now)
-    return {name: value for name, value in values.items() if value is not UNSET}
 
 
 def mirror_settings(options: MirrorOptions) -> MirrorSettings:

@@ -22,6 +22,8 @@ from resourcesync.documents.packages.bagit import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import parse_digests
 from resourcesync.ports.mirror import Copy
+from resourcesync.server.dashboard.layout import card, fact_table, outcome, report_page, row, table
+from resourcesync.server.dashboard.markup import tag
 
 _MEANINGS: Final = {
     FindingKind.MISSING: "missing",
@@ -31,15 +33,6 @@ _MEANINGS: Final = {
     FindingKind.UNPROVEN: "not verifiable by a hash",
 }
 _PREMIS_NAMES: Final = {"md5": "MD5"}
-_STYLE: Final = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 64rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
-td { border-top: 1px solid #8884; overflow-wrap: anywhere; }
-.good { color: #2e7d32; } .bad { color: #c62828; }
-@media (prefers-color-scheme: dark) { .good { color: #81c784; } .bad { color: #ef9a9a; } }
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,27 +121,29 @@ def _row(*cells: str) -> str:
 
 
 def html_report(evidence: AuditEvidence) -> Iterator[str]:
-    """Yield the parts of a self-contained page."""
+    """Yield a self-contained page."""
     report = evidence.report
     verdict = "In sync" if report.in_sync else "Not in sync"
-    title = f"Audit of {_text(evidence.mirror)}"
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-    yield f"<h1>{title}</h1>\n"
-    yield f'<p class="{"good" if report.in_sync else "bad"}"><strong>{verdict}</strong></p>\n'
-    yield "<table>\n"
-    for name, value in _facts(evidence):
-        yield f"<tr><th>{name}</th><td>{_text(value)}</td></tr>\n"
-    yield "</table>\n"
-    if report.findings:
-        yield "<h2>Findings</h2>\n<table>\n<tr><th>Kind</th><th>Resource</th><th>Reason</th></tr>\n"
-        for finding in report.findings:
-            place = _text(f"/{finding.path}" if finding.path else finding.uri)
-            what = _MEANINGS[finding.kind]
-            yield f"<tr><td>{what}</td><td>{place}</td><td>{_text(finding.reason)}</td></tr>\n"
-        yield "</table>\n"
-    yield "</main>\n</body>\n</html>\n"
+    title = f"Audit of {evidence.mirror}"
+    heads = ("Resource", "Finding", "Reason")
+    rows = (
+        row(
+            heads,
+            (
+                f"/{finding.path}" if finding.path else finding.uri,
+                _MEANINGS[finding.kind],
+                finding.reason,
+            ),
+        )
+        for finding in report.findings
+    )
+    yield report_page(
+        title,
+        tag("h1", title),
+        tag("p", outcome(is_good=report.in_sync, word=verdict)),
+        card(fact_table(_facts(evidence))),
+        card(table(heads, rows), title="Findings") if report.findings else None,
+    )
 
 
 def _facts(evidence: AuditEvidence) -> Iterator[tuple[str, str]]:

@@ -17,16 +17,9 @@ from resourcesync.cli import options
 from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment, files
-from resourcesync.settings.credentials import (
-    Credentials,
-    check_credentials,
-    missing_secrets,
-    read_credentials,
-    read_proxy_secret,
-)
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import FreshnessSettings
-from resourcesync.settings.network import Network, SecretNames
+from resourcesync.settings.network import Credentials, Network, SecretNames
 from resourcesync.settings.schema import from_variable, make
 from resourcesync.settings.tables import (
     MIRROR_NAME,
@@ -330,6 +323,8 @@ class MirrorConfiguration:
         name = secrets.proxy_auth
         if not name:
             return found
+        from resourcesync.settings.credentials import read_proxy_secret  # noqa: PLC0415 - rarely
+
         return structs.replace(found, proxy_auth=read_proxy_secret(name, self._auth(name)))
 
     def credentials(self, name: str, source: str) -> tuple[Credentials, ...]:
@@ -341,7 +336,8 @@ class MirrorConfiguration:
         """
         if not name:
             return ()
-        from resourcesync.app.network import origin_of  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.options import origin_of  # noqa: PLC0415 - help stays quick
+        from resourcesync.settings.credentials import read_credentials  # noqa: PLC0415 - rarely
 
         table = self._auth(name)
         home = origin_of(source) if source else ""
@@ -371,6 +367,8 @@ class MirrorConfiguration:
         """Yield every mistake in the tables of mirrors and secrets; no secret is read."""
         if self.file is None:
             return
+        from resourcesync.settings.credentials import check_credentials  # noqa: PLC0415 - rarely
+
         for name in self.names:
             found = list(table_mistakes(self.file, ("mirror", name), mirror_keys()))
             yield from found
@@ -391,6 +389,8 @@ class MirrorConfiguration:
 
 def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
     """Yield a warning for each secret that is missing in this environment."""
+    from resourcesync.settings.credentials import missing_secrets  # noqa: PLC0415 - rarely
+
     for name, table in file.table("auth").items():
         for reason in missing_secrets(name, table) if isinstance(table, Mapping) else ():
             yield {"code": "no-secret", "message": reason, "evidence": ()}

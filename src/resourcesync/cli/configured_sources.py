@@ -8,7 +8,8 @@ from resourcesync.cli import configured_mirrors, publish_inputs
 from resourcesync.cli.publish_inputs import CATALOGUE, TABLES
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
-from resourcesync.settings.tables import SettingValue, read_setting, source_keys, table_mistakes
+from resourcesync.settings.publication import source_keys
+from resourcesync.settings.tables import SettingValue, read_setting, table_mistakes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

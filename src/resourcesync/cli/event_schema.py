@@ -160,6 +160,11 @@ EVENTS: Final = {
             "code reason tries kept mirror dry_run length? was"
         ),
     ),
+    "patch": EventSpec(
+        meaning="A patch that cannot be used: the whole resource is fetched.",
+        always="uri path reason",
+        sometimes="mirror",
+    ),
     "progress": EventSpec(
         meaning="The progress of the run, at most once a second.",
         always="done total",
@@ -293,6 +298,15 @@ EVENTS: Final = {
     "rule": EventSpec(
         meaning="A rule of the validator.",
         always=("code id level severity clause document sentence why fix profiles checked reason"),
+        sometimes="brief:flag",
+    ),
+    "error-code": EventSpec(
+        meaning="An error code, and the exit code of a command that ends with it.",
+        always="code meaning:text exit_code:integer exit_meaning:text passes:flag",
+    ),
+    "part": EventSpec(
+        meaning="A part of the table of a mirror's copies: a file, and its first and last URI.",
+        always="name rows:count first:text last:text size:count",
     ),
     "written": EventSpec(
         meaning="A document that was written.", always="name uri capability entries bytes"

@@ -24,9 +24,8 @@ from resourcesync.cli.render_publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
-from resourcesync.settings.publication import PublicationSettings
+from resourcesync.settings.publication import PublicationSettings, source_keys
 from resourcesync.settings.schema import fields_of, without_empty
-from resourcesync.settings.tables import source_keys
 
 if TYPE_CHECKING:
     from resourcesync.app.publishing.inventories import TableSource

@@ -239,7 +239,7 @@ def _network(target: PullTarget, configuration: MirrorConfiguration) -> Network:
 
 
 def _options(pull: _MirrorPull, now: datetime, review: "Review | None") -> "PullOptions":
-    from resourcesync.app.settings import pull_options  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.options import pull_options  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import Filters  # noqa: PLC0415 - help stays quick
 
     return structs.replace(

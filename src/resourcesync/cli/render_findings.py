@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, Final, Protocol
 from urllib.parse import quote
@@ -19,6 +19,8 @@ from resourcesync.cli.render_validate import (
     finding_lines,
 )
 from resourcesync.cli.rule import clause_of
+from resourcesync.server.dashboard.layout import report_page
+from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.validator.events import (
     CutShort,
     Heard,
@@ -34,44 +36,38 @@ from resourcesync.validator.rule import Rule, Severity
 from resourcesync.validator.sample import Unreached
 
 _HTML_STYLE: Final = """
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1rem; overflow-wrap: anywhere; margin-top: 2rem; }
-article { border-left: .3rem solid #888; padding: .1rem 0 .1rem 1rem; margin: 1rem 0; }
-article.error { border-color: #c62828; } article.warning { border-color: #b26a00; }
-pre { overflow-x: auto; background: #8881; padding: .5rem; margin: .3rem 0; }
-mark { background: #ffd54f; color: #000; } p { margin: .3rem 0; overflow-wrap: anywhere; }
-.none { color: #2e7d32; }
-@media (prefers-color-scheme: dark) { .none { color: #81c784; } }
+section { margin-top: 2rem; } h2 { overflow-wrap: anywhere; }
+article { border-left: .3rem solid var(--muted); padding: .1rem 0 .1rem 1rem; margin: 1rem 0; }
+article.error { border-color: var(--bad); } article.warning { border-color: var(--warn); }
+pre { overflow-x: auto; background: var(--mutedback); padding: .5rem; margin: .3rem 0; }
+mark { background: #ffd54f; color: #000; }
 """
 
 
 def html_page(events: Sequence[ValidationEvent], tally: ValidationTally) -> str:
     """Return the findings as an HTML page, by document."""
-    return "\n".join(_html_lines(events, tally))
-
-
-def _html_lines(events: Sequence[ValidationEvent], tally: ValidationTally) -> Iterator[str]:
     sections, titles = _html_sections(events)
-    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>ResourceSync: findings</title>\n<style>{_HTML_STYLE}</style>"
-    yield "</head>\n<body>\n<main>"
-    yield f"<h1>{escape(tally.sentence())}</h1>"
-    for place, articles in sections.items():
-        yield f"<section>\n<h2>{escape(place)}</h2>"
-        if place in titles:
-            yield f"<p>{escape(titles[place])}</p>"
-        yield from articles or ['<p class="none">No finding.</p>']
-        yield "</section>"
-    yield "</main>\n</body>\n</html>"
+    return report_page(
+        "Findings",
+        tag("h1", tally.sentence()),
+        [
+            tag(
+                "section",
+                tag("h2", place),
+                tag("p", titles[place]) if place in titles else None,
+                articles or tag("p", "No finding.", class_="muted"),
+            )
+            for place, articles in sections.items()
+        ],
+        style=_HTML_STYLE,
+    )
 
 
 def _html_sections(
     events: Sequence[ValidationEvent],
-) -> tuple[dict[str, list[str]], dict[str, str]]:
+) -> tuple[dict[str, list[Markup]], dict[str, str]]:
     """Return the articles and the titles of each document."""
-    sections: dict[str, list[str]] = {}
+    sections: dict[str, list[Markup]] = {}
     titles: dict[str, str] = {}
     for event in events:
         match event:
@@ -82,7 +78,7 @@ def _html_sections(
                 titles[place] = kind
                 sections.setdefault(place, [])
             case RuleFinding():
-                sections.setdefault(event.uri, []).append("\n".join(_html_article(event)))
+                sections.setdefault(event.uri, []).append(_html_article(event))
             case Unreached():
                 article = _html_note("error", f"{event.error.code}: {event.error.message}")
                 sections.setdefault(event.uri, []).append(article)
@@ -95,35 +91,31 @@ def _html_sections(
     return sections, titles
 
 
-def _html_note(kind: str, text: str) -> str:
-    return f'<article class="{kind}"><p>{escape(text)}</p></article>'
+def _html_note(kind: str, text: str) -> Markup:
+    return tag("article", tag("p", text), class_=kind)
 
 
-def _html_article(finding: RuleFinding) -> Iterator[str]:
+def _html_article(finding: RuleFinding) -> Markup:
     rule = finding.rule
     place = f"line {finding.line}, column {finding.column}: " if finding.line else ""
-    yield f'<article class="{finding.severity.value}">'
-    yield (
-        f"<p><strong>{rule.code} {finding.severity.value}</strong>"
-        f" {place}{escape(finding.message)}</p>"
+    severity = finding.severity.value
+    return tag(
+        "article",
+        tag("p", tag("strong", f"{rule.code} {severity}"), f" {place}{finding.message}"),
+        tag("pre", _html_excerpt(finding), tabindex="0") if finding.excerpt else None,
+        tag("p", f"{rule.sentence} ({clause_of(rule.clause)})"),
+        tag("p", f"Fix: {rule.fix}"),
+        class_=severity,
     )
-    if finding.excerpt:
-        yield f'<pre tabindex="0">{_html_excerpt(finding)}</pre>'
-    yield f"<p>{escape(rule.sentence)} ({escape(clause_of(rule.clause))})</p>"
-    yield f"<p>Fix: {escape(rule.fix)}</p>\n</article>"
 
 
-def _html_excerpt(finding: RuleFinding) -> str:
+def _html_excerpt(finding: RuleFinding) -> Piece:
     """Return the line at fault with the fault marked."""
-    start = finding.excerpt_column - 1
+    text, start = finding.excerpt, finding.excerpt_column - 1
     if start < 0:
-        return escape(finding.excerpt)
+        return text
     end = start + max(finding.length, 1)
-    before, fault, after = (
-        escape(part)
-        for part in (finding.excerpt[:start], finding.excerpt[start:end], finding.excerpt[end:])
-    )
-    return f"{before}<mark>{fault}</mark>{after}"
+    return text[:start], tag("mark", text[start:end]), text[end:]
 
 
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -344,13 +344,13 @@ def _write(
     summaries: "Sequence[Summary]",
     written: Mapping[str, Any],
 ) -> None:
-    from resourcesync.cli.simulation_report import report_page  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.simulation_report import simulation_page  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator import experiments  # noqa: PLC0415 - help stays quick
 
     experiments.write_table(runs, out / "summary.csv")
     experiments.join_events(out / _EVENTS, out / "events.ndjson.gz")
     try:
-        (out / "report.html").write_text(report_page(summaries, written), encoding="utf-8")
+        (out / "report.html").write_text(simulation_page(summaries, written), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror}") from error
 

@@ -7,158 +7,28 @@ command that repeats the simulation.
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from math import log10
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync import __version__
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.charts import Plot, Series, lines
-from resourcesync.server.dashboard.layout import STYLE, card, outcome, row, table
-from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
+from resourcesync.server.dashboard.charts import (
+    Bar,
+    Plot,
+    Series,
+    bar_plot,
+    lines,
+    share_plot,
+    time_plot,
+)
+from resourcesync.server.dashboard.layout import card, outcome, report_page, row, table
+from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.simulator import figures, scenario_files
 
 if TYPE_CHECKING:
     from resourcesync.simulator.experiments import Summary
     from resourcesync.simulator.scenario import Scenario
-
-
-_WIDTH: Final = 520
-_LEFT: Final = 148
-_RIGHT: Final = 112
-_ROW: Final = 26
-_AXIS: Final = 24
-_LETTERS: Final = 17
-_MOST_MARKS: Final = 5
-"""Most marks of an axis; of more, only some are shown."""
-_TIMES: Final = (
-    *((0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min")),
-    *((3_600.0, "1 h"), (86_400.0, "1 d"), (864_000.0, "10 d")),
-)
-_SHARES: Final = (
-    *((1e-9, "0.0000001 %"), (1e-8, "0.000001 %"), (1e-7, "0.00001 %"), (1e-6, "0.0001 %")),
-    *((1e-5, "0.001 %"), (1e-4, "0.01 %"), (1e-3, "0.1 %"), (1e-2, "1 %")),
-    *((0.1, "10 %"), (1.0, "100 %")),
-)
-Marks = Sequence[tuple[float, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """One row of a plot.
-
-    Attributes:
-        name: The name of the row.
-        value: The value to draw; ``None`` for only the text.
-        more: The end of a line from the value; ``None`` for no line.
-        text: The text beside the value.
-    """
-
-    name: str
-    value: float | None
-    more: float | None = None
-    text: str
-
-
-def bar_plot(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
-    """Return values as bars from 0.
-
-    Args:
-        title: The title of the plot.
-        rows: The values.
-        most: The end of the scale; 0 for the greatest value.
-    """
-    end = most or max((row.value or 0.0 for row in rows), default=0.0) or 1.0
-    room = _WIDTH - _LEFT - _RIGHT
-
-    def bar(bar: Bar, y: int) -> Iterator[Markup]:
-        if bar.value is None:
-            yield _no_value_text(bar, y)
-            return
-        width = max(room * bar.value / end, 1.0)
-        yield tag(
-            "rect", _bar_title(bar), x=_LEFT, y=y - 8, width=width, height=16, rx=2, class_="s0"
-        )
-        yield tag("text", bar.text, x=_LEFT + width + 6, y=y + 4)
-
-    return _plot_figure(title, rows, bar, ())
-
-
-def time_plot(title: str, rows: Sequence[Bar]) -> Markup:
-    """Return spans of time as dots on a logarithmic scale, each with a line to ``more``."""
-    return _dot_plot(title, rows, _TIMES)
-
-
-def share_plot(title: str, rows: Sequence[Bar]) -> Markup:
-    """Return shares of 1 as dots on a logarithmic scale."""
-    return _dot_plot(title, rows, _SHARES)
-
-
-def _dot_plot(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
-    values = [value for row in rows for value in (row.value, row.more) if value]
-    least = min(values, default=known[0][0])
-    most = max(values, default=known[-1][0])
-    begin = max((at for at, _ in known if at <= least), default=known[0][0])
-    end = max(min((at for at, _ in known if at >= most), default=most), begin * 10)
-    room = _WIDTH - _LEFT - _RIGHT
-
-    def x(value: float) -> float:
-        return _LEFT + room * log10(max(value, begin) / begin) / log10(end / begin)
-
-    def dot(bar: Bar, y: int) -> Iterator[Markup]:
-        if bar.value is None:
-            yield _no_value_text(bar, y)
-            return
-        if bar.more is not None:
-            yield tag("line", x1=x(bar.value), x2=x(bar.more), y1=y, y2=y, class_="line l0")
-            yield tag("line", x1=x(bar.more), x2=x(bar.more), y1=y - 5, y2=y + 5, class_="line l0")
-        yield tag("circle", _bar_title(bar), cx=x(bar.value), cy=y, r=5, class_="s0")
-        yield tag("text", bar.text, x=x(bar.more or bar.value) + 10, y=y + 4)
-
-    marks = [(x(at), text) for at, text in known if begin <= at <= end]
-    marks = marks[:: 1 + (len(marks) - 1) // _MOST_MARKS]
-    return _plot_figure(title, rows, dot, marks)
-
-
-def _plot_figure(
-    title: str, rows: Sequence[Bar], draw: Callable[[Bar, int], Iterator[Markup]], marks: Marks
-) -> Markup:
-    bottom = _ROW * len(rows) + 4
-    grid = [
-        (
-            tag("line", x1=at, x2=at, y1=0, y2=bottom, class_="grid"),
-            tag("text", text, x=at, y=bottom + 16, text_anchor="middle"),
-        )
-        for at, text in marks
-    ]
-    drawn = []
-    for number, bar in enumerate(rows):
-        y = _ROW * number + _ROW // 2 + 2
-        short = bar.name if len(bar.name) <= _LETTERS else f"{bar.name[: _LETTERS - 1]}…"
-        label = tag("text", tag("title", bar.name), short, x=_LEFT - 8, y=y + 4, class_="end lane")
-        drawn.append((label, list(draw(bar, y))))
-    picture = tag(
-        "svg",
-        tag("title", title),
-        grid,
-        drawn,
-        viewBox=f"0 0 {_WIDTH} {bottom + (_AXIS if marks else 4)}",
-        role="img",
-        aria_label=f"{title}: " + "; ".join(f"{row.name} {row.text}" for row in rows),
-        class_="plot",
-    )
-    return tag("figure", tag("figcaption", title), picture)
-
-
-def _no_value_text(bar: Bar, y: int) -> Markup:
-    return tag("text", bar.text, x=_LEFT + 6, y=y + 4)
-
-
-def _bar_title(bar: Bar) -> Markup:
-    return tag("title", f"{bar.name}: {bar.text}")
 
 
 _BARE: Final = re.compile("[A-Za-z0-9_-]+")
@@ -250,7 +120,7 @@ pre { margin: 0; overflow-x: auto; font: .88rem/1.5 ui-monospace, "DejaVu Sans M
 """
 
 
-def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
+def simulation_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
     """Return the page.
 
     Args:
@@ -258,19 +128,10 @@ def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> s
         written: The scenario as it was written.
     """
     names = _names(summaries)
-    head = join_markup(
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", "A simulation | resourcesync"),
-        tag("link", rel="icon", href="data:,"),
-        # The style is ours, and has no markup in it.
-        tag("style", Markup(STYLE + _MORE_STYLE)),
-    )
     seeds = formatting.counted(max((len(summary.runs) for summary in summaries), default=0), "seed")
     said = f"Each figure is the mean of {seeds}, without those that have none; ± is its standard"
-    body = tag(
-        "main",
+    return report_page(
+        "A simulation",
         tag("h1", "A simulation"),
         tag("p", f"{said} error.", class_="muted"),
         card(_table(summaries), title="Figures", look="wide"),
@@ -278,10 +139,8 @@ def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> s
         tag("div", list(_over_time(summaries, names, written)), class_="plots"),
         card(_definitions(), title="Definitions"),
         card(list(reproduction(summaries, written)), title="The scenario, and how to repeat it"),
+        style=_MORE_STYLE,
     )
-    foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
-    whole = tag("html", tag("head", head), tag("body", body, foot), lang="en")
-    return f"<!doctype html>\n{whole}\n"
 
 
 def _names(summaries: "Sequence[Summary]") -> list[str]:

@@ -11,8 +11,8 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError
+from resourcesync.settings.mirror import ServiceSettings
 from resourcesync.settings.schema import fields_of, make
-from resourcesync.settings.service import ServiceSettings
 from resourcesync.settings.tables import overlay
 
 if TYPE_CHECKING:

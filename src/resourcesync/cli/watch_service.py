@@ -33,9 +33,8 @@ from resourcesync.cli.watch_mirrors import (
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
 from resourcesync.settings import environment
-from resourcesync.settings.mirror import ScheduleSettings
+from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
-from resourcesync.settings.service import ServiceSettings
 from resourcesync.settings.tables import SettingValue
 from resourcesync.watch.loop import FinishedJob, NextPull
 from resourcesync.watch.scheduler import (

@@ -10,12 +10,12 @@ import re
 import stat
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment
+from resourcesync.settings.network import Credentials
 from resourcesync.settings.values import parse_header
 
 MOST_BYTES: Final = 64 * 1024
@@ -26,19 +26,6 @@ _BEARER: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _SHARED_MODES: Final = stat.S_IRWXG | stat.S_IRWXO
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _SOURCES: Final = "{ env = … }, { file = … }, { credential = … } or { command = […] }"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
-    """Header fields for one origin, never sent to another one.
-
-    Attributes:
-        origin: ``scheme://host[:port]``; empty for the Source's own.
-        fields: Names and values of header fields.
-    """
-
-    origin: str = ""
-    fields: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 def read_credentials(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from resourcesync.settings.publication import source_keys
 from resourcesync.settings.schema import PROXY, Field
 from resourcesync.settings.tables import (
     MIRROR_NAME,
@@ -11,7 +12,6 @@ from resourcesync.settings.tables import (
     log_keys,
     mirror_keys,
     service_keys,
-    source_keys,
 )
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

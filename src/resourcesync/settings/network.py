@@ -1,10 +1,10 @@
 """Settings of requests to a Source."""
 
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
 import msgspec
 
-from resourcesync.settings.credentials import Credentials
 from resourcesync.settings.schema import (
     DURATION,
     FILE,
@@ -26,6 +26,19 @@ ALLOW_ORIGIN: Final = Setting(
     key="allow_origin",
     is_clearable=True,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """Header fields for one origin, never sent to another one.
+
+    Attributes:
+        origin: ``scheme://host[:port]``; empty for the Source's own.
+        fields: Names and values of header fields.
+    """
+
+    origin: str = ""
+    fields: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):

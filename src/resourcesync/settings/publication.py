@@ -6,14 +6,17 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from resourcesync.errors import StateError
+from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import (
     DURATION,
     FOLDER,
     PAIR,
     PLACE,
     SIZE,
+    Field,
     Section,
     Setting,
+    fields_of,
     whole,
 )
 
@@ -257,3 +260,12 @@ def decode_settings(text: str | None) -> PublicationSettings:
         )
     except msgspec.MsgspecError as error:
         raise StateError("the settings in the catalogue are damaged") from error
+
+
+def source_keys() -> dict[str, Field]:
+    """Return the keys of ``[source.NAME]``."""
+    network = fields_of(Network, SecretNames)
+    connection = {key: network[key] for key in ("auth", "proxy", "proxy_auth", "ca_file")}
+    path, *other = fields_of(SystemSettings).values()
+    own = {field.key: field for field in (path, *fields_of(PublicationSettings).values(), *other)}
+    return own | connection

@@ -13,14 +13,14 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import (
     FreshnessSettings,
+    LogSettings,
     MirrorPlace,
     PullSettings,
     ScheduleSettings,
+    ServiceSettings,
 )
 from resourcesync.settings.network import Network, SecretNames
-from resourcesync.settings.publication import PublicationSettings, SystemSettings
 from resourcesync.settings.schema import FILE, Field, fields_of, from_file, in_file
-from resourcesync.settings.service import LogSettings, ServiceSettings
 
 V = TypeVar("V")
 Keys = Mapping[str, Field]
@@ -28,7 +28,6 @@ TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
 """The tables of the configuration file."""
 MIRROR_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _CONFLICTS: Final = (frozenset({"set", "all_sets"}), frozenset({"every", "cron"}))
-_CONNECTION: Final = ("proxy", "proxy_auth", "ca_file")
 
 
 def pull_keys() -> Keys:
@@ -58,15 +57,6 @@ def service_keys() -> Keys:
 def log_keys() -> Keys:
     """Return the keys of ``[log]``."""
     return fields_of(LogSettings)
-
-
-def source_keys() -> Keys:
-    """Return the keys of ``[source.NAME]``."""
-    network = fields_of(Network, SecretNames)
-    connection = {key: network[key] for key in ("auth", *_CONNECTION)}
-    path, *other = fields_of(SystemSettings).values()
-    own = {field.key: field for field in (path, *fields_of(PublicationSettings).values(), *other)}
-    return own | connection
 
 
 class SettingValue(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from resourcesync.discovery.addresses import join
-from resourcesync.discovery.search import DocumentProvider
+from resourcesync.discovery.document_fetcher import DocumentProvider
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher
 from resourcesync.validator.findings import RuleFinding

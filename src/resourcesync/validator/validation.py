@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import BinaryIO, Final
 
-from resourcesync.discovery.document_fetcher import FetchedDocument
-from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
+from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
+from resourcesync.discovery.search import Search, use_first
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose

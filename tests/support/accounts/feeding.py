@@ -8,6 +8,7 @@ from typing import Any
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.document_access import open_fetcher
+from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
@@ -31,9 +32,9 @@ def omissions(told: Iterable[ChangeBatch]) -> list[tuple[str, str]]:
     return [(omission.name, omission.reason) for lot in told for omission in lot.omissions]
 
 
-def options(address: str, **values: str) -> AccountOptions:
-    """Return what an account is opened with: the real network and clock."""
-    clock = SystemClock()
+def options(address: str, clock: Clock | None = None, /, **values: str) -> AccountOptions:
+    """Return what an account is opened with: the real network, and the real clock by default."""
+    clock = clock or SystemClock()
     return AccountOptions(
         address=address,
         base_uri="https://h/",

@@ -1,10 +1,14 @@
-"""A process in which a C library of ours stands before the system's, and to which jobs are sent."""
+"""Processes in which a C library of ours stands before the system's, and to which jobs are sent.
+
+In one the disk fails, in the other it is noted how a run writes, and the power is cut.
+"""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -77,3 +81,91 @@ def in_memory(folder: Path) -> Path:
     """Return a folder in memory where there is such a disk, else the other one: much is written."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() else folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """What was found when operations failed in a run.
+
+    Attributes:
+        points: Where, how and with which error the run may fail.
+        tried: How many of these were tried.
+        compound: After how many of them the run after it failed as well.
+        hits: Operations that failed, in all.
+        wrong: What was wrong after the first bad one.
+    """
+
+    points: int
+    tried: int
+    compound: int
+    hits: int
+    wrong: list[str]
+
+
+class CrashRuns(Preloaded):
+    """Lets the disk fail, as often as asked.
+
+    Args:
+        home: A folder to make, in memory at best.
+    """
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(
+            home, "tests/support/crashes/failing.c", "tests.support.crashes.crash_points"
+        )
+
+    def fail(self, scene: str, seed: int, *, most: int) -> Failed:
+        """Let a run fail at each of its operations, until one end of it is bad.
+
+        Args:
+            scene: One of ``power_scenes.SCENES``.
+            seed: What all choices follow from.
+            most: How many points at most; they are then chosen by chance.
+        """
+        points, tried, compound, hits, wrong = self.ask(scene, seed, most)
+        return Failed(points=points, tried=tried, compound=compound, hits=hits, wrong=wrong)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What was found when the power was cut in a run.
+
+    Attributes:
+        operations: What the run did to the disk.
+        states: How many states of the disk there were, no two of them the same.
+        judged: How many of them said what no other one says: these were given to the next run.
+        wrong: What was wrong in the first bad one.
+    """
+
+    operations: int
+    states: int
+    judged: int
+    wrong: list[str]
+
+
+class PowerCuts(Preloaded):
+    """Cuts the power, as often as asked.
+
+    Args:
+        home: A folder to make, in memory at best.
+    """
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(
+            home, "tests/support/crashes/write_order.c", "tests.support.crashes.power_loss"
+        )
+
+    def cut(
+        self, scene: str, seed: int, *, most: int, mutant: str = "", twice: bool = False
+    ) -> Cut:
+        """Record a run and try states of its disk, until one is bad.
+
+        Args:
+            scene: ``pull`` or ``publish``.
+            seed: What all choices follow from.
+            most: States at most.
+            mutant: What is done wrong; nothing when empty.
+            twice: Whether the power is cut once before: the run is the one that mends this.
+        """
+        operations, states, judged, wrong = self.ask(scene, seed, mutant, most, twice)
+        return Cut(operations=operations, states=states, judged=judged, wrong=wrong)

@@ -1,7 +1,6 @@
 """A Source with a hub of its own, and a subscriber with its callbacks, both on loopback."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
@@ -60,11 +59,3 @@ def subscriber(folder: Path, hints: list[str]) -> Iterator[tuple[Subscriber, Fil
         )
         late.application = CallbackApplication(made)
         yield made, store
-
-
-def wait_until(told: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + seconds
-    while not told():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.01)

@@ -67,7 +67,7 @@ class ScriptedHubs:
         return found
 
 
-class World:
+class SubscriberAndHubs:
     """A subscriber and all around it."""
 
     def __init__(self, folder: Path, *, hint_every: float = 10.0) -> None:

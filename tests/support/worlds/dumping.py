@@ -4,12 +4,7 @@ import hashlib
 from io import BytesIO
 from typing import BinaryIO
 
-from resourcesync.adapters.in_memory import (
-    ManualClock,
-    MemoryCatalogue,
-    MemoryDocuments,
-    MemoryOriginals,
-)
+from resourcesync.adapters.in_memory import MemoryOriginals
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
@@ -18,10 +13,8 @@ from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.publisher import ListPublisher
-from resourcesync.source.scan import scan
-
-BASE = "http://source.example/"
+from tests.support.worlds.network import BASE
+from tests.support.worlds.published_source import PublishedSource
 
 
 class _Dripping(BytesIO):
@@ -53,36 +46,36 @@ class _Contents(PresentContents):
 
 
 class DumpedSource:
-    """A Source in memory."""
+    """A Source of our own in memory, which publishes dumps as well.
+
+    Attributes:
+        restless: URIs of resources that are another thing each time they are looked at.
+    """
 
     def __init__(self, *, size: PackageSize, limits: PageLimits | None = None) -> None:
-        self.clock = ManualClock()
-        self.originals = MemoryOriginals(self.clock)
-        self.catalogue = MemoryCatalogue()
-        self.documents = MemoryDocuments()
+        self.lists = PublishedSource()
+        self.lists.limits = limits or PageLimits()
+        self.clock, self.catalogue = self.lists.clock, self.lists.catalogue
+        self.documents = self.lists.documents
         self.restless: set[str] = set()
         self._size = size
-        self._limits = limits or PageLimits()
+
+    @property
+    def originals(self) -> MemoryOriginals:
+        """The files."""
+        return self.lists.originals
 
     def put(self, name: str, content: str) -> None:
-        self.originals.put(BASE + name, content.encode())
+        self.lists.put(name, content)
 
     def remove(self, name: str) -> None:
-        self.originals.remove(BASE + name)
+        self.lists.remove(name)
 
     def scan(self) -> None:
-        self.clock.advance(seconds=60)
-        scan(self.originals, self.catalogue, self.clock.now())
+        self.lists.scan()
 
     def publish(self) -> None:
-        self.scan()
-        ListPublisher(
-            self.catalogue,
-            self.documents,
-            base_uri=BASE,
-            clock=self.clock,
-            limits=self._limits,
-        ).publish()
+        self.lists.publish()
 
     def dump(
         self,
@@ -99,7 +92,7 @@ class DumpedSource:
             names=SourceNaming(base_uri=BASE),
             clock=self.clock,
             size=self._size,
-            limits=self._limits,
+            limits=self.lists.limits,
             archive=archive,
         ).publish(resources=resources, changes=changes, oldest=oldest)
 

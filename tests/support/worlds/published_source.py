@@ -52,12 +52,16 @@ class PublishedSource:
         """Remove a file."""
         self.files.remove(name)
 
+    def scan(self, *, after: float = 60) -> None:
+        """Record what changed, some seconds later."""
+        self.clock.advance(seconds=after)
+        scan(self.originals, self.catalogue, self.clock.now())
+
     def publish(
         self, step: PublicationStep = PublicationStep.DUE, *, after: float = 60
     ) -> Publication:
         """List what changed, some seconds later."""
-        self.clock.advance(seconds=after)
-        scan(self.originals, self.catalogue, self.clock.now())
+        self.scan(after=after)
         return ListPublisher(
             self.catalogue,
             self.documents,

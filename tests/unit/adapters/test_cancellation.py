@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -12,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import BudgetError, StoppedError
 from resourcesync.ports.cancellation import POLL_SECONDS, CancelToken
+from tests.support.waiting import NoticedClock, once
 
 
 @given(st.lists(st.integers(), max_size=40), st.integers(min_value=1, max_value=10))
@@ -97,28 +96,28 @@ def test_a_wait_that_nobody_ends_takes_its_time(seconds: float) -> None:
 
 
 def test_a_wait_ends_soon_after_another_thread_requests_it() -> None:
-    cancel = CancelToken(SystemClock())
-    timer = threading.Timer(0.1, cancel.cancel)
-    timer.start()
+    clock = NoticedClock()
+    cancel = CancelToken(clock)
     began = time.monotonic()
 
-    with pytest.raises(StoppedError):
+    with once(clock.is_waited_for.wait, cancel.cancel), pytest.raises(StoppedError):
         cancel.wait(60)
-    timer.join()
     assert time.monotonic() - began < 10
 
 
 def test_a_wait_ends_soon_after_a_signal_whose_handler_requests_it() -> None:
-    cancel = CancelToken(SystemClock())
+    clock = NoticedClock()
+    cancel = CancelToken(clock)
     former = signal.signal(signal.SIGUSR1, lambda *_: cancel.cancel())
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
-    timer.start()
     began = time.monotonic()
+
+    def signalled() -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+
     try:
-        with pytest.raises(StoppedError):
+        with once(clock.is_waited_for.wait, signalled), pytest.raises(StoppedError):
             cancel.wait(60)
     finally:
-        timer.join()
         signal.signal(signal.SIGUSR1, former)
     assert time.monotonic() - began < 10
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -23,9 +22,11 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.testing import AccountSuite
 from tests.support.accounts.feeding import line, names, omissions
+from tests.support.waiting import PlannedClock
 
 
 class TestGrowingFile(AccountSuite):
@@ -75,9 +76,9 @@ def aged(path: Path, seconds: float = 60) -> Path:
 class Reader:
     """A reader that goes on from where it was."""
 
-    def __init__(self, path: Path, **options: bool) -> None:
+    def __init__(self, path: Path, clock: Clock | None = None, **options: bool) -> None:
         self.path = path
-        self._account = GrowingFile(path, SystemClock(), **options)
+        self._account = GrowingFile(path, clock or SystemClock(), **options)
         self.position = self._account.position()
 
     def read(self, wait: float = 0) -> list[ChangeBatch]:
@@ -90,6 +91,11 @@ class Reader:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_feeds, "POLL_SECONDS", 0.05)
+
+
+@pytest.fixture
+def clock() -> PlannedClock:
+    return PlannedClock()
 
 
 @pytest.fixture
@@ -205,22 +211,24 @@ def test_a_reader_that_was_away_for_two_rotations_misses_nothing(path: Path) -> 
 
 
 def test_what_is_written_to_a_renamed_file_soon_after_is_told(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, clock: PlannedClock
 ) -> None:
-    monkeypatch.setattr(line_feeds, "LATE_WRITE_SECONDS", 0.8)
-    reader = Reader(path)
+    reader = Reader(path, clock)
     add(path, line("a"))
     reader.read()
     with path.open("ab", buffering=0) as writer:
-        path.rename(path.with_name("changes.ndjson.1"))
+        old = path.rename(path.with_name("changes.ndjson.1"))
         add(path, line("new"))
-        late = threading.Timer(0.4, writer.write, (line("late"),))
-        late.start()
+
+        def write_late() -> None:
+            writer.write(line("late"))
+            os.utime(old, (clock.now().timestamp(),) * 2)
+
+        clock.after(0.4, write_late)
         told = reader.read(wait=0.2)  # goes on for a while
-        late.join()
 
     assert names(told) == ["late"]  # the writer may still be there; next time it is not
-    aged(path.with_name("changes.ndjson.1"))
+    aged(old)
     assert names(reader.read()) == ["new"]
 
 
@@ -295,28 +303,24 @@ def test_a_copy_that_somebody_made_is_not_taken_for_the_file_that_was_put_away(
     assert names(reader.read()) == ["b", "c"]
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_told(path: Path) -> None:
-    reader = Reader(path)
+def test_a_file_that_is_cut_while_it_is_read_is_told(path: Path, clock: PlannedClock) -> None:
+    reader = Reader(path, clock)
     add(path, line("a"), line("b"))
-    cut = threading.Timer(0.1, os.truncate, (path, 5))
-    cut.start()
+    clock.after(0.1, lambda: os.truncate(path, 5))
 
     with pytest.raises(DiscontinuityError):
         reader.read(wait=5)
 
 
-def test_a_last_line_that_is_taken_back_while_it_is_waited_for_leaves_no_trace(path: Path) -> None:
-    reader = Reader(path)
+def test_a_last_line_that_is_taken_back_while_it_is_waited_for_leaves_no_trace(
+    path: Path, clock: PlannedClock
+) -> None:
+    reader = Reader(path, clock)
     add(path, line("a"), line("half")[:30])
     size = len(line("a"))
+    clock.after(0.15, lambda: os.truncate(path, size))
+    clock.after(0.35, lambda: add(path, line("b")))
 
-    def take_back() -> None:
-        os.truncate(path, size)
-        time.sleep(0.2)
-        add(path, line("b"))
-
-    taking = threading.Timer(0.15, take_back)
-    taking.start()
     told = reader.read(wait=0.9)
 
     assert (names(told), omissions(told)) == (["a", "b"], [])
@@ -361,17 +365,18 @@ def test_many_lines_are_told_in_lots_of_bounded_size(path: Path) -> None:
     assert max(len(lot.changes) for lot in reader.read()) < 50
 
 
-def test_news_are_told_within_a_second_while_it_waits_and_it_ends_in_time(path: Path) -> None:
+def test_news_are_told_within_a_second_while_it_waits_and_it_ends_in_time(
+    path: Path, clock: PlannedClock
+) -> None:
     reader = Reader(path)
-    adding = threading.Timer(0.3, add, (path, line("a")))
-    adding.start()
-    began, came = time.monotonic(), 0.0
-    for lot in GrowingFile(path, SystemClock()).changes(reader.position, 0.9):
+    clock.after(0.3, lambda: add(path, line("a")))
+    came = 0.0
+    for lot in GrowingFile(path, clock).changes(reader.position, 0.9):
         assert names([lot]) == ["a"]
-        came = time.monotonic() - began
+        came = clock.monotonic()
 
-    assert 0.3 <= came < 0.85
-    assert 0.8 < time.monotonic() - began < 2.5
+    assert 0.3 <= came < 0.4
+    assert 0.9 <= clock.monotonic() < 1
 
 
 def test_a_file_that_is_gone_is_no_empty_one(path: Path) -> None:

@@ -1,8 +1,6 @@
 """``redis://``: a stream of a real Redis, also when it is trimmed, begun anew, or closed to us."""
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -19,10 +17,12 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
+from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync.testing import AccountSuite
 from tests.support.accounts.feeding import line, names, omissions, options
 from tests.support.servers import redis_server
+from tests.support.waiting import PlannedClock
 
 redis = pytest.importorskip("redis", reason="the extra 'redis' is not installed")
 if not redis_server.installed():
@@ -48,8 +48,8 @@ def client(address: str) -> Iterator["Redis"]:
 
 
 @contextmanager
-def stream(address: str, **values: str) -> Iterator[ResourceAccount]:
-    with redis_feed.open_stream(options(address, stream=STREAM, **values)) as account:
+def stream(address: str, clock: Clock | None = None, /, **values: str) -> Iterator[ResourceAccount]:
+    with redis_feed.open_stream(options(address, clock, stream=STREAM, **values)) as account:
         yield account
 
 
@@ -175,11 +175,12 @@ def test_a_server_that_does_not_say_enough_is_told(
 def test_news_are_told_while_it_waits(address: str, client: "Redis") -> None:
     add(client, "a")
     position = read(address)[-1].position
-    threading.Timer(0.3, add, (client, "b")).start()
-    began = time.monotonic()
+    clock = PlannedClock()
+    clock.after(0.3, lambda: add(client, "b"))
 
-    assert names(read(address, position, 1.0)) == ["b"]
-    assert 0.9 < time.monotonic() - began < 3
+    with stream(address, clock) as account:
+        assert names(account.changes(position, 1.0)) == ["b"]
+    assert 1.0 <= clock.monotonic() < 3
 
 
 def test_only_what_was_lost_unread_is_a_gap(address: str, client: "Redis") -> None:

@@ -12,15 +12,17 @@ from resourcesync.backends.feeds import line_feeds
 from resourcesync.backends.feeds.line_feeds import StandardInput
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.ports import Clock
 from tests.support.accounts.feeding import line, names, omissions
+from tests.support.waiting import PlannedClock
 
 
 class Pipe:
     """A pipe, with an account at its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         self.reads, self.writes = os.pipe()
-        self.account = StandardInput(SystemClock(), self.reads)
+        self.account = StandardInput(clock or SystemClock(), self.reads)
 
     def write(self, *lines: bytes) -> None:
         os.write(self.writes, b"".join(lines))
@@ -48,22 +50,21 @@ def test_once_it_is_read_to_its_end_and_says_so(pipe: Pipe) -> None:
     assert list(pipe.account.changes("", 0)) == []
 
 
-def test_what_comes_is_told_in_small_lots_by_time_and_the_rest_stays_in_the_pipe(
-    pipe: Pipe,
-) -> None:
+def test_what_comes_is_told_in_small_lots_by_time_and_the_rest_stays_in_the_pipe() -> None:
+    clock = PlannedClock()
+    pipe = Pipe(clock)
     pipe.write(line("a"), line("b")[:7])
-    writing = threading.Timer(0.2, pipe.write, (line("b")[7:], line("c")))
-    writing.start()
+    clock.after(0.2, lambda: pipe.write(line("b")[7:], line("c")))
     telling = pipe.account.changes("", 3)
-    began = time.monotonic()
     assert names([next(telling)]) == ["a", "b", "c"]
-    assert 0.4 < time.monotonic() - began < 1.5
+    assert 0.4 < clock.monotonic() < 1.5
 
     pipe.write(line("d"))
     telling.close()  # type: ignore[attr-defined]
 
     assert os.read(pipe.reads, 1000) == line("d")
     pipe.close()
+    os.close(pipe.reads)
 
 
 def test_the_lots_of_a_busy_pipe_are_not_too_large(

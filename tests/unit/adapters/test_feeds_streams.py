@@ -1,7 +1,6 @@
 """``sse:`` and ``eventstreams:``: a stream is gone on with wherever it was cut."""
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +23,7 @@ from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAcc
 from resourcesync.testing import AccountSuite
 from tests.support.accounts.feeding import line, names, omissions, options
 from tests.support.servers.event_server import EventServer
+from tests.support.waiting import once
 
 
 @pytest.fixture
@@ -150,15 +150,20 @@ def test_news_are_told_within_a_second_while_it_waits_and_it_ends_in_time(
 ) -> None:
     with own(server) as account:
         position = begun(account, server)
-        came: list[float] = []
+        server.asked.clear()
+        came, told = list[float](), list[float]()
+
+        def tell() -> None:
+            told.append(time.monotonic())
+            server.tell(line("a").rstrip(), "updated")
+
         began = time.monotonic()
-        adding = threading.Timer(0.3, server.tell, (line("a").rstrip(), "updated"))
-        adding.start()
-        for lot in account.changes(position, 0.9):
-            came += [time.monotonic() - began] * len(lot.changes)
+        with once(lambda: server.asked, tell):
+            for lot in account.changes(position, 0.9):
+                came += [time.monotonic()] * len(lot.changes)
 
     assert len(came) == 1
-    assert 0.25 < came[0] < 0.8
+    assert 0 < came[0] - told[0] < 0.5
     assert 0.8 < time.monotonic() - began < 3
 
 

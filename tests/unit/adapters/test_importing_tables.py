@@ -12,19 +12,19 @@ from pyarrow import parquet
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.inventory import table_files
 from resourcesync.errors import ConfigurationError, StorageError
-from tests.support.accounts.table_world import BASE, Row, TableWorld
+from tests.support.accounts.published_table import BASE, PublishedTable, Row
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> TableWorld:
-    return TableWorld(tmp_path)
+def world(tmp_path: Path) -> PublishedTable:
+    return PublishedTable(tmp_path)
 
 
 def rows(*names: str, length: int = 1) -> list[Row]:
     return [(f"{BASE}{name}", None, length, "", "") for name in names]
 
 
-def test_rows_that_cannot_be_published_are_left_out_and_told(world: TableWorld) -> None:
+def test_rows_that_cannot_be_published_are_left_out_and_told(world: PublishedTable) -> None:
     good = rows("a", "b")
     bad: list[Row] = [
         ("ftp://data.example/c", None, 1, "", ""),
@@ -47,7 +47,7 @@ def test_rows_that_cannot_be_published_are_left_out_and_told(world: TableWorld) 
     assert all(omission.reason for omission in done.omissions)
 
 
-def test_what_is_not_understood_has_not_gone(world: TableWorld) -> None:
+def test_what_is_not_understood_has_not_gone(world: PublishedTable) -> None:
     world.tell(rows("a", "b"))
     world.publish()
     broken = [(f"{BASE}a", None, -5, "", "")]
@@ -60,7 +60,7 @@ def test_what_is_not_understood_has_not_gone(world: TableWorld) -> None:
     assert [(change.kind, change.uri) for change in world.changes()] == [("updated", f"{BASE}b")]
 
 
-def test_of_the_copies_of_a_mirror_those_of_now_are_read(world: TableWorld) -> None:
+def test_of_the_copies_of_a_mirror_those_of_now_are_read(world: PublishedTable) -> None:
     folder = world.table.parent
     folder.mkdir(parents=True)
     for name, uri in (("old", "a"), ("new", "b")):
@@ -74,7 +74,7 @@ def test_of_the_copies_of_a_mirror_those_of_now_are_read(world: TableWorld) -> N
     assert world.listed()[1] == [(f"{BASE}b", None, 1, "md5:" + "0" * 32, "")]
 
 
-def test_a_table_that_is_written_while_it_is_read_is_not_published(world: TableWorld) -> None:
+def test_a_table_that_is_written_while_it_is_read_is_not_published(world: PublishedTable) -> None:
     class Busy(ManualClock):
         def now(self) -> datetime:
             world.tell(rows("a"))
@@ -91,7 +91,7 @@ def test_a_table_that_is_written_while_it_is_read_is_not_published(world: TableW
     assert world.followed() == rows("a")
 
 
-def test_a_table_that_is_mostly_wrong_is_refused_and_changes_nothing(world: TableWorld) -> None:
+def test_a_table_that_is_mostly_wrong_is_refused_and_changes_nothing(world: PublishedTable) -> None:
     world.tell(rows("a"))
     world.publish()
     before = world.files()
@@ -104,7 +104,7 @@ def test_a_table_that_is_mostly_wrong_is_refused_and_changes_nothing(world: Tabl
     assert world.files() == before
 
 
-def test_of_rows_with_one_uri_the_newest_counts(world: TableWorld) -> None:
+def test_of_rows_with_one_uri_the_newest_counts(world: PublishedTable) -> None:
     told: list[Row] = [(f"{BASE}a", moment, moment, "", "") for moment in (5, 9, 7)]
     world.tell([*told, *rows("b")])
 
@@ -125,7 +125,7 @@ def test_of_rows_with_one_uri_the_newest_counts(world: TableWorld) -> None:
     ],
 )
 def test_a_moment_is_read_in_each_of_its_forms(
-    world: TableWorld, told: Sequence[object], kind: pa.DataType
+    world: PublishedTable, told: Sequence[object], kind: pa.DataType
 ) -> None:
     world.table.parent.mkdir(parents=True)
     columns = {
@@ -150,7 +150,7 @@ def test_a_moment_is_read_in_each_of_its_forms(
     assert world.publish().publication.written == ()
 
 
-def test_a_text_that_is_no_moment_is_a_fault_of_its_row(world: TableWorld) -> None:
+def test_a_text_that_is_no_moment_is_a_fault_of_its_row(world: PublishedTable) -> None:
     world.table.parent.mkdir(parents=True)
     columns = {"uri": [f"{BASE}a", f"{BASE}b"], "lastmod": ["soon", "2026-01-02"]}
     parquet.write_table(pa.table(columns), world.table)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.model.resources import Resource
+from tests.support.accounts.harvested_repository import BASE, HarvestedRepository
 from tests.support.accounts.oai_provider import Bitstream, Item, Quirks, changed
-from tests.support.accounts.oai_world import BASE, OaiWorld
 
 THESIS = Bitstream(name="thesis.pdf", body=b"a thesis")
 DATA = Bitstream(name="data.csv", body=b"1,2", media_type="text/csv")
@@ -14,8 +14,10 @@ LICENCE = Bitstream(name="license.txt", body=b"yes", bundle="LICENSE")
 HOST = "https://repo.example/bitstream"
 
 
-def world(root: Path, *items: Item, quirks: Quirks | None = None, **values: str) -> OaiWorld:
-    made = OaiWorld(root, quirks, **{"files_from": "xoai", **values})
+def world(
+    root: Path, *items: Item, quirks: Quirks | None = None, **values: str
+) -> HarvestedRepository:
+    made = HarvestedRepository(root, quirks, **{"files_from": "xoai", **values})
     for item in items:
         made.provider.put(item)
     return made
@@ -56,7 +58,7 @@ def test_files_and_metadata_are_linked_both_ways(tmp_path: Path, listing: str) -
 
 
 def test_files_are_found_in_dublin_core_by_patterns(tmp_path: Path) -> None:
-    made = OaiWorld(tmp_path, files="https://repo.example/*.pdf")
+    made = HarvestedRepository(tmp_path, files="https://repo.example/*.pdf")
     made.provider.put(Item(local="1", bitstreams=(THESIS, DATA)))
 
     assert files(made.fill()) == ["1/thesis.pdf"]
@@ -94,7 +96,7 @@ def test_files_come_change_and_go_with_their_items(tmp_path: Path) -> None:
 
 
 def test_a_file_of_two_items_is_told_once_with_all_its_metadata(tmp_path: Path) -> None:
-    made = OaiWorld(tmp_path, files="*/shared.pdf")
+    made = HarvestedRepository(tmp_path, files="*/shared.pdf")
     shared = "<dc:identifier>https://repo.example/bitstream/shared.pdf</dc:identifier>"
     for local in ("1", "2"):
         made.provider.put(Item(local=local, raw=shared, sets=(f"set{local}",)))
@@ -172,7 +174,7 @@ def test_files_that_not_everybody_can_have_are_left_out(tmp_path: Path, status: 
 
 
 def test_length_and_type_are_asked_for_once(tmp_path: Path) -> None:
-    made = OaiWorld(tmp_path, files="*/bitstream/*", measure="yes")
+    made = HarvestedRepository(tmp_path, files="*/bitstream/*", measure="yes")
     for local in ("1", "2"):
         made.provider.put(Item(local=local, bitstreams=(THESIS, DATA)))
     made.fill()

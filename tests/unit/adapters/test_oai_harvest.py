@@ -9,8 +9,8 @@ import pytest
 from resourcesync.errors import (
     ConfigurationError,
 )
+from tests.support.accounts.harvested_repository import BASE, MANY, lists, named, titled
 from tests.support.accounts.oai_provider import Item, Quirks, changed
-from tests.support.accounts.oai_world import BASE, MANY, lists, named, titled
 
 
 @pytest.mark.parametrize(

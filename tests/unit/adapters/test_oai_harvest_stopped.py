@@ -13,8 +13,8 @@ from resourcesync.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from tests.support.accounts.harvested_repository import BASE, MANY, lists, named, titled
 from tests.support.accounts.oai_provider import BEGINNING, OAI, Item, Quirks, changed
-from tests.support.accounts.oai_world import BASE, MANY, lists, named, titled
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Other programs are fed, and none of them holds us up."""
 
 import sys
-import time
 from itertools import count
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
+from tests.support.waiting import wait_until
 
 
 def never() -> CancelToken:
@@ -54,33 +54,39 @@ def test_what_is_no_program_is_told(command: list[str]) -> None:
         run_program(command, [b"x\n"], never())
 
 
+def has_ended(number: int) -> bool:
+    """Tell whether a process has ended; whoever is its parent by now may not know it yet."""
+    try:
+        stat = Path(f"/proc/{number}/stat").read_text("ascii")
+    except FileNotFoundError:
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
+
+
 def test_what_a_stopped_program_began_ends_with_it(tmp_path: Path) -> None:
-    ready, late = tmp_path / "ready", tmp_path / "late"
-    script = f"(touch {ready}; sleep 1; touch {late}) & wait"
+    ready = tmp_path / "ready"
+    script = f"sleep 60 & echo $! > {ready}.pid; mv {ready}.pid {ready}; wait"
 
     with pytest.raises(StoppedError):
         run_program(["sh", "-c", script], [], CancelToken(SystemClock(), ready.exists))
 
-    time.sleep(1.3)
-    assert not late.exists()
+    wait_until(lambda: has_ended(int(ready.read_text())))
 
 
 def test_what_heeds_no_signal_is_ended_too_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumer_programs, "END_CHECKS", 3)
-    ready, late = tmp_path / "ready", tmp_path / "late"
-    script = f"(trap '' TERM; touch {ready}; sleep 1; touch {late}) & wait"
+    ready = tmp_path / "ready"
+    script = f"(trap '' TERM; sleep 60) & echo $! > {ready}.pid; mv {ready}.pid {ready}; wait"
 
     with pytest.raises(StoppedError):
         run_program(["sh", "-c", script], [], CancelToken(SystemClock(), ready.exists))
 
-    time.sleep(1.3)
-    assert not late.exists()
+    wait_until(lambda: has_ended(int(ready.read_text())))
 
 
 def test_what_ended_by_itself_leaves_what_it_began_alone(tmp_path: Path) -> None:
     late = tmp_path / "late"
     assert run_program(["sh", "-c", f"(sleep 0.3; touch {late}) & exit 0"], [], never()) == 0
-    time.sleep(0.6)
-    assert late.exists()
+    wait_until(late.exists)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.app.network import fetch_settings
+from resourcesync.app.options import fetch_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import credentials
-from resourcesync.settings.credentials import MOST_BYTES, Credentials, read_credentials
-from resourcesync.settings.network import Network
+from resourcesync.settings.credentials import MOST_BYTES, read_credentials
+from resourcesync.settings.network import Credentials, Network
 
 SECRET = "hunter2-s3cret"
 HOME = "https://source.example"

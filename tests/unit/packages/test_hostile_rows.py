@@ -14,8 +14,8 @@ from _pytest.mark import ParameterSet
 
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import MalformedDocumentError
-from tests.support.commands.processes import python
 from tests.support.commands.run import environment
+from tests.support.commands.started import python
 from tests.support.documents import hostile_documents
 from tests.support.documents.hostile_documents import ROWS, Hostile
 from tests.support.documents.hostile_rows import TESTS

@@ -19,7 +19,7 @@ from resourcesync.documents.packages.zip_directory import (
     LOCATOR,
     LOCATOR_MARK,
 )
-from tests.support.commands.processes import python
+from tests.support.commands.started import python
 from tests.support.documents.packages import MANIFEST_OF_A, A, Forged, forge, sound
 
 READ = """

@@ -9,8 +9,16 @@ from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError, PackageError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
-from tests.support.documents.nested import CHANGES_MD, RESOURCES_MD, index_of, nested
-from tests.support.documents.packages import listed, manifest, opened, unpack
+from tests.support.documents.packages import (
+    CHANGES_MD,
+    RESOURCES_MD,
+    index_of,
+    listed,
+    manifest,
+    nested,
+    opened,
+    unpack,
+)
 from tests.support.documents.text import document
 
 FILES = {f"{number}.txt": b"%d" % number for number in range(5)}

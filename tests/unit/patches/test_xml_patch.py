@@ -11,7 +11,7 @@ from lxml import etree
 
 from resourcesync.documents.patches.xml_patch import apply
 from resourcesync.errors import PatchError
-from tests.support.documents.xml_patches import patched
+from tests.support.documents.text import patched
 
 DOCUMENT = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from resourcesync.errors import PatchError
-from tests.support.documents.xml_patches import patched
+from tests.support.documents.text import patched
 
 # --- the structures of the examples in appendix A of RFC 5261, with data of our own ---------------
 

@@ -16,14 +16,15 @@ from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.keywords import MirrorKeywords, PublisherOptions
 from resourcesync.settings.mirror import (
     FreshnessSettings,
+    LogSettings,
     MirrorPlace,
     PullSettings,
     ScheduleSettings,
+    ServiceSettings,
 )
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.publication import PublicationSettings, SystemSettings
 from resourcesync.settings.schema import Field, fields_of, from_file, from_variable, make
-from resourcesync.settings.service import LogSettings, ServiceSettings
 from resourcesync.settings.tables import overlay
 
 SCHEMAS: tuple[type[msgspec.Struct], ...] = (

@@ -36,7 +36,8 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_result import PublishRequest
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
-from tests.support.worlds.dumping import BASE, DumpedSource
+from tests.support.worlds.dumping import DumpedSource
+from tests.support.worlds.network import BASE
 
 OTHER = "http://other.example/"
 
@@ -57,7 +58,7 @@ class FlickeringOriginals(MemoryOriginals):
 
 def flickering() -> tuple[DumpedSource, FlickeringOriginals]:
     source = DumpedSource(size=PackageSize())
-    source.originals = originals = FlickeringOriginals(source.clock)
+    source.lists.files.originals = originals = FlickeringOriginals(source.clock)
     for name in "abc":
         source.put(name, f"first {name}")
     source.publish()
@@ -203,7 +204,7 @@ def test_a_change_is_packed_also_when_other_digests_were_asked_for_since() -> No
         twice.put(uri, data)
     source.clock.advance(seconds=60)
     assert scan(twice, source.catalogue, source.clock.now(), anew=True).touched == 3
-    source.originals = twice
+    source.lists.files.originals = twice
 
     source.dump(resources=False, changes=True)
 
@@ -216,7 +217,7 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
     source.put("a", "second a")
     source.publish()
     source.dump(changes=True)
-    source.originals = MemoryOriginals(source.clock)
+    source.lists.files.originals = MemoryOriginals(source.clock)
     source.originals.put(OTHER + "a", b"second a")
     source.scan()
 

@@ -12,7 +12,8 @@ from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.validator.examination import validate_document
-from tests.support.worlds.dumping import BASE, DumpedSource
+from tests.support.worlds.dumping import DumpedSource
+from tests.support.worlds.network import BASE
 
 HOUR = 3_600_000_000
 RESOURCES = naming.ARCHIVES[Capability.RESOURCE_DUMP_ARCHIVE]

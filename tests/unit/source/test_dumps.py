@@ -19,7 +19,8 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.source import naming
 from resourcesync.source.dumps.dump_publisher import DumpOutcome
 from resourcesync.source.paging import PageLimits
-from tests.support.worlds.dumping import BASE, DumpedSource
+from tests.support.worlds.dumping import DumpedSource
+from tests.support.worlds.network import BASE
 
 SMALL = PackageSize(max_entries=4, max_bytes=40)
 

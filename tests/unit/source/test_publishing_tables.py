@@ -17,14 +17,14 @@ from resourcesync.errors import (
 from resourcesync.source import inventory
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_result import PublishRequest
-from tests.support.accounts.table_world import BASE, Row, TableWorld
+from tests.support.accounts.published_table import BASE, PublishedTable, Row
 
 MANY = 240
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> TableWorld:
-    return TableWorld(tmp_path)
+def world(tmp_path: Path) -> PublishedTable:
+    return PublishedTable(tmp_path)
 
 
 def rows(*names: str, length: int = 1) -> list[Row]:
@@ -46,7 +46,7 @@ def many(count: int = MANY) -> list[Row]:
     ],
 )
 def test_what_cannot_work_is_refused(
-    world: TableWorld, values: dict[str, str], chosen: dict[str, object], said: str
+    world: PublishedTable, values: dict[str, str], chosen: dict[str, object], said: str
 ) -> None:
     world.tell(rows("a"))
     world.values = values
@@ -57,7 +57,7 @@ def test_what_cannot_work_is_refused(
     assert world.files() == {}
 
 
-def test_most_resources_do_not_go_at_once_unless_it_is_meant(world: TableWorld) -> None:
+def test_most_resources_do_not_go_at_once_unless_it_is_meant(world: PublishedTable) -> None:
     world.tell(many())
     world.publish()
     before = world.files()
@@ -74,7 +74,7 @@ def test_most_resources_do_not_go_at_once_unless_it_is_meant(world: TableWorld) 
     assert world.followed() == []
 
 
-def test_a_small_change_writes_a_change_list_and_no_page(world: TableWorld) -> None:
+def test_a_small_change_writes_a_change_list_and_no_page(world: PublishedTable) -> None:
     world.tell(many())
     world.publish(max_entries=50)
     before = world.files()
@@ -96,7 +96,7 @@ def test_a_small_change_writes_a_change_list_and_no_page(world: TableWorld) -> N
 
 
 def test_another_type_of_the_same_bytes_comes_with_the_next_resource_list(
-    world: TableWorld,
+    world: PublishedTable,
 ) -> None:
     world.tell(many())
     world.publish()
@@ -111,7 +111,7 @@ def test_another_type_of_the_same_bytes_comes_with_the_next_resource_list(
     assert world.listed()[1] == typed
 
 
-def test_when_most_changed_a_resource_list_is_written_too(world: TableWorld) -> None:
+def test_when_most_changed_a_resource_list_is_written_too(world: PublishedTable) -> None:
     world.tell(many())
     world.publish()
     first = world.listed()[0].at
@@ -128,7 +128,7 @@ def test_when_most_changed_a_resource_list_is_written_too(world: TableWorld) -> 
     assert len(world.changes()) == MANY - 1  # one had this length already
 
 
-def test_what_is_no_longer_listed_goes_after_a_day(world: TableWorld) -> None:
+def test_what_is_no_longer_listed_goes_after_a_day(world: PublishedTable) -> None:
     world.tell(many())
     world.publish(max_entries=50)
     old = {name for name in world.bytes() if "sha256" in name}
@@ -147,7 +147,7 @@ def test_what_is_no_longer_listed_goes_after_a_day(world: TableWorld) -> None:
     "harm", [lambda item: item.unlink(), lambda item: item.write_bytes(b"<x/>")]
 )
 def test_documents_that_were_altered_are_written_again_as_they_were(
-    world: TableWorld, harm: "object"
+    world: PublishedTable, harm: "object"
 ) -> None:
     assert callable(harm)
     world.tell(many())
@@ -169,7 +169,7 @@ def test_documents_that_were_altered_are_written_again_as_they_were(
     assert world.bytes() == before
 
 
-def test_a_page_of_a_table_that_is_gone_leads_to_a_new_resource_list(world: TableWorld) -> None:
+def test_a_page_of_a_table_that_is_gone_leads_to_a_new_resource_list(world: PublishedTable) -> None:
     world.tell(many())
     world.publish(max_entries=50)
     world.clock.advance(hours=1)
@@ -185,7 +185,7 @@ def test_a_page_of_a_table_that_is_gone_leads_to_a_new_resource_list(world: Tabl
 
 
 def test_what_cannot_be_written_again_as_it_was_is_told_until_the_lists_start_over(
-    world: TableWorld,
+    world: PublishedTable,
 ) -> None:
     world.tell(many())
     world.publish()
@@ -205,7 +205,7 @@ def test_what_cannot_be_written_again_as_it_was_is_told_until_the_lists_start_ov
     assert world.listed()[1] == many(MANY - 1)
 
 
-def test_settings_are_remembered_though_the_table_did_not_change(world: TableWorld) -> None:
+def test_settings_are_remembered_though_the_table_did_not_change(world: PublishedTable) -> None:
     world.tell(rows("a"))
     world.publish()
     world.publish(described_by="https://data.example/about")
@@ -218,10 +218,10 @@ def test_settings_are_remembered_though_the_table_did_not_change(world: TableWor
 
 
 def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
-    world: TableWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: PublishedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it stops, the next run writes the bytes that an undisturbed run would have."""
-    other = TableWorld(tmp_path / "undisturbed")
+    other = PublishedTable(tmp_path / "undisturbed")
     for table_world in (world, other):
         table_world.tell(many())
         table_world.publish(max_entries=50)
@@ -257,7 +257,7 @@ def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
     assert world.bytes() == other.bytes()
 
 
-def test_change_lists_go_on_without_a_gap_over_new_resource_lists(world: TableWorld) -> None:
+def test_change_lists_go_on_without_a_gap_over_new_resource_lists(world: PublishedTable) -> None:
     world.tell(rows("a"))
     world.publish()
     for names in ("ab", "ab", "abc", "abc", "abcd"):
@@ -269,7 +269,7 @@ def test_change_lists_go_on_without_a_gap_over_new_resource_lists(world: TableWo
     assert world.followed() == rows(*"abcd")
 
 
-def test_two_runs_at_a_time_are_refused(world: TableWorld) -> None:
+def test_two_runs_at_a_time_are_refused(world: PublishedTable) -> None:
     world.tell(rows("a"))
     source_taken: list[type[ResourceSyncError]] = []
 
@@ -277,7 +277,7 @@ def test_two_runs_at_a_time_are_refused(world: TableWorld) -> None:
         def now(self) -> datetime:
             if not source_taken:
                 source_taken.append(LockedError)
-                TableWorld(world.root).publish()
+                PublishedTable(world.root).publish()
             moment: datetime = super().now()
             return moment
 
@@ -286,7 +286,7 @@ def test_two_runs_at_a_time_are_refused(world: TableWorld) -> None:
         world.publish()
 
 
-def test_a_clock_that_is_far_behind_is_not_believed(world: TableWorld) -> None:
+def test_a_clock_that_is_far_behind_is_not_believed(world: PublishedTable) -> None:
     world.tell(rows("a"))
     world.clock.advance(hours=50)
     world.publish()
@@ -303,7 +303,7 @@ def test_a_clock_that_is_far_behind_is_not_believed(world: TableWorld) -> None:
     assert listed == rows("a", "b")
 
 
-def test_times_rise_though_the_clock_steps_back(world: TableWorld) -> None:
+def test_times_rise_though_the_clock_steps_back(world: PublishedTable) -> None:
     world.tell(rows("a"))
     world.publish()
     first = world.listed()[0].at
@@ -322,7 +322,7 @@ def test_times_rise_though_the_clock_steps_back(world: TableWorld) -> None:
     assert world.followed() == rows("a", "b", "c")
 
 
-def test_another_address_starts_the_lists_over(world: TableWorld) -> None:
+def test_another_address_starts_the_lists_over(world: PublishedTable) -> None:
     world.tell(rows("a", "b"))
     world.publish()
     world.clock.advance(hours=1)

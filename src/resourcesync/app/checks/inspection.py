@@ -21,7 +21,7 @@ from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, pr
 from resourcesync.adapters.server_probe import probe
 from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.network import origin_of, proxy_rules
+from resourcesync.app.options import origin_of, proxy_rules
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents._expat import EXPAT_VERSION
 from resourcesync.errors import ConfigurationError, ResourceSyncError

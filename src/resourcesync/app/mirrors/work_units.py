@@ -17,7 +17,7 @@ from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.app import machine, plugins, transports
 from resourcesync.app.mirrors import mirror_state, stores
-from resourcesync.app.network import fetch_settings
+from resourcesync.app.options import fetch_settings
 from resourcesync.cluster import package_worker, worker
 from resourcesync.cluster.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
 from resourcesync.ports.cancellation import CancelToken

@@ -23,7 +23,7 @@ from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state, opening, sets
-from resourcesync.app.network import fetch_settings, origin_of
+from resourcesync.app.options import fetch_settings, origin_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import (

@@ -1,4 +1,7 @@
-"""Plots as hand-written SVG: each mark shows its value, and a table is below."""
+"""The charts of the dashboard and of reports, as hand-written SVG: each mark shows its value.
+
+A plot over time has a table below it; a plot of rows has the values as text beside its marks.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +10,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.markup import Markup, join_markup, tag
+from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
 
 WIDTH: Final = 520
 HEIGHT: Final = 200
@@ -91,6 +94,35 @@ class Plot:
     def moment(self, index: int) -> datetime:
         """Return the start of an interval."""
         return self.since + self.step * index
+
+
+def picture(
+    title: str,
+    *drawn: Piece,
+    size: tuple[float, float],
+    label: str = "",
+    look: str = "plot",
+    role: str = "img",
+) -> Markup:
+    """Return a picture.
+
+    Args:
+        title: Its title; empty for none.
+        drawn: Its elements.
+        size: Its width and height.
+        label: What it shows, in words; by default the title.
+        look: Its class.
+        role: Its role for those who do not see it; "group" if links are in it.
+    """
+    return tag(
+        "svg",
+        tag("title", title) if title else None,
+        *drawn,
+        viewBox=f"0 0 {size[0]} {size[1]}",
+        role=role,
+        aria_label=label or title,
+        class_=look,
+    )
 
 
 def bars(plot: Plot) -> Markup:
@@ -184,14 +216,7 @@ def spark(values: Sequence[int], what: str) -> Markup:
         for index, value in enumerate(values)
     ]
     label = f"{what}: {', '.join(map(formatting.count, values))}"
-    return tag(
-        "svg",
-        drawn,
-        class_="spark",
-        viewBox=f"0 0 {12 * len(values)} 24",
-        role="img",
-        aria_label=label,
-    )
+    return picture("", drawn, size=(12 * len(values), 24), label=label, look="spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,17 +326,9 @@ def _days(plot: Plot) -> Markup:
 
 
 def _figure(plot: Plot, drawn: Markup, is_shown: Callable[[float | None], bool]) -> Markup:
-    picture = tag(
-        "svg",
-        tag("title", plot.title),
-        drawn,
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="img",
-        aria_label=plot.title,
-        class_="plot",
-    )
+    drawing = picture(plot.title, drawn, size=(WIDTH, HEIGHT))
     return tag(
-        "figure", tag("figcaption", plot.title, _legend(plot)), picture, _table(plot, is_shown)
+        "figure", tag("figcaption", plot.title, _legend(plot)), drawing, _table(plot, is_shown)
     )
 
 
@@ -344,3 +361,128 @@ def _when(plot: Plot, index: int) -> str:
     if plot.step < _MINUTE:
         form = "%Y-%m-%d %H:%M:%S"
     return plot.moment(index).strftime(form)
+
+
+_ROWS_LEFT, _ROWS_RIGHT, _ROW = 148, 112, 26
+_AXIS: Final = 24
+_LETTERS: Final = 17
+_MOST_MARKS: Final = 5
+"""Most marks of an axis; of more, only some are shown."""
+_TIMES: Final = (
+    *((0.1, "0.1 s"), (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min")),
+    *((3_600.0, "1 h"), (86_400.0, "1 d"), (864_000.0, "10 d")),
+)
+_SHARES: Final = (
+    *((1e-9, "0.0000001 %"), (1e-8, "0.000001 %"), (1e-7, "0.00001 %"), (1e-6, "0.0001 %")),
+    *((1e-5, "0.001 %"), (1e-4, "0.01 %"), (1e-3, "0.1 %"), (1e-2, "1 %")),
+    *((0.1, "10 %"), (1.0, "100 %")),
+)
+
+
+Marks = Sequence[tuple[float, str]]
+"""Places on an axis, with their labels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One row of a plot.
+
+    Attributes:
+        name: The name of the row.
+        value: The value to draw; ``None`` for only the text.
+        more: The end of a line from the value; ``None`` for no line.
+        text: The text beside the value.
+    """
+
+    name: str
+    value: float | None
+    more: float | None = None
+    text: str
+
+
+def bar_plot(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
+    """Return values as bars from 0.
+
+    Args:
+        title: The title of the plot.
+        rows: The values.
+        most: The end of the scale; 0 for the greatest value.
+    """
+    end = most or max((row.value or 0.0 for row in rows), default=0.0) or 1.0
+    room = WIDTH - _ROWS_LEFT - _ROWS_RIGHT
+
+    def draw(bar: Bar, value: float, y: int) -> Iterator[Markup]:
+        x, width = _ROWS_LEFT, max(room * value / end, 1.0)
+        yield tag("rect", _bar_title(bar), x=x, y=y - 8, width=width, height=16, rx=2, class_="s0")
+        yield tag("text", bar.text, x=x + width + 6, y=y + 4)
+
+    return _plot_figure(title, rows, draw, ())
+
+
+def time_plot(title: str, rows: Sequence[Bar]) -> Markup:
+    """Return spans of time as dots on a logarithmic scale, each with a line to ``more``."""
+    return _dot_plot(title, rows, _TIMES)
+
+
+def share_plot(title: str, rows: Sequence[Bar]) -> Markup:
+    """Return shares of 1 as dots on a logarithmic scale."""
+    return _dot_plot(title, rows, _SHARES)
+
+
+def _dot_plot(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
+    values = [value for row in rows for value in (row.value, row.more) if value]
+    least = min(values, default=known[0][0])
+    most = max(values, default=known[-1][0])
+    begin = max((at for at, _ in known if at <= least), default=known[0][0])
+    end = max(min((at for at, _ in known if at >= most), default=most), begin * 10)
+    room = WIDTH - _ROWS_LEFT - _ROWS_RIGHT
+
+    def x(value: float) -> float:
+        return _ROWS_LEFT + room * log10(max(value, begin) / begin) / log10(end / begin)
+
+    def draw(bar: Bar, value: float, y: int) -> Iterator[Markup]:
+        begin, end = x(value), x(value if bar.more is None else bar.more)
+        if bar.more is not None:
+            yield tag("line", x1=begin, x2=end, y1=y, y2=y, class_="line l0")
+            yield tag("line", x1=end, x2=end, y1=y - 5, y2=y + 5, class_="line l0")
+        yield tag("circle", _bar_title(bar), cx=begin, cy=y, r=5, class_="s0")
+        yield tag("text", bar.text, x=end + 10, y=y + 4)
+
+    marks = [(x(at), text) for at, text in known if begin <= at <= end]
+    marks = marks[:: 1 + (len(marks) - 1) // _MOST_MARKS]
+    return _plot_figure(title, rows, draw, marks)
+
+
+def _bar_title(bar: Bar) -> Markup:
+    return tag("title", f"{bar.name}: {bar.text}")
+
+
+def _plot_figure(
+    title: str,
+    rows: Sequence[Bar],
+    draw: Callable[[Bar, float, int], Iterator[Markup]],
+    marks: Marks,
+) -> Markup:
+    bottom = _ROW * len(rows) + 4
+    grid = [
+        (
+            tag("line", x1=at, x2=at, y1=0, y2=bottom, class_="grid"),
+            tag("text", text, x=at, y=bottom + 16, text_anchor="middle"),
+        )
+        for at, text in marks
+    ]
+    drawn: list[Piece] = []
+    for number, bar in enumerate(rows):
+        x, y = _ROWS_LEFT, _ROW * number + _ROW // 2 + 2
+        short = bar.name if len(bar.name) <= _LETTERS else f"{bar.name[: _LETTERS - 1]}…"
+        drawn.append(
+            tag("text", tag("title", bar.name), short, x=x - 8, y=y + 4, class_="end lane")
+        )
+        if bar.value is None:
+            drawn.append(tag("text", bar.text, x=x + 6, y=y + 4))
+        else:
+            drawn.append(draw(bar, bar.value, y))
+    label = f"{title}: " + "; ".join(f"{row.name} {row.text}" for row in rows)
+    size = (WIDTH, bottom + (_AXIS if marks else 4))
+    drawing = picture(title, grid, drawn, size=size, label=label)
+    return tag("figure", tag("figcaption", title), drawing)

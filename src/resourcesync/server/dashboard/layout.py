@@ -8,7 +8,7 @@ from typing import Final
 from resourcesync import __version__
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.markup import Markup, Piece, address, join_markup, tag
+from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 
 STYLE: Final = resources.files(__package__).joinpath("style.css").read_text("utf-8")
 """The style of the pages, light and dark."""
@@ -49,11 +49,7 @@ def page(
         script: True to reload on new events.
         menu: The other pages: their names and addresses.
     """
-    head = join_markup(
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{title} | resourcesync"),
+    head = (
         tag("link", rel="icon", href="data:,"),
         tag("link", rel="stylesheet", href="style.css"),
         tag("script", src="events.js", defer="") if script else None,
@@ -73,13 +69,30 @@ def page(
     )
     skip = tag("a", "To the content", href="#content", class_="skip")
     foot = tag("footer", f"resourcesync {__version__}. All times are UTC. This page only reads.")
-    whole = tag(
-        "html",
-        tag("head", head),
-        tag("body", skip, top, tag("main", *body, id="content"), foot),
-        lang="en",
+    return _document(title, head, (skip, top, tag("main", *body, id="content"), foot))
+
+
+def report_page(title: str, *body: Piece, style: str = "") -> str:
+    """Return a self-contained page, which loads nothing.
+
+    Args:
+        title: The title of the page.
+        body: Its content.
+        style: Rules beside those of all pages; there is no markup in it.
+    """
+    foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
+    return _document(title, tag("style", Markup(STYLE + style)), (tag("main", *body), foot))
+
+
+def _document(title: str, head: Piece, body: Piece) -> str:
+    heads = (
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} | resourcesync"),
+        head,
     )
-    return f"<!doctype html>\n{whole}\n"
+    return f"<!doctype html>\n{tag('html', tag('head', heads), tag('body', body), lang='en')}\n"
 
 
 def pill(state: MirrorState) -> Markup:

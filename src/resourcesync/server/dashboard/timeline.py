@@ -11,7 +11,7 @@ from typing import Final
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.charts import days_between
+from resourcesync.server.dashboard.charts import days_between, picture
 from resourcesync.server.dashboard.markup import Markup, address, tag
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail
 
@@ -34,9 +34,8 @@ _KINDS: Final = {"created": "s0", "updated": "s1", "deleted": "s2"}
 def timeline(detail: MirrorDetail) -> Markup:
     """Return the timeline of a mirror."""
     x = _scale(detail)
-    picture = tag(
-        "svg",
-        tag("title", "Timeline: lists, changes, notifications and pulls"),
+    drawing = picture(
+        "Timeline: lists, changes, notifications and pulls",
         tag("defs", _hatch()),
         _frame(detail, x),
         tag("g", _change_lines(detail, x), class_="joins"),
@@ -46,14 +45,14 @@ def timeline(detail: MirrorDetail) -> Markup:
         _awaited(detail, x),
         _notices(detail, x),
         _pulls(detail, x),
-        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        size=(_WIDTH, _HEIGHT),
+        label="Timeline; the same as a table below",
+        look="timeline",
         role="group",  # not "img": the pulls in it are links
-        aria_label="Timeline; the same as a table below",
-        class_="timeline",
     )
     return tag(
         "figure",
-        tag("div", picture, class_="wide", tabindex="0", role="region", aria_label="Timeline"),
+        tag("div", drawing, class_="wide", tabindex="0", role="region", aria_label="Timeline"),
         _legend(detail),
         _table(detail),
     )

@@ -38,7 +38,7 @@ class StandingClock:
         self.moment += timedelta(seconds=seconds)
 
 
-class OaiWorld:
+class HarvestedRepository:
     """A repository, the folder that is published, and what an account told of it so far."""
 
     def __init__(self, root: Path, quirks: Quirks | None = None, **values: str) -> None:
@@ -141,15 +141,15 @@ class OaiWorld:
 
 def titled(
     root: Path, quirks: Quirks | None = None, *, count: int = MANY, **values: str
-) -> OaiWorld:
+) -> HarvestedRepository:
     """Return a repository of items with titles."""
-    made = OaiWorld(root, quirks, **values)
+    made = HarvestedRepository(root, quirks, **values)
     for number in range(count):
         made.provider.put(Item(local=f"10673/{number}", title=f"Title {number}"))
     return made
 
 
-def lists(made: OaiWorld) -> list[dict[str, str]]:
+def lists(made: HarvestedRepository) -> list[dict[str, str]]:
     """Return what was asked for records."""
     return [fields for fields in made.provider.asked if fields["verb"] == "ListRecords"]
 

@@ -16,7 +16,7 @@ from tests.support.accounts.dit_index import PREFIX, Between, DitIndex, rel_path
 
 
 @dataclass
-class World:
+class PublishedIndex:
     """An index with thirty resources, and what stands between us and it."""
 
     index: DitIndex
@@ -59,7 +59,7 @@ def _no_fetcher(address: str) -> AbstractContextManager[Fetcher]:
 
 
 @contextmanager
-def index_world(url: str, *, is_opensearch: bool) -> Iterator[World]:
+def published_index(url: str, *, is_opensearch: bool) -> Iterator[PublishedIndex]:
     """Make such an index; it goes when the block ends."""
     index = DitIndex(url)
     index.make()
@@ -68,6 +68,6 @@ def index_world(url: str, *, is_opensearch: bool) -> Iterator[World]:
     index.refresh()
     between = Between(url)
     scheme = "opensearch" if is_opensearch else "elasticsearch"
-    yield World(index, between, scheme, ManualClock(datetime.now(UTC)))
+    yield PublishedIndex(index, between, scheme, ManualClock(datetime.now(UTC)))
     between.close()
     index.drop()

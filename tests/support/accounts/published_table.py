@@ -55,7 +55,7 @@ def row_of(resource: Resource) -> Row:
 
 
 @dataclass
-class TableWorld:
+class PublishedTable:
     """One table, its folder, and a clock that stands."""
 
     root: Path
