@@ -31,7 +31,6 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.mirrors import opening
 from resourcesync.app.publishing import catalogues
-from resourcesync.app.publishing.publish_settings import dump_options_of
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.model.digests import Digest
@@ -43,7 +42,8 @@ from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import dump_publication
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_result import PublishRequest as AskedOfPublish
+from resourcesync.source.publication_options import PublishRequest as AskedOfPublish
+from resourcesync.source.publication_options import dump_options_of
 
 _START: Final = datetime(2026, 1, 1, 20, tzinfo=UTC)
 _DAY: Final = 86_400.0

@@ -285,23 +285,15 @@ def _create_private(path: Path, folder_mode: int) -> None:
         raise StorageError(f"cannot open {path}: {error.strerror}") from error
 
 
-def _connect(path: Path | str, kind: SqliteFormat, *, read_only: bool) -> Connection:
-    if read_only:
-        return _connect_reading(Path(path), kind)
+def _connect(
+    path: Path | str, kind: SqliteFormat, *, read_only: bool, immutable: bool = False
+) -> Connection:
     waits = kind.durability is not Durability.EXCLUSIVE
+    more = "&immutable=1" if immutable else ""
     return sqlite3.connect(
-        path,
+        f"{Path(path).absolute().as_uri()}?mode=ro{more}" if read_only else path,
+        uri=read_only,
         timeout=BUSY_MILLISECONDS / 1_000 if waits else 0,
-        isolation_level=None,
-        check_same_thread=not kind.any_thread,
-    )
-
-
-def _connect_reading(path: Path, kind: SqliteFormat, *, immutable: bool = False) -> Connection:
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if immutable else ''}",
-        uri=True,
-        timeout=BUSY_MILLISECONDS / 1_000,
         isolation_level=None,
         check_same_thread=not kind.any_thread,
     )
@@ -322,10 +314,11 @@ def open_snapshot(
         StateError: It is damaged.
         StorageError: It cannot be read.
     """
-    errors = SqliteErrors(path, kind)
-    with errors, closing(_connect_reading(path, kind, immutable=immutable)) as connection:
-        begin_snapshot(connection)
-        yield connection
+    with SqliteErrors(path, kind):
+        opened = _connect(path, kind, read_only=True, immutable=immutable)
+        with closing(opened) as connection:
+            begin_snapshot(connection)
+            yield connection
 
 
 def begin_snapshot(connection: Connection) -> None:

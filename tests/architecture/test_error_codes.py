@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync import errors
-from resourcesync.cli import rule
+from resourcesync.cli.commands.rule import CODES
 from resourcesync.cli.main import run
-from resourcesync.cli.rule import CODES
 
-SOURCE = Path(rule.__file__).parents[1]
+SOURCE = Path(errors.__file__).parent
 _PRINTED = re.compile(
     r"""(?:code=|"code":\s*|\.warn\(\s*)"([a-z]+(?:-[a-z]+)*)"|E_[A-Z0-9_]+: \("([a-z-]+)","""
 )

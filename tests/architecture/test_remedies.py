@@ -13,7 +13,7 @@ import click
 import pytest
 
 from resourcesync.cli.main import COMMANDS as COMMAND_NAMES
-from resourcesync.cli.main import cli
+from resourcesync.cli.main import cli, module_of
 from resourcesync.cli.remedies import COMMANDS, choice_commands, warning_fields, with_command
 from resourcesync.errors import Remedy
 
@@ -35,9 +35,7 @@ _REMARK = re.compile(r" \([^)]*\)")
 def all_commands() -> tuple[click.Command, ...]:
     """Return all commands, each followed by the commands within it."""
     found: list[click.Command] = []
-    waiting = [
-        importlib.import_module(f"resourcesync.cli.{name}").command for name in COMMAND_NAMES
-    ]
+    waiting = [importlib.import_module(module_of(name)).command for name in COMMAND_NAMES]
     while waiting:
         command = waiting.pop()
         found.append(command)

@@ -14,10 +14,10 @@ MAX_MODULES = 24
 SMALL = 100
 """A module with fewer lines of code that serves one neighbour is a part of this neighbour."""
 
-CROWDED: dict[str, int] = {"cli": 60}
+CROWDED: dict[str, int] = {}
 """Folders that later steps of the rebuilding empty, with what they may have: less each time."""
 
-SATELLITES: dict[str, str] = {"resourcesync.cli.notify": "a command, which is loaded by its name"}
+SATELLITES: dict[str, str] = {}
 """Small modules with one importer in their folder, each with its reason."""
 
 HOMONYMS: dict[str, int] = {}

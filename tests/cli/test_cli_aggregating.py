@@ -27,7 +27,7 @@ from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.resources import Resource
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said
 from tests.support.sources.aggregating import Site, via

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.cli.config import EXAMPLE
+from resourcesync.cli.commands.config import EXAMPLE
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
 

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from resourcesync.cli.config import EXAMPLE, mistakes_of
+from resourcesync.cli.commands.config import EXAMPLE, mistakes_of
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import files

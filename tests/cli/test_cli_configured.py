@@ -111,7 +111,8 @@ def test_each_of_several_mirrors_begins_with_its_name(source: TinySource, said: 
 def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from resourcesync.cli import pull, pull_run
+    from resourcesync.cli import pull_run
+    from resourcesync.cli.commands import pull
 
     real = pull_run.pull
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.cli.convert import DIALECTS
+from resourcesync.cli.commands.convert import DIALECTS
 from resourcesync.cli.main import run
 from resourcesync.documents.converter import read_any
 from resourcesync.documents.dialects import narrow_entry, narrow_header

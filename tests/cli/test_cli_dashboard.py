@@ -23,11 +23,11 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
 from resourcesync.app.watching.mirror_views import read_detail
+from resourcesync.cli.commands.status import status_table
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
-from resourcesync.cli.render_watch import WatchFigures
-from resourcesync.cli.status import status_table
-from resourcesync.cli.watch_pages import WatchPages
+from resourcesync.cli.service.watch_pages import WatchPages
+from resourcesync.cli.service.watch_reports import WatchFigures
 from resourcesync.model import formatting
 from resourcesync.server.admin import AdminApplication, OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard

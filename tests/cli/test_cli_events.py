@@ -42,9 +42,9 @@ def reported_kinds() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
                 case ast.Call(
-                    func=ast.Attribute(attr="report" | "_report"),
+                    func=ast.Attribute(attr=name),
                     args=[ast.Constant(value=str(kind)), _],
-                ) if kind.islower():
+                ) if name.strip("_") == "report" and kind.islower():
                     yield kind
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.configured_mirrors import load
-from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.main import run
-from resourcesync.cli.watch_pages import WatchPages
+from resourcesync.cli.render.explore_pages import CachedExplorer
+from resourcesync.cli.service.watch_pages import WatchPages
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.uvicorn_server import ServerThread

@@ -19,7 +19,7 @@ from textual.widgets import Input, Static, Tree
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import document_access
-from resourcesync.cli.explore_tui import BackgroundWalk, ExplorerApp, Step
+from resourcesync.cli.render.explore_tui import BackgroundWalk, ExplorerApp, Step
 from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
 from resourcesync.ports.cancellation import CancelToken

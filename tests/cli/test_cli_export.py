@@ -13,7 +13,7 @@ import bagit
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.destination import export as export_formats
+from resourcesync.destination.exports import exporters as export_formats
 from resourcesync.ports.exporters import ExportFile, ExportOptions, MirrorSnapshot
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows, spoil
 from tests.support.commands.run import files_of

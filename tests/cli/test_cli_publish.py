@@ -14,9 +14,9 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.cli.main import run
-from resourcesync.cli.render_publish import conclude
+from resourcesync.cli.render.publish import conclude
 from resourcesync.settings.publication import CATALOGUE, PublicationSettings
-from resourcesync.source.publication_result import PublicationResult
+from resourcesync.source.publication_options import PublicationResult
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from tests.support.commands.command_line import Said, rows

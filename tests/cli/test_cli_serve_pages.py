@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import trees
-from resourcesync.cli.serve_pages import ServePages, Validation
+from resourcesync.cli.render.serve_pages import ServePages, Validation
 from resourcesync.server.dashboard.layout import WINDOWS
 from tests.support.sources.own_source import CALLBACKS, published_for_days, source_pages
 

@@ -12,9 +12,9 @@ import pytest
 
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
-from resourcesync.cli.render_watch import WatchFigures
-from resourcesync.cli.service_files import ServiceInstallation, systemd
-from resourcesync.cli.status_formats import CheckedMirror, mirror_figures
+from resourcesync.cli.render.service_files import ServiceInstallation, systemd
+from resourcesync.cli.render.status_formats import CheckedMirror, mirror_figures
+from resourcesync.cli.service.watch_reports import WatchFigures
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import Said

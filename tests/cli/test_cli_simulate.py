@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.simulation_report import DEFINITIONS
+from resourcesync.cli.simulation.report import DEFINITIONS
 from resourcesync.simulator import scenario_files
 from resourcesync.simulator.profiles import PROFILES
 from tests.support.commands.command_line import Said, rows

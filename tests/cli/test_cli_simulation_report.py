@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.simulation_report import simulation_page
+from resourcesync.cli.simulation.report import simulation_page
 from resourcesync.simulator import scenario_files
 from resourcesync.simulator.experiments import SimulationRun, Summary, summarise
 from resourcesync.simulator.measures import Measurement

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.mirrors import opening
+from resourcesync.cli.commands.status import StatusCheck, status_details, status_table
 from resourcesync.cli.main import run
-from resourcesync.cli.status import StatusCheck, status_details, status_table
-from resourcesync.cli.status_formats import CheckedMirror, as_listed
+from resourcesync.cli.render.status_formats import CheckedMirror, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said, rows

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status_formats import CheckedMirror, nagios_line, prometheus_lines
+from resourcesync.cli.render.status_formats import CheckedMirror, nagios_line, prometheus_lines
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.cli.main import run
-from resourcesync.cli.render_findings import (
+from resourcesync.cli.render.findings import (
     github_command,
     html_page,
     junit_suites,
     sarif_log,
     uri_reference,
 )
-from resourcesync.cli.render_validate import ValidationTally
+from resourcesync.cli.render.validate import ValidationTally
 from resourcesync.errors import ResourceMissingError
 from resourcesync.validator.events import CutShort, Judged, ReadAgain, ValidationEvent
 from resourcesync.validator.findings import RuleFinding

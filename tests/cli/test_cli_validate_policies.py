@@ -11,7 +11,7 @@ from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.publication_options import PublishRequest
 from tests.support.commands.command_line import Said, rows
 
 POLICIES: dict[str, dict[str, object]] = {

@@ -18,7 +18,7 @@ from resourcesync.app.publishing import trees
 from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.main import run
-from resourcesync.cli.render_watch import render_event
+from resourcesync.cli.service.watch_reports import render_event
 from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import free_port

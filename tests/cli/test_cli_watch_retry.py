@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.render_watch import next_pull_text, render_event
+from resourcesync.cli.service.watch_reports import next_pull_text, render_event
 from resourcesync.watch.loop import NextPull
 from resourcesync.watch.scheduler import PullReason
 from tests.support.commands.command_line import FILES, MIRRORED

@@ -19,7 +19,7 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.feeding import line, names, options
 from tests.support.servers import nchan
 from tests.support.servers.event_server import EventServer

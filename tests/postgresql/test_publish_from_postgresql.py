@@ -26,7 +26,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
 from tests.support.commands.command_line import Said
 from tests.support.servers.postgres_server import SECRETIVE, Server

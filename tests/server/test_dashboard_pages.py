@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.cli.remedies import with_command
@@ -288,6 +288,7 @@ def test_an_axis_of_things_that_are_counted_has_whole_marks(most: int) -> None:
     st.datetimes(timezones=st.just(UTC)).filter(lambda moment: 1 < moment.year < 9_999),
     st.one_of(*(st.floats(min_value=20, max_value=item) for item in (86_400, 172_800, 1e9))),
 )
+@example(since=datetime(9998, 12, 20, tzinfo=UTC), seconds=32_486_400.0)
 def test_an_axis_of_time_has_few_marks_that_differ_and_is_never_without_one(
     since: datetime, seconds: float
 ) -> None:

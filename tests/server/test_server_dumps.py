@@ -23,7 +23,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.server import dumps
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.publication_options import PublishRequest
 from tests.support.servers.asgi import Answer, ask
 
 BASE = "http://h.example/"

@@ -21,7 +21,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.source import notifications
-from resourcesync.source.publication_result import PublicationResult
+from resourcesync.source.publication_options import PublicationResult
 from resourcesync.websub.messages import FORM
 from resourcesync.websub.signatures import is_signed
 from tests.support.servers.listening import Heard, Listener, Reply

@@ -130,7 +130,7 @@ def _header_fields(network: Network, home: str) -> dict[str, tuple[tuple[str, st
         if names.count("authorization") > 1:
             raise ConfigurationError(
                 f"two secrets in the field Authorization for {to}",
-                hint="leave one of them out, also of [auth.NAME]",
+                hint="leave one of them out, or the table [auth.NAME]",
                 remedy=Remedy("one-secret"),
             )
     return fields

@@ -42,8 +42,8 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "application/xml-patch+xml": "resourcesync.documents.patches.xml_diff:compute",
     },
     EXPORTERS: {
-        "bagit": "resourcesync.destination.export:export_bag",
-        "zip": "resourcesync.destination.export:export_packages",
+        "bagit": "resourcesync.destination.exports.exporters:export_bag",
+        "zip": "resourcesync.destination.exports.exporters:export_packages",
     },
     TRANSPORTS: {
         "http": "resourcesync.adapters.http.fetcher:CurlFetcher",

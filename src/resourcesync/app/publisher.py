@@ -16,7 +16,7 @@ from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.keywords import PublisherOptions
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource
 from resourcesync.source.scan import LeftFile
 

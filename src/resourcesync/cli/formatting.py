@@ -153,3 +153,8 @@ def _split_address(text: str) -> tuple[str, tuple[str, ...]]:
     head = f"{text[:begin]}{HIDDEN}{text[at:query]}" if at >= begin else text[:query]
     tail = f"{text[query]}{HIDDEN}" if query < len(text) else ""
     return head + tail, (text[begin:at] if at >= begin else "", text[query + 1 :])
+
+
+def clause_of(text: str) -> str:
+    """Return a clause as a phrase: ``section 12.1``, or the name of another document."""
+    return f"section {text}" if text[:1].isdigit() else text

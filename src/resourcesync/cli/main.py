@@ -86,6 +86,15 @@ Exit codes: 0 in sync, 1 findings, 2 usage, 3 partial, 4 unreachable,
 """
 
 
+_FOLDERS: Final = {"watch": "service", "simulate": "simulation", "demo": "simulation"}
+"""Folders of commands that are more than a module."""
+
+
+def module_of(command: str) -> str:
+    """Return the name of the module of a command."""
+    return f"resourcesync.cli.{_FOLDERS.get(command, 'commands')}.{command}"
+
+
 class LazyGroup(click.Group):
     """A group that imports a command only when it is used: help stays quick."""
 
@@ -99,7 +108,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"resourcesync.cli.{cmd_name}").command
+        command = importlib.import_module(module_of(cmd_name)).command
         assert isinstance(command, click.Command)
         return command
 

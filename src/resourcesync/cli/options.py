@@ -78,7 +78,6 @@ class SectionedCommand(click.Command):
 
 option = functools.partial(click.option, cls=SectionOption)
 """``click.option`` with a section of the help."""
-network_option = functools.partial(option, section=Section.NETWORK)
 output_option = functools.partial(option, section=Section.OUTPUT)
 
 

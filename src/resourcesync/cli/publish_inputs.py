@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from resourcesync.app.publishing.accounts import FollowedAccount
     from resourcesync.ports import Clock
     from resourcesync.settings.network import Network
-    from resourcesync.source.publication_result import PublicationResult, PublishRequest
+    from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 
 _SYSTEM_ONLY: Final = ("auth", "proxy", "proxy_auth", "ca_file")

@@ -21,7 +21,7 @@ from resourcesync.settings.tables import SettingValue, overlay
 if TYPE_CHECKING:
     from resourcesync.app.mirrors.sets import SetMirror, SetPlan
     from resourcesync.app.mirrors.stores import Home
-    from resourcesync.cli.render_pull import PullRenderer
+    from resourcesync.cli.render.pull import PullRenderer
     from resourcesync.destination.options import PullOptions, Review
     from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import Mode
@@ -191,7 +191,7 @@ def _pull_one(
 ) -> CommandOutcome:
     """Pull one mirror."""
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
 
     address, folder = pull.target.address, pull.folder
     words, cancel = context.renderer, context.cancel

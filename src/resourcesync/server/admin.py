@@ -6,7 +6,6 @@ They belong on an address of their own, which the public does not reach.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
 from typing import Final, final
 
 from anyio import to_thread
@@ -48,7 +47,7 @@ class AdminApplication:
         else:
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, _request: HttpRequest, _stack: AsyncExitStack) -> Response:
+    async def _respond(self, _request: HttpRequest) -> Response:
         body = await to_thread.run_sync(self._status)
         return Response(body, 200, {**NO_STORE, **NOSNIFF}, "application/json")
 
@@ -83,7 +82,7 @@ class OperationsApplication:
         if scope["type"] == "http":
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, _stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         path = request.raw_path
         if path == b"/livez":
             return _text_response(b"live\n")

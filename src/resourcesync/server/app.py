@@ -37,11 +37,14 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import (
+    FOREVER,
     NO_CACHE,
     NOSNIFF,
+    Headers,
     HttpRequest,
     MountedApplications,
     answer,
+    raw_headers,
     refuse,
 )
 from resourcesync.server.file_sender import (
@@ -58,7 +61,7 @@ from resourcesync.server.files import (
 )
 from resourcesync.server.metrics import Metric, RequestTally
 from resourcesync.server.pages import Overview, SourcePages
-from resourcesync.server.representations import Headers, InMemoryRepresentation, raw_headers
+from resourcesync.server.representations import InMemoryRepresentation
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 
@@ -146,7 +149,6 @@ _ROBOTS: Final = (b"robots.txt",)
 _KINDS: Final = {b".xml": "application/xml", b".zip": "application/zip"}
 """The media types in the folder of documents, by the last four letters of the name."""
 _VARY: Final = {"vary": "accept-encoding"}
-_FOREVER: Final = {"cache-control": "max-age=31536000, immutable"}
 # A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
 # does a package.
 _IMMUTABLE: Final = re.compile(
@@ -273,12 +275,12 @@ class Application:
         async with self._mounts.lifespan():
             yield
 
-    async def _respond(self, request: HttpRequest, stack: contextlib.AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         try:
             place = self._locate_request(request)
             response = None
             if place is not None:
-                response = await self._sender.respond(request, place, stack)
+                response = await self._sender.respond(request, place)
         except StorageError as error:
             return storage_error_response(error)
         if response is not None:
@@ -353,7 +355,7 @@ class Application:
         return ServedLocation(
             folder=self._documents,
             names=names,
-            headers=self._document_fields(path, _FOREVER if is_immutable else NO_CACHE),
+            headers=self._document_fields(path, FOREVER if is_immutable else NO_CACHE),
             is_encodable=names[-1][-4:] == b".xml",
         )
 

@@ -7,7 +7,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final, final
 from urllib.parse import quote, unquote_to_bytes
@@ -33,11 +33,118 @@ Our own server sets it; endless answers end then.
 
 NOSNIFF: Final = {"x-content-type-options": "nosniff"}
 NO_CACHE: Final = {"cache-control": "no-cache"}
+FOREVER: Final = {"cache-control": "max-age=31536000, immutable"}
 NO_STORE: Final = {"cache-control": "no-store"}
 CLOSE: Final = {"connection": "close"}
 
 State = dict[str, Any]
 """State that an application passes from its start to its requests, as ASGI defines it."""
+
+
+CHUNK: Final = 256 * 1024
+"""Bytes of a body that are passed to the server at a time."""
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+
+def raw_headers(*fields: Mapping[str, str]) -> Headers:
+    """Return header fields as ASGI has them."""
+    return tuple(
+        (name.encode("ascii"), text.encode("latin-1"))
+        for more in fields
+        for name, text in more.items()
+    )
+
+
+@final
+class ChunkedResponse(Response):
+    """A response that is sent in chunks, until the client has gone.
+
+    Unread bytes stay in memory, for possibly many clients. Starlette's ``StreamingResponse`` starts
+    a group of tasks each time: it takes 150 µs more, where a small answer takes 30, and 8 KiB.
+
+    Args:
+        status: The HTTP status.
+        headers: All the fields but ``Date``.
+        pieces: The body of known length: spans of a representation, and bytes between them; empty
+            for a response that has none, such as one to a HEAD, and for an unknown length.
+        chunks: Yields the body, or what follows the bytes of ``fill``.
+        seconds: Time limit for sending the chunks; then the connection is cut.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        headers: Headers,
+        pieces: tuple[range | bytes, ...] = (),
+        chunks: AsyncIterator[bytes] | None = None,
+        *,
+        seconds: float | None = None,
+    ) -> None:
+        # Starlette's own would decode and encode all the fields: 5 µs.
+        self.status_code = status
+        self.raw_headers = list(headers)
+        self.pieces = pieces
+        self.chunks = chunks
+        self._seconds = seconds
+        self._whole = b""
+
+    def fill(self, parts: Sequence[bytes]) -> None:
+        """Set the bytes of the pieces, or the first of them."""
+        self._whole = parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response.
+
+        Raises:
+            TimeoutError: The time was not enough.
+        """
+        del scope
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status_code,
+                "headers": self.raw_headers,
+            }
+        )
+        if self.chunks is not None:
+            await self._stream(self.chunks, receive, send)
+            return
+        body = self._whole
+        for start in range(0, len(body) or 1, CHUNK):
+            await send(_chunk(body[start : start + CHUNK], more=start + CHUNK < len(body)))
+
+    async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+        left = sum(map(len, self.pieces)) - len(self._whole)
+        more = True
+        limit = asyncio.timeout(self._seconds)
+        gone = asyncio.create_task(_end_at_disconnect(limit, receive))
+        try:
+            async with limit:
+                if self._whole:
+                    more = left != 0
+                    await send(_chunk(self._whole, more=more))
+                async for chunk in chunks:
+                    left -= len(chunk)
+                    more = left != 0  # below 0 where the length is unknown
+                    await send(_chunk(chunk, more=more))
+                if more:
+                    await send(_chunk(b"", more=False))
+        except TimeoutError:
+            if not gone.done():
+                raise
+        finally:
+            gone.cancel()
+
+
+def _chunk(body: bytes, *, more: bool) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": more}
+
+
+async def _end_at_disconnect(limit: asyncio.Timeout, receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    limit.reschedule(0)
 
 
 @final
@@ -58,6 +165,16 @@ class HttpRequest(Request):
         for octets, value in scope["headers"]:
             name, text = octets.decode("latin-1"), value.decode("latin-1")
             self.fields[name] = f"{self.fields[name]}, {text}" if name in self.fields else text
+        self._ends: list[Callable[[], object]] = []
+
+    def at_end(self, end: Callable[[], object]) -> None:
+        """Call a function once the response was sent, or the client has gone."""
+        self._ends.append(end)
+
+    def end(self) -> None:
+        """Call the functions, the last one first."""
+        while self._ends:
+            self._ends.pop()()
 
     @property
     def query(self) -> bytes:
@@ -79,11 +196,8 @@ class HttpRequest(Request):
         )
 
 
-Responder = Callable[[HttpRequest, AsyncExitStack], Awaitable[Response]]
-"""Function that returns the response to a request.
-
-The stack is closed once the response was sent, or the client has gone.
-"""
+Responder = Callable[[HttpRequest], Awaitable[Response]]
+"""Function that returns the response to a request."""
 
 
 async def answer(respond: Responder, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,8 +206,8 @@ async def answer(respond: Responder, scope: Scope, receive: Receive, send: Send)
     A HEAD gets the fields of the response and no bytes: its stream is not started.
     """
     request = HttpRequest(scope, receive, send)
-    async with AsyncExitStack() as stack:
-        response = refuse_request(request) or await respond(request, stack)
+    try:
+        response = refuse_request(request) or await respond(request)
         # %r of bytes escapes characters that could forge a line or control a terminal.
         _LOG.debug("%r %r: %d", scope["method"], request.raw_path, response.status_code)
         if not request.is_head:
@@ -104,6 +218,8 @@ async def answer(respond: Responder, scope: Scope, receive: Receive, send: Send)
             {"type": "http.response.start", "status": response.status_code, "headers": fields}
         )
         await send({"type": "http.response.body", "body": b""})
+    finally:
+        request.end()
 
 
 def refuse(status: int, reason: str, *fields: Mapping[str, str]) -> Response:

@@ -18,8 +18,9 @@ from typing import Any, Final, Protocol, final
 
 from anyio import to_thread
 
+from resourcesync.server.asgi import Headers
 from resourcesync.server.files import FileState, OpenFile
-from resourcesync.server.representations import Headers, ResponseValidators
+from resourcesync.server.representations import ResponseValidators
 
 _SMALLEST: Final = 512
 """Size of a document below which a coding saves nothing: it fits into one packet either way."""

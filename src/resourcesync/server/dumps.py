@@ -12,14 +12,15 @@ import logging
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from typing import Final, final
 
 from anyio import to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.concurrency import iterate_in_threadpool
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
@@ -33,13 +34,20 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, Relation
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.server.asgi import NO_CACHE, NOSNIFF, HttpRequest, answer, refuse
+from resourcesync.server.asgi import (
+    NO_CACHE,
+    NOSNIFF,
+    ChunkedResponse,
+    HttpRequest,
+    answer,
+    raw_headers,
+    refuse,
+)
 from resourcesync.server.representations import (
     InMemoryRepresentation,
     ResponseValidators,
     evaluate_preconditions,
     plan_response,
-    raw_headers,
 )
 
 _LOG: Final = logging.getLogger(__name__)
@@ -106,7 +114,7 @@ class DumpApplication:
         if scope["type"] == "http":
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         found = _PACKAGE.fullmatch(request.raw_path)
         if request.raw_path != b"/resourcedump.xml" and found is None:
             return refuse(404, "Not found.")
@@ -117,7 +125,7 @@ class DumpApplication:
             number = int(found[2])
             if int(found[1]) != plan.moment or not 0 < number <= len(plan.starts):
                 return refuse(404, "This package is outdated: see resourcedump.xml.")
-            return await self._package(request, plan, number, stack)
+            return await self._package(request, plan, number)
         except ResourceSyncError as error:
             _LOG.warning("no dump can be made now: %s", error)
             return refuse(503, f"A dump is not available now: {error.message}.", _BUSY)
@@ -164,9 +172,7 @@ class DumpApplication:
             headers=raw_headers({"content-type": "application/xml"}, NO_CACHE, NOSNIFF),
         )
 
-    async def _package(
-        self, request: HttpRequest, plan: _PackagePlan, number: int, stack: AsyncExitStack
-    ) -> Response:
+    async def _package(self, request: HttpRequest, plan: _PackagePlan, number: int) -> Response:
         """Return the response that makes a package while it is sent.
 
         Raises:
@@ -176,23 +182,25 @@ class DumpApplication:
         # Another release of the library may give other bytes.
         etag = f'"{plan.moment}-{number}-{zlib.ZLIB_RUNTIME_VERSION}"'
         validators = ResponseValidators(etag=etag)
-        headers = {"content-type": "application/zip", **NO_CACHE, **NOSNIFF}
+        headers = raw_headers({"content-type": "application/zip"}, NO_CACHE, NOSNIFF)
         if evaluate_preconditions(request.fields, validators) != "send":
-            return plan_response(request, 0, validators, raw_headers(headers))
-        headers["etag"] = etag
+            return plan_response(request, 0, validators, headers)
+        response = ChunkedResponse(
+            200, (*headers, (b"etag", etag.encode("ascii"))), seconds=MAX_PACKAGE_SECONDS
+        )
         if request.is_head:
-            return StreamingResponse((), 200, headers)
+            return response
         if self._running >= self._most:
             return refuse(503, "Too many packages are being made.", _BUSY)
         self._running += 1
-        stack.callback(self._release)
+        request.at_end(self._release)
         try:
             async with asyncio.timeout(MAX_PACKAGE_SECONDS):
                 pieces = await to_thread.run_sync(self._begin, plan, number)
         except TimeoutError as error:
             raise StorageError("a package took longer than an hour") from error
-        await stack.enter_async_context(asyncio.timeout(MAX_PACKAGE_SECONDS))
-        return StreamingResponse(pieces, 200, headers)
+        response.chunks = iterate_in_threadpool(pieces)
+        return response
 
     def _release(self) -> None:
         self._running -= 1

@@ -16,19 +16,27 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 
 from anyio import to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.documents import ndjson
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.server.asgi import NO_STORE, NOSNIFF, HttpRequest, answer, refuse, wait_for
+from resourcesync.server.asgi import (
+    NO_STORE,
+    NOSNIFF,
+    ChunkedResponse,
+    HttpRequest,
+    answer,
+    raw_headers,
+    refuse,
+    wait_for,
+)
 from resourcesync.server.metrics import Metric
 
 _T = TypeVar("_T")
@@ -39,12 +47,12 @@ _MOST_BATCHES: Final = 64
 _CACHE_BYTES: Final = 4 * 1024 * 1024
 _READERS: Final = 4
 _SLICE: Final = 100
-_HEADERS: Final = {
-    "content-type": "text/event-stream",
-    **NO_STORE,
-    "x-accel-buffering": "no",  # nginx passes each event on at once
-    **NOSNIFF,
-}
+_HEADERS: Final = raw_headers(
+    {"content-type": "text/event-stream"},
+    NO_STORE,
+    {"x-accel-buffering": "no"},  # nginx passes each event on at once
+    NOSNIFF,
+)
 _ID: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 _UNKNOWN_POSITION: Final = (-1, 0)
 _HEARTBEAT: Final = b":\n\n"
@@ -152,7 +160,7 @@ class EventApplication:
         if scope["type"] == "http":
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         if request.raw_path not in {b"", b"/"}:
             return refuse(404, "Not found.")
         if len(self._clients) >= self._most:
@@ -160,14 +168,14 @@ class EventApplication:
         wake, position = asyncio.Event(), None
         if not request.is_head:
             self._clients.add(wake)
-            stack.callback(self._clients.discard, wake)
+            request.at_end(lambda: self._clients.discard(wake))
             try:
                 await self._start_polling(request.stopping)
                 position = await self._find_position(request)
             except ResourceSyncError as error:
                 _LOG.warning("%s", error)
                 return refuse(503, "Not available now.", {"retry-after": "5"})
-        return StreamingResponse(self._stream(wake, position), 200, _HEADERS)
+        return ChunkedResponse(200, _HEADERS, chunks=self._stream(wake, position))
 
     async def _stream(
         self, wake: asyncio.Event, asked: _LogPosition | None

@@ -6,7 +6,6 @@ Starlette's ``FileResponse`` opens a file again after it has looked at it, and s
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -16,12 +15,10 @@ from starlette.responses import Response
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.server.asgi import HttpRequest, refuse
+from resourcesync.server.asgi import CHUNK, Headers, HttpRequest, refuse
 from resourcesync.server.content_encoding import Coding, Encoder
 from resourcesync.server.files import FORBIDDEN, FileState, Names, OpenFile, ServedFolder
 from resourcesync.server.representations import (
-    CHUNK,
-    Headers,
     InMemoryRepresentation,
     ResponseValidators,
     chunk_ranges,
@@ -68,9 +65,7 @@ class FileSender:
         self._clock = clock
         self._encoder = Encoder()
 
-    async def respond(
-        self, request: HttpRequest, place: ServedLocation, stack: AsyncExitStack
-    ) -> Response | None:
+    async def respond(self, request: HttpRequest, place: ServedLocation) -> Response | None:
         """Return the response with the file at ``place``; ``None`` when there is none.
 
         If the file changes while it is sent, the response raises an ``OriginalChangedError``, and
@@ -85,7 +80,7 @@ class FileSender:
                 raise StorageError("a copy is missing")
             if opened is None:
                 return None
-            stack.enter_context(opened)
+            request.at_end(opened.close)
             condition, validators = await self._wait_until_stable(opened)
             coding = self._choose(request, place, condition, validators)
             if coding is None:
@@ -155,31 +150,21 @@ async def _plain_response(
     """Return the response with a file as it is; ``None`` when it changed meanwhile."""
     response = plan_response(request, condition.size, validators, place.headers)
     pieces = response.pieces
-    if sum(map(len, pieces)) > _INLINE_BYTES:
+    if not pieces:
+        return response
+    length = sum(map(len, pieces))
+    if length > _INLINE_BYTES:
         chunks = stream(opened, pieces, lambda: _is_same(opened.stat(), condition))
-        response.chunks = await _begin(chunks)
+        response.fill([await anext(chunks)])  # a fault of it comes before the response starts
+        response.chunks = chunks
         return response
     parts = [
         piece if isinstance(piece, bytes) else opened.read(piece.start, len(piece))
         for piece in pieces
     ]
-    is_complete = [*map(len, parts)] == [*map(len, pieces)]
-    if pieces and not (is_complete and _is_same(opened.stat(), condition)):
-        return None
-    response.body = parts[0] if len(parts) == 1 else b"".join(parts)
-    return response
-
-
-async def _begin(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Return the chunks with the first one read: a fault of it comes before the response starts."""
-    first = await anext(chunks, b"")
-
-    async def continued() -> AsyncIterator[bytes]:
-        yield first
-        async for chunk in chunks:
-            yield chunk
-
-    return continued()
+    response.fill(parts)
+    is_whole = sum(map(len, parts)) == length and _is_same(opened.stat(), condition)
+    return response if is_whole else None
 
 
 def _ignore(chunk: bytes) -> None:

@@ -88,6 +88,10 @@ class OpenFile:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
         os.close(self._descriptor)
 
     def duplicate(self) -> "OpenFile":

@@ -17,18 +17,26 @@ import hashlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, final
 from urllib.parse import urlsplit
 
 from anyio import to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import StorageError
 from resourcesync.ports.versions import ResourceVersion, VersionReader
-from resourcesync.server.asgi import NO_CACHE, NOSNIFF, HttpRequest, answer, refuse
+from resourcesync.server.asgi import (
+    FOREVER,
+    NO_CACHE,
+    NOSNIFF,
+    ChunkedResponse,
+    HttpRequest,
+    answer,
+    raw_headers,
+    refuse,
+)
 from resourcesync.server.file_sender import storage_error_response, stream
 from resourcesync.server.files import Names, ServedFolder, is_hidden, read_path
 from resourcesync.server.representations import (
@@ -36,14 +44,12 @@ from resourcesync.server.representations import (
     format_http_date,
     parse_http_date,
     plan_response,
-    raw_headers,
 )
 from resourcesync.source.versions.version_recording import VersionNames, parse_stamp
 
 _SECOND: Final = 1_000_000
 MAP_PAGE: Final = 500
 """Versions of a TimeMap that are read at a time."""
-_FOREVER: Final = {"cache-control": "max-age=31536000, immutable"}
 _VARY: Final = {"vary": "accept-datetime"}
 _LINK_FORMAT: Final = "application/link-format"
 _FULL_ADDRESS: Final = re.compile(rb"(/time(?:gate|map)/)https?://?([^/]+)(/.*)?", re.IGNORECASE)
@@ -90,13 +96,13 @@ class MementoApplication:
         if scope["type"] == "http":
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         try:
-            return await self._find_response(request, stack) or _absent()
+            return await self._find_response(request) or _absent()
         except StorageError as error:
             return storage_error_response(error)
 
-    async def _find_response(self, request: HttpRequest, stack: AsyncExitStack) -> Response | None:
+    async def _find_response(self, request: HttpRequest) -> Response | None:
         path = self._own_path(request.raw_path, request.query)
         first, *rest = read_path(path) or (b"",)
         names = tuple(rest)
@@ -105,11 +111,11 @@ class MementoApplication:
         if first == b"timemap" and (uri := self._uri(names)) is not None:
             return await self._timemap(uri)
         if first == b"patch" and names:
-            return await self._patch(request, names, stack)
+            return await self._patch(request, names)
         version = await self._find(first, names)
         if version is None:
             return None
-        return self._content(request, version.sha256, self._memento_headers(version), stack)
+        return self._content(request, version.sha256, self._memento_headers(version))
 
     def _own_path(self, path: bytes, query: bytes) -> bytes:
         """Return a path with the whole address of a resource of ours reduced to its path.
@@ -144,7 +150,7 @@ class MementoApplication:
             **_kind(version.media_type),
             "memento-datetime": _date(version),
             "link": ", ".join(self._common_links(version.uri)),
-            **_FOREVER,
+            **FOREVER,
             **NOSNIFF,
         }
 
@@ -186,11 +192,10 @@ class MementoApplication:
         page = await to_thread.run_sync(self._index.versions, uri, 0, MAP_PAGE)
         if not page:
             return None
-        return StreamingResponse(
-            self._map_lines(uri, page), 200, {**NO_CACHE, **NOSNIFF}, _LINK_FORMAT
-        )
+        headers = raw_headers({"content-type": _LINK_FORMAT}, NO_CACHE, NOSNIFF)
+        return ChunkedResponse(200, headers, chunks=self._map_lines(uri, page))
 
-    async def _map_lines(self, uri: str, page: Sequence[ResourceVersion]) -> AsyncIterator[str]:
+    async def _map_lines(self, uri: str, page: Sequence[ResourceVersion]) -> AsyncIterator[bytes]:
         original, timegate, itself = self._common_links(uri)
         lines = [original, timegate, itself.replace('rel="timemap"', 'rel="self"')]
         relation = "first memento"
@@ -201,22 +206,20 @@ class MementoApplication:
                     relation = _last(relation)
                 lines.append(self._link(version, relation))
                 relation = "memento"
-            yield ",\n".join(lines) + (",\n" if more else "\n")
+            yield (",\n".join(lines) + (",\n" if more else "\n")).encode("ascii")
             page, lines = more, []
 
-    async def _patch(
-        self, request: HttpRequest, names: Names, stack: AsyncExitStack
-    ) -> Response | None:
+    async def _patch(self, request: HttpRequest, names: Names) -> Response | None:
         """Return the patch to a version from the one before."""
         version = await self._find(names[0], names[1:])
         patch = None if version is None else version.patch
         if patch is None:
             return None
-        headers = {**_kind(patch.media_type), **_FOREVER, **NOSNIFF}
-        return self._content(request, patch.sha256, headers, stack)
+        headers = {**_kind(patch.media_type), **FOREVER, **NOSNIFF}
+        return self._content(request, patch.sha256, headers)
 
     def _content(
-        self, request: HttpRequest, sha256: str, headers: Mapping[str, str], stack: AsyncExitStack
+        self, request: HttpRequest, sha256: str, headers: Mapping[str, str]
     ) -> Response | None:
         """Return the response with a content; the last bytes of the whole only if its digest fits.
 
@@ -226,7 +229,7 @@ class MementoApplication:
         opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
         if opened is None:
             return None
-        stack.enter_context(opened)
+        request.at_end(opened.close)
         size = opened.found.size
         validators = ResponseValidators(etag=f'"{sha256}"')
         response = plan_response(request, size, validators, raw_headers(headers))

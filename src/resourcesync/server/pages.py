@@ -13,12 +13,8 @@ from anyio import to_thread
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
-from resourcesync.server.asgi import NO_CACHE, NOSNIFF
-from resourcesync.server.representations import (
-    InMemoryRepresentation,
-    ResponseValidators,
-    raw_headers,
-)
+from resourcesync.server.asgi import NO_CACHE, NOSNIFF, raw_headers
+from resourcesync.server.representations import InMemoryRepresentation, ResponseValidators
 
 _LOG: Final = logging.getLogger(__name__)
 

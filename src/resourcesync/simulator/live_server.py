@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager, AsyncExitStack, ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -13,12 +13,11 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock
-from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, refuse
+from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, raw_headers, refuse
 from resourcesync.server.representations import (
     InMemoryRepresentation,
     ResponseValidators,
     format_http_date,
-    raw_headers,
 )
 from resourcesync.server.uvicorn_server import DROP, ConnectionLimits, ServerThread
 from resourcesync.simulator.live import LiveAnswer, LiveSettings, LiveSource, ScenarioSource
@@ -74,17 +73,18 @@ class LiveApplication:
         if scope["type"] == "http":
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         if self.answer is None:
             return refuse(503, "The Source has not started.", {"retry-after": "1"})
         path: str = request.scope["path"].removeprefix("/")
         places = self._packages if path.endswith(".zip") else self._places
-        await stack.enter_async_context(places)  # until it was sent
+        await places.acquire()
+        request.at_end(places.release)
         is_uncached = "no-cache" in request.fields.get("cache-control", "").lower()
         # In a thread: due events happen first, which may be a publication.
         found = await asyncio.to_thread(self.answer, path, is_uncached)
         if not found.status:
-            await stack.aclose()
+            request.end()
         await asyncio.sleep(found.wait)
         return self._response(found, request) if found.status else _DroppedConnection()
 

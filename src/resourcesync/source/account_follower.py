@@ -22,7 +22,7 @@ from resourcesync.ports.catalogue import (
     Omission,
     Posted,
 )
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
 from resourcesync.source.scan import LeftFile
 

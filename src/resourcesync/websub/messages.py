@@ -51,11 +51,6 @@ class TextResponse:
     text: str = ""
     retry_after: int | None = None
 
-    @property
-    def is_good(self) -> bool:
-        """True if the request succeeded."""
-        return self.status in range(200, 300)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionRequest:

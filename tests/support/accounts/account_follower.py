@@ -10,7 +10,7 @@ from resourcesync.app.publishing import accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.accounts.scripted_account import ScriptedSystem
 
 

@@ -17,7 +17,7 @@ from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 BASE = "https://data.example/"
 SCHEMA = pa.schema(

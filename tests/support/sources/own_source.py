@@ -9,7 +9,7 @@ from random import Random
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications, push_channels
-from resourcesync.cli.serve_pages import ServePages
+from resourcesync.cli.render.serve_pages import ServePages
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.subscriptions import SubscriptionIntent
 from resourcesync.server.dashboard.app import SourceDashboard

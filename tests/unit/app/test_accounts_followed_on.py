@@ -15,7 +15,7 @@ from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.accounts.account_follower import Follower, counts
 from tests.support.accounts.scripted_account import scripted
 

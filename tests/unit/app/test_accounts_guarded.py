@@ -9,7 +9,7 @@ import pytest
 from resourcesync.app.publishing import accounts
 from resourcesync.errors import ConfigurationError, SourceUnavailableError
 from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.scan import LeftFile
 from tests.support.accounts.account_follower import Follower, counts
 from tests.support.accounts.scripted_account import scripted

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.app.publishing import accounts
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Clock
-from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.account_follower import Follower, counts
 from tests.support.accounts.scripted_account import scripted
 

@@ -18,7 +18,7 @@ from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.worlds.world import World
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -173,7 +173,7 @@ def test_a_run_that_is_killed_on_the_way_out_is_ended_by_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("resourcesync.app.publishing.trees.scan", killed)
+        patched.setattr("resourcesync.source.tree_publication.scan", killed)
         with pytest.raises(KeyboardInterrupt):
             publish(3, step=PublicationStep.REBASE)
     publish(3)

@@ -14,7 +14,7 @@ from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.servers.listening import Listener
 
 URL = {"url": "https://h.example/"}

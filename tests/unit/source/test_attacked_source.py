@@ -33,7 +33,7 @@ from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.links import links_by_rule, parse_rule
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.publication_options import PublishRequest
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.worlds.dumping import DumpedSource

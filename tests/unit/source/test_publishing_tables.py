@@ -16,7 +16,7 @@ from resourcesync.errors import (
 )
 from resourcesync.source import inventory
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.published_table import BASE, PublishedTable, Row
 
 MANY = 240

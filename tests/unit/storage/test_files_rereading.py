@@ -13,7 +13,7 @@ import pytest
 from resourcesync.adapters.files import RereadSchedule
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.source.publication_result import PublicationResult
+from resourcesync.source.publication_options import PublicationResult
 
 DAY = 24 * 3_600 * 1_000_000
 SIZE = 4_096

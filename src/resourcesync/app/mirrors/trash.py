@@ -114,7 +114,7 @@ def restore(
         raise ConfigurationError(
             "files cannot be restored into a mirror whose copies are a table",
             evidence=(("kept", "all files in the trash"),),
-            hint="make no table of them first",
+            hint="store them in the mirror's own state first",
             remedy=Remedy("unmake-table", target=str(home.store or home.folder)),
         )
     with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:

@@ -42,7 +42,7 @@ from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.account_follower import AccountFollower, FollowSettings
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 

@@ -11,7 +11,6 @@ import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.app.publishing import document_stores, trees
-from resourcesync.app.publishing.publish_settings import read_settings
 from resourcesync.app.publishing.trees import hinting_at_bad_rows
 from resourcesync.discovery.uris import origin
 from resourcesync.documents import ndjson
@@ -21,7 +20,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.round_trip import check_resource
 from resourcesync.source.scan import ScanReport

@@ -111,7 +111,7 @@ def check_robots(out: Path, url: str) -> None:
     if urlsplit(url).path.strip("/"):
         raise ConfigurationError(
             f"{url} is not the root of its host, where {ROBOTS_FILE} must be",
-            hint=f"write none; add the Sitemap line to the {ROBOTS_FILE} of the host",
+            hint=f"add the Sitemap line to the {ROBOTS_FILE} of the host, and do not write one",
             remedy=Remedy("write-no-robots"),
         )
     found = FolderDocuments(out, folders=("",)).open(ROBOTS_FILE)
@@ -122,7 +122,7 @@ def check_robots(out: Path, url: str) -> None:
     if not is_ours:
         raise ConfigurationError(
             f"{out / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
-            hint="add the Sitemap line to it yourself, and write none",
+            hint="add the Sitemap line to it yourself, and do not write it",
             remedy=Remedy("write-no-robots"),
         )
 

@@ -29,7 +29,7 @@ from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import ChangeLists
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 TABLES: Final = "tables:"
 """Prefix that distinguishes the address of a table from a folder."""

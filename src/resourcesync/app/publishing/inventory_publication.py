@@ -28,7 +28,6 @@ from resourcesync.app.publishing.inventory_tables import (
     TableUpdate,
     import_inventory_table,
 )
-from resourcesync.app.publishing.publish_settings import limits_of, publication_policy
 from resourcesync.errors import EngineError, Remedy, StateError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -55,7 +54,12 @@ from resourcesync.source.inventory import (
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationPlan, PublicationStep, is_rebase_due
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import (
+    PublicationResult,
+    PublishRequest,
+    limits_of,
+    publication_policy,
+)
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 

@@ -18,7 +18,7 @@ from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_result import PublishRequest
+from resourcesync.source.publication_options import PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
 
 _FEW_GONE: Final = 10

@@ -11,7 +11,6 @@ from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFi
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.app.publishing import document_stores
-from resourcesync.app.publishing.publish_settings import version_options_of
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -21,6 +20,7 @@ from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, Prefet
 from resourcesync.settings.publication import PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule
+from resourcesync.source.publication_options import version_options_of
 
 if TYPE_CHECKING:
     from resourcesync.ports.originals import OriginalsFactory

@@ -12,7 +12,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Watcher
 from resourcesync.source.naming import is_sitemap
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 OnPublished = Callable[[PublicationResult], None]
 OnFailed = Callable[[ResourceSyncError, float], None]

@@ -1,20 +1,32 @@
 """Publication of a tree, with its catalogue; and a check for rows that cannot be published."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from datetime import datetime
+from contextlib import ExitStack, closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec import structs
 
 from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
 from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import documents_at, is_store, locked_documents
-from resourcesync.app.publishing.publish_settings import (
+from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, StateError
+from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.resources import Change, Resource
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import (
+    BAD_ROW,
+    CatalogueStore,
+    DocumentStore,
+)
+from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.plan import read_record
+from resourcesync.source.publication_options import (
+    PublicationResult,
+    PublishRequest,
     dump_options_of,
     entry_settings_of,
     limits_of,
@@ -22,27 +34,14 @@ from resourcesync.app.publishing.publish_settings import (
     read_settings,
     version_options_of,
 )
-from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, StateError
-from resourcesync.model.digests import ALGORITHMS
-from resourcesync.model.resources import Change, Resource
-from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import (
-    BAD_ROW,
-    CatalogueEntry,
-    CatalogueRecording,
-    CatalogueSnapshot,
-    CatalogueStore,
-    DocumentStore,
-    Omission,
-)
-from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
-from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.naming import CHANNELS, SourceNaming
-from resourcesync.source.plan import read_plan, read_record
-from resourcesync.source.publication_result import PublicationResult, PublishRequest
-from resourcesync.source.publisher import ListPublisher, Publication
+from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.round_trip import find_fault
-from resourcesync.source.scan import scan
+from resourcesync.source.tree_publication import (
+    REREAD_NOTE,
+    OpenTree,
+    ReadOnlyCatalogue,
+    TreePublication,
+)
 from resourcesync.source.versions.version_retention import (
     TreeVersions,
     is_retention_enabled,
@@ -50,9 +49,7 @@ from resourcesync.source.versions.version_retention import (
 
 if TYPE_CHECKING:
     from resourcesync.ports.originals import OriginalReader, ResourceContents
-    from resourcesync.source.dumps.dump_publication import DumpRequest
-    from resourcesync.source.dumps.dump_publisher import DumpOutcome
-    from resourcesync.source.notifications import Notified
+    from resourcesync.source.notifications import NoticeSender
 
 
 ROW_BATCH: Final = 10_000
@@ -114,73 +111,6 @@ def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
             yield from rows
 
 
-class ReadOnlyCatalogue:
-    """A read-only view of a catalogue, for a dry run."""
-
-    def __init__(self, catalogue: CatalogueStore) -> None:
-        self._catalogue = catalogue
-
-    def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield the recorded entries."""
-        return self._catalogue.entries()
-
-    @contextmanager
-    def record(self, now: datetime) -> Iterator[CatalogueRecording]:
-        """Open a recording without effect."""
-        del now
-        yield _NullRecording()
-
-    def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
-        """Open a view of the recorded state."""
-        return self._catalogue.snapshot()
-
-    def note(self, key: str) -> str | None:
-        """Return a note."""
-        return self._catalogue.note(key)
-
-    def forget_edits(self, last: int) -> None:
-        """Do nothing."""
-
-    def forget_changes(self, last: int) -> bool:
-        """Do nothing."""
-        del last
-        return False
-
-    def latest(self) -> datetime | None:
-        """Return the latest recorded moment."""
-        return self._catalogue.latest()
-
-    def rewind(self, moment: datetime) -> None:
-        """Do nothing."""
-
-    def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Do nothing."""
-
-
-class _NullRecording:
-    """A recording without effect."""
-
-    def created(self, resource: Resource, fingerprint: str) -> None:
-        """Do nothing."""
-
-    def updated(self, resource: Resource, fingerprint: str) -> None:
-        """Do nothing."""
-
-    def deleted(self, resource: Resource) -> None:
-        """Do nothing."""
-
-    def touched(self, resource: Resource, fingerprint: str) -> None:
-        """Do nothing."""
-
-    def advance_time(self) -> None:
-        """Do nothing."""
-
-
-_REREAD: Final = "publish.reread"
-"""Note of the files that were read again, though they looked unchanged."""
-_SHOWN_OMISSIONS: Final = 20
-
-
 def publish_tree(
     root: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest | None = None
 ) -> PublicationResult:
@@ -211,7 +141,7 @@ def publish_tree(
             if is_store(settings.out):
                 raise ConfigurationError(
                     f"{document_stores.ROBOTS_FILE} can only be written into a folder",
-                    hint="put it there yourself, and write none",
+                    hint="put it there yourself, and do not write it",
                     remedy=Remedy("write-no-robots"),
                 )
             document_stores.check_robots(root / settings.out, settings.url)
@@ -220,101 +150,43 @@ def publish_tree(
             locked_documents(root, settings.out, own, dry_run=asked.dry_run)
         )
         refuse_foreign(catalogue, store, settings, known)
-        reread = catalogue.note(_REREAD)
+        reread = catalogue.note(REREAD_NOTE)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
-        tree = _TreePublication(root, settings, catalogue, store, found, clock)
-        return tree.publish(asked, anew=entry_settings_of(settings) != entry_settings_of(known))
-
-
-class _TreePublication:
-    """A tree, and everything needed to publish it."""
-
-    def __init__(
-        self,
-        root: Path,
-        settings: PublicationSettings,
-        catalogue: CatalogueStore,
-        documents: DocumentStore,
-        found: originals.OpenedOriginals,
-        clock: Clock,
-    ) -> None:
-        self._root = root
-        self._settings = settings
-        self._catalogue = catalogue
-        self._documents = documents
-        self._clock = clock
-        self._reread = found.rereading.note()
-        self._past = _open_versions(root, settings, catalogue, clock)
-        self._originals = self._past.originals(found.originals)
-        self._contents = _contents(found, self._originals, self._past)
-        self._publisher = publisher_of(catalogue, documents, settings, clock)
-
-    def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
-        """Scan the tree; unless in a dry run, write the changes."""
-        now = self._clock.now()
-        step = check_clock(self._catalogue, now, asked.step)
-        found = scan(
-            self._originals,
-            self._catalogue,
-            now,
-            anew=anew,
-            allow_empty=asked.allow_empty,
-            settle=self._past.flush,
-        )
-        done, dumped, notified = Publication(), None, None
-        if not asked.dry_run:
-            note = msgspec.json.encode(self._settings).decode()
-            self._catalogue.write_notes({NOTE: note, _REREAD: self._reread})
-            try:
-                dumped = self._dump(asked.dumps)
-            finally:  # the lists are published even if something could not be packed
-                done = self._publisher.publish(step, anew=anew, now=now)
-            self._past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            notified = self._notify()
-        omissions = filter(_is_reported, self._originals.omissions())
-        return PublicationResult(
-            settings=self._settings,
-            scan=found,
-            publication=done,
-            omissions=tuple(islice(omissions, _SHOWN_OMISSIONS)),
-            dry_run=asked.dry_run,
-            dumped=dumped,
-            retained=self._past.counts,
-            notified=notified,
+        tree = _open_tree(root, settings, catalogue, store, found, clock)
+        return TreePublication(tree, clock).publish(
+            asked, anew=entry_settings_of(settings) != entry_settings_of(known)
         )
 
-    def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":
-        if asked is None:
-            return None
-        from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - rarely needed
 
-        plan = read_plan(self._catalogue)
-        packing = dump_options_of(self._settings)
-        if plan is not None and plan.base_uri != SourceNaming(base_uri=self._settings.url).base_uri:
-            # Lists that start over do not continue older dumps.
-            self._publisher.publish()
-        with self._contents as bytes_of:
-            return dump_publication.dump(
-                asked, packing, self._catalogue, self._documents, bytes_of, self._clock
-            )
+def _open_tree(
+    root: Path,
+    settings: PublicationSettings,
+    catalogue: CatalogueStore,
+    documents: DocumentStore,
+    found: originals.OpenedOriginals,
+    clock: Clock,
+) -> OpenTree:
+    versions = _open_versions(root, settings, catalogue, clock)
+    scanned = versions.originals(found.originals)
+    return OpenTree(
+        settings=settings,
+        catalogue=catalogue,
+        documents=documents,
+        originals=scanned,
+        contents=_contents(found, scanned, versions),
+        versions=versions,
+        publisher=publisher_of(catalogue, documents, settings, clock),
+        reread=found.rereading.note(),
+        dump_options=lambda: dump_options_of(settings),
+        write_robots=lambda uri: document_stores.write_robots(root / settings.out, uri),
+        sender=lambda: _notice_sender(root, clock),
+    )
 
-    def _notify(self) -> "Notified | None":
-        """Notify robots and hubs of the publication."""
-        settings = self._settings
-        if settings.robots:
-            document_stores.write_robots(self._root / settings.out, self._publisher.sitemap_uri)
-        if not settings.hubs:
-            for name in CHANNELS.values():  # no document names them any more
-                if self._documents.signature(name) is not None:
-                    self._documents.delete(name)
-            return None
-        from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
-        from resourcesync.source import notifications  # noqa: PLC0415 - the same
 
-        send = hubs.notice_sender(self._clock, (self._root / CATALOGUE).parent)
-        return notifications.notify_after(
-            self._catalogue, self._documents, settings, self._clock, send
-        )
+def _notice_sender(root: Path, clock: Clock) -> "NoticeSender":
+    from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
+
+    return hubs.notice_sender(clock, (root / CATALOGUE).parent)
 
 
 def _open_versions(
@@ -371,12 +243,6 @@ def publisher_of(
         policy=publication_policy(settings),
         described_by=settings.described_by,
     )
-
-
-def _is_reported(omission: Omission) -> bool:
-    """True if an omission is reported: hidden files are not."""
-    name = omission.name.rstrip("/").rpartition("/")[2]
-    return not name.startswith(".") and not name.endswith("~")
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final, Literal, final
+from typing import BinaryIO, Final, final
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync import __version__
@@ -15,7 +16,6 @@ from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.app.publishing import document_stores
-from resourcesync.app.publishing.publish_settings import version_options_of
 from resourcesync.app.publishing.published_tree import (
     documents_of,
     files_by_address,
@@ -46,6 +46,7 @@ from resourcesync.server.uvicorn_server import (
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
+from resourcesync.source.publication_options import version_options_of
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
 from resourcesync.source.versions.version_retention import VersionOptions
 
@@ -497,10 +498,6 @@ class LateApplication:
         await self.application(scope, receive, send)
 
 
-async def _unready(scope: Any, receive: Receive, send: Send) -> None:
-    if scope["type"] == "lifespan":
-        return
-    del receive
-    kind: Literal["http.response.start"] = "http.response.start"
-    await send({"type": kind, "status": 503, "headers": [(b"retry-after", b"1")]})
-    await send({"type": "http.response.body", "body": b""})
+async def _unready(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "http":
+        await Response(status_code=503, headers={"retry-after": "1"})(scope, receive, send)

@@ -12,7 +12,6 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import catalogues, document_stores
-from resourcesync.app.publishing.publish_settings import read_settings
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
@@ -20,6 +19,7 @@ from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettin
 from resourcesync.source import naming, notifications
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.notifications import Notified
+from resourcesync.source.publication_options import read_settings
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import MOST_PAYLOAD, link_field
 

@@ -5,21 +5,23 @@ import base64
 import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from typing import Final, final
 from urllib.parse import parse_qs
 
 from anyio import to_thread
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.server.asgi import (
     NO_STORE,
     NOSNIFF,
+    ChunkedResponse,
     HttpRequest,
     answer,
     path_within,
+    raw_headers,
     refuse,
     wait_for,
 )
@@ -102,10 +104,10 @@ class Dashboard:
             return
         await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         path, query = request.raw_path, request.query
         if path == _STREAM:
-            return self._follow(request, stack)
+            return self._follow(request)
         if path in _FILES:
             return _text_response(*_FILES[path])
         if len(query) > _MOST_QUERY:
@@ -154,14 +156,14 @@ class Dashboard:
         found = self._views.explore(name, _depth(query))
         return None if found is None else explore_page(found)
 
-    def _follow(self, request: HttpRequest, stack: AsyncExitStack) -> Response:
+    def _follow(self, request: HttpRequest) -> Response:
         """Return the stream of Server-Sent Events of runs that ended."""
         if self._followers >= _MOST_FOLLOWERS:
             return refuse(503, "Too many clients already.")
         self._followers += 1
-        stack.callback(self._release)
-        headers = {"content-type": "text/event-stream", **_SAFE}
-        return StreamingResponse(self._events(request.stopping), 200, headers)
+        request.at_end(self._release)
+        headers = raw_headers({"content-type": "text/event-stream"}, _SAFE)
+        return ChunkedResponse(200, headers, chunks=self._events(request.stopping))
 
     def _release(self) -> None:
         self._followers -= 1
@@ -204,7 +206,7 @@ class SourceDashboard:
             return
         await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest, _stack: AsyncExitStack) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         path, query = request.raw_path, request.query
         if path in _FILES:
             return _text_response(*_FILES[path])

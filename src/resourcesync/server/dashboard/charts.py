@@ -307,7 +307,7 @@ def days_between(since: datetime, until: datetime) -> list[tuple[datetime, str]]
     count = (until - since).days + 2
     every = max(1, ceil(count / _MOST_LABELS))
     form = "%a %d" if count <= _MOST_LABELS else "%d %b" if count <= _YEAR else "%b %Y"
-    days = [first + _DAY * number for number in range(1, count)]
+    days = [first + _DAY * number for number in range(1, (until - first).days + 1)]
     return [(day, day.strftime(form)) for day in days[::every] if since <= day < until]
 
 

@@ -1,0 +1,311 @@
+"""``resourcesync config``: create, find, check and show the configuration file."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.configured_sources import ConfiguredSources
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import (
+    CommandOutcome,
+    Job,
+    OutputOptions,
+    Screen,
+    problem_of,
+    write_line,
+)
+from resourcesync.cli.remedies import with_command
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings import environment, files
+from resourcesync.settings.tables import SettingValue, pull_keys
+from resourcesync.settings.values import parse_proxy
+
+EXAMPLE: Final = """\
+# Settings of resourcesync. Uncomment what you need, then: resourcesync config check
+#
+# The first of these counts: an option on the command line, RESOURCESYNC_<COMMAND>_<OPTION> in the
+# environment, the table of the mirror, [defaults], the built-in value.
+# A key has the name of the option of `resourcesync pull`, with _ for -.
+
+#[defaults]
+#contact = "mailto:ops@aggregator.example"   # sent in From and User-Agent
+#proxy = "http://proxy.example:3128"         # a mirror that needs none: proxy = "direct"
+#ca_file = "authorities.pem"                 # instead of the system's
+#jobs = 64
+#max_delete = "10%"
+#trash = "30d"
+
+#[mirror.museum]
+#source = "https://museum.example/"
+#dest = "museum"                # a relative path starts at the folder of this file
+#exclude = ["/drafts/**"]
+#max_lag = "26h"                # for `resourcesync status --check`
+#auth = "museum"
+
+#[log]
+#file = "resourcesync.log"      # a relative path starts at the folder of this file
+#format = "json"                # or text
+
+# A secret is never written in this file, only the place where it is:
+# { env = "…" }, { file = "…" }, { credential = "…" } or { command = ["…"] }.
+#[auth.museum]
+#type = "bearer"                # or basic, header, netrc
+#token = { env = "MUSEUM_TOKEN" }
+"""
+
+
+_ACTIONS: Final = ("init", "check", "show", "path", "schema")
+_PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts")
+_LOGS: Final = ("postgres", "elasticsearch")
+
+
+@click.command("config", cls=SectionedCommand)
+@click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS]))
+@option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
+@option("--events", is_flag=True, help="For schema: the schema of the lines that --json writes.")
+@option(
+    "--with",
+    multiple=True,
+    type=options.PAIR,
+    metavar="KEY=VALUE",
+    help="For postgres: the settings of publish for the table. Repeat for several.",
+)
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Create, check, show or find the configuration file.
+
+    \b
+    init    write an example, if there is no file yet
+    check   report every mistake, also what watch would refuse, and missing secrets;
+            no request is sent
+    show    the settings of each mirror, with [defaults] and the environment
+    path    the file that is used
+    schema  the JSON Schema of the file, for editors and programs
+
+    \b
+    systemd, cron, compose, launchd: print a file that runs resourcesync unattended
+    grafana: a dashboard; alerts: rules for Prometheus; both use the metrics of watch
+    postgres: the SQL that makes a table of PostgreSQL log its changes
+    elasticsearch: the requests that create an index of resources, and one of their changes
+
+    The first of these files is used: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
+    user's own, /etc/resourcesync/resourcesync.toml. A file inside a mirror is used only if named.
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    action, named = values["action"], values["config"]
+    _check_flags(action, values)
+
+    def work(screen: Screen) -> CommandOutcome:
+        if action in _PRINTED or action in _LOGS:
+            return _print(_generated_file(action, values), screen, name=action, as_json=output.json)
+        match action:
+            case "init":
+                return _init(named or Path(files.NAME))
+            case "path":
+                return _path(named)
+            case "schema":
+                return _schema(screen, as_json=output.json, of_events=values["events"])
+            case "check":
+                return _check(_find_file(named), screen)
+            case _:
+                return _show(
+                    MirrorConfiguration(_find_file(named)), screen, with_origin=values["origin"]
+                )
+
+    return Job(command="config", output=output, work=work, fields={"action": action})
+
+
+def _check_flags(action: str, values: Mapping[str, Any]) -> None:
+    for flag, of in (("origin", "show"), ("events", "schema"), ("with", "postgres")):
+        if values[flag] and action != of:
+            raise click.UsageError(f"--{flag} is for {of}")
+
+
+def _find_file(named: Path | None) -> files.ConfigFile:
+    file = files.find(named)
+    if file is None:
+        tried = tuple(
+            ("tried", str(location.path))
+            for location in files.config_locations()
+            if location.counts
+        )
+        raise ConfigurationError(
+            "there is no configuration file", evidence=tried, hint="resourcesync config init"
+        )
+    return file
+
+
+def _init(path: Path) -> CommandOutcome:
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(EXAMPLE)
+    except FileExistsError:
+        raise ConfigurationError(
+            f"{path} already exists",
+            evidence=(("kept", "nothing was changed"),),
+            hint="edit it, then: resourcesync config check (for another file: --config FILE)",
+        ) from None
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror}",
+            hint="create the folder, or correct its permissions",
+        ) from error
+    return CommandOutcome(
+        closing=(TextLine(str(path), "Written", QUIET),), fields={"path": str(path)}
+    )
+
+
+def _path(named: Path | None) -> CommandOutcome:
+    file = files.find(named)
+    if file is not None:
+        return CommandOutcome(
+            closing=(TextLine(str(file.path), level=QUIET),), fields={"path": file.path}
+        )
+    places = files.config_locations(named)
+    notes = ("" if place.counts else "; not used" for place in places)
+    lines = [
+        TextLine(f"{place.path}  ({place.note}{note})", "No file", QUIET)
+        for place, note in zip(places, notes, strict=True)
+    ]
+    return CommandOutcome(exit=ExitCode.FINDINGS, closing=tuple(lines), fields={"path": None})
+
+
+def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome:
+    from resourcesync.cli.event_schema import event_schema  # noqa: PLC0415 - seldom needed
+    from resourcesync.settings.json_schema import config_schema  # noqa: PLC0415 - seldom needed
+
+    schema = event_schema() if of_events else config_schema()
+    if as_json:
+        screen.report("schema", {"schema": schema})
+    else:
+        write_line(sys.stdout, json.dumps(schema, indent=2))
+    return CommandOutcome()
+
+
+def _generated_file(name: str, values: Mapping[str, Any]) -> str:
+    from resourcesync.app.publishing import account_access  # noqa: PLC0415 - the same
+    from resourcesync.cli.render import service_files  # noqa: PLC0415 - seldom needed
+
+    match name:
+        case "grafana":
+            return service_files.grafana()
+        case "alerts":
+            return service_files.ALERTS
+        case "postgres":
+            return account_access.postgres_migration(dict(values["with"]))
+        case "elasticsearch":
+            return account_access.elasticsearch_indices()
+        case _:
+            return service_files.service_file(
+                name, MirrorConfiguration(files.find(values["config"]))
+            )
+
+
+def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
+    if as_json:
+        screen.report("file", {"name": name, "text": text})
+    else:
+        write_line(sys.stdout, text.rstrip("\n"))
+    return CommandOutcome()
+
+
+def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
+    errors: list[ResourceSyncError] = list(mistakes_of(file))
+    if not errors:
+        from resourcesync.cli.watch_settings import watch_problems  # noqa: PLC0415 - help stays quick
+
+        errors += watch_problems(MirrorConfiguration(file))
+    for error in errors:
+        screen.problem(problem_of(error))
+    for warning in configured_mirrors.warnings_of(file):
+        screen.report("warning", warning)
+    fields = {"path": file.path, "mistakes": len(errors)}
+    if errors:
+        text = f"{formatting.counted(len(errors), 'mistake')} in {file.path}"
+        return CommandOutcome(
+            exit=ExitCode.USAGE, closing=(TextLine(text, level=QUIET),), fields=fields
+        )
+    mirrors = formatting.counted(len(file.table("mirror")), "mirror")
+    secrets = formatting.counted(len(file.table("auth")), "secret")
+    line = TextLine(f"{mirrors}, {secrets} in {file.path}; no mistake", "Good", QUIET)
+    return CommandOutcome(closing=(line,), fields=fields)
+
+
+def mistakes_of(file: files.ConfigFile) -> Iterator[ConfigurationError]:
+    """Yield every mistake in a configuration file; no secret is read."""
+    shared = list(configured_mirrors.global_mistakes(file))
+    if shared:
+        yield from shared
+        return
+    yield from MirrorConfiguration(file).problems()
+    yield from ConfiguredSources(file).problems()
+
+
+def _show(
+    configuration: MirrorConfiguration, screen: Screen, *, with_origin: bool
+) -> CommandOutcome:
+    lines: list[TextLine] = []
+    codes = [ExitCode.OK]
+    for name in configuration.names:
+        try:
+            mirror = configuration.mirror(name)
+        except ConfigurationError as error:
+            screen.problem(problem_of(error))
+            codes.append(ExitCode.USAGE)
+            continue
+        lines.append(TextLine(f"[mirror.{name}]", level=QUIET))
+        for key, setting in _effective_settings(mirror.settings, built_in=with_origin):
+            screen.report(
+                "setting",
+                {"mirror": name, "key": key, "value": setting.written, "origin": setting.origin},
+            )
+            note = f"  # {setting.origin}" if with_origin else ""
+            lines.append(TextLine(f"{key} = {_as_toml(setting.written)}{note}", level=QUIET))
+        lines.append(TextLine("", level=QUIET))
+    assert configuration.file is not None
+    fields = {"path": configuration.file.path, "mirrors": len(configuration.names)}
+    return CommandOutcome(exit=max(codes), closing=tuple(lines[:-1]), fields=fields)
+
+
+def _effective_settings(
+    settings: Mapping[str, SettingValue], *, built_in: bool
+) -> Iterator[tuple[str, SettingValue]]:
+    """Yield the settings of a pull: those of the environment, of the file, and the built-in."""
+    keys = pull_keys()
+    for key in (*(setting for setting in settings if setting not in keys), *keys):
+        variable = f"{environment.PREFIX}_PULL_{key.upper()}"
+        text = environment.variable(variable)
+        if key in keys and text:
+            yield key, _of_environment(key, text, variable)
+        elif key in settings:
+            yield key, settings[key]
+        elif built_in and (shown := keys[key].setting.shown):
+            yield key, SettingValue(value=shown, written=shown, origin="built-in")
+
+
+def _of_environment(key: str, text: str, variable: str) -> SettingValue:
+    """Return the value of a variable.
+
+    Raises:
+        ConfigurationError: The value is not allowed there, such as a proxy's password.
+    """
+    if key == "proxy":
+        try:
+            parse_proxy(text)
+        except ConfigurationError as error:
+            hint = with_command(error.hint, error.remedy)
+            raise ConfigurationError(f"{variable}: {error.message}", hint=hint) from None
+    return SettingValue(value=text, written=text, origin=variable)
+
+
+def _as_toml(value: object) -> str:
+    """Return a value as TOML; for texts, numbers, booleans and lists that is JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,107 @@
+"""``resourcesync explore``: show a Source's documents and their contents as a tree."""
+
+import sys
+from typing import Any
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.target_options import SourceAccess, source_options
+from resourcesync.errors import ConfigurationError
+
+
+@click.command("explore", cls=SectionedCommand)
+@click.argument("source")
+@option(
+    "--depth",
+    type=click.IntRange(1, 8),
+    default=8,
+    show_default=True,
+    help="Levels to show: 3 reaches the lists and dumps, 4 the parts of indexes and archives and "
+    "the packages of dumps, 5 the copies of their manifests.",
+)
+@option("--tui", is_flag=True, help="Browse the tree in the terminal; q quits, / searches.")
+@source_options
+@options.output_options
+def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
+    """Show a Source's documents as a tree.
+
+    SOURCE is any address of a Source or a site, a folder or file of documents on this machine, or
+    the name of a mirror in the configuration file. Every document is read once and counted.
+    Nothing is stored, and no resource or package is fetched: for a package, the tree shows the
+    values of its dump and the copy of its manifest. A document that fails is a line of the tree;
+    the others are still shown, and the exit code is 3.
+
+    \b
+    resourcesync explore https://museum.example --depth 3
+    resourcesync explore ./public
+    resourcesync explore https://museum.example --tui
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    (source, asking), depth = asking.resolve(values["source"]), values["depth"]
+    if values["tui"] and output.json:
+        raise click.UsageError("--tui is for people, --json for programs: choose one")
+
+    def work(screen: Screen) -> CommandOutcome:
+        if values["tui"]:
+            return _browse(source, depth, asking)
+        return _explore(source, depth, asking, screen)
+
+    from resourcesync.cli.render.explore import ExploreRenderer  # noqa: PLC0415 - help stays quick
+
+    return Job(
+        command="explore",
+        output=output,
+        work=work,
+        render=ExploreRenderer(),
+        subject="explore",
+        fields={"source": source, "depth": depth},
+        resume_command=f"resourcesync explore {source}",
+    )
+
+
+def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:
+    from resourcesync.app import document_access, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.explore import Totals, step_event, step_fields  # noqa: PLC0415 - as below
+
+    totals = Totals()
+    cancel = machine.new_cancel_token()
+    began = cancel.clock.monotonic()
+    for step in document_access.explore(
+        source, network=asking.network(source), cancel=cancel, depth=depth
+    ):
+        totals.add(step)
+        screen.report(step_event(step), step_fields(step))
+    code = ExitCode.PARTIAL if totals.failed else ExitCode.OK
+    return CommandOutcome(
+        exit=code, closing=totals.lines(cancel.clock.monotonic() - began), fields=totals.fields()
+    )
+
+
+def _browse(source: str, depth: int, asking: SourceAccess) -> CommandOutcome:
+    try:
+        from resourcesync.cli.render import explore_tui  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "textual":
+            raise
+        raise ConfigurationError(
+            "--tui needs a package that is not installed: textual",
+            hint="pip install 'resourcesync[tui]'",
+        ) from error
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # where keys come from and lines go
+        raise ConfigurationError("--tui needs a terminal", hint=f"resourcesync explore {source}")
+    from resourcesync.app import document_access, machine  # noqa: PLC0415 - help stays quick
+
+    cancel = machine.new_cancel_token()
+    began = cancel.clock.monotonic()
+    steps = document_access.explore(
+        source, network=asking.network(source), cancel=cancel, depth=depth
+    )
+    totals, is_whole = explore_tui.browse(steps, source)
+    lines = totals.lines(cancel.clock.monotonic() - began)
+    if not is_whole:
+        lines += (TextLine("  ended before all documents were read", level=QUIET),)
+    return CommandOutcome(exit=ExitCode.PARTIAL if totals.failed else ExitCode.OK, closing=lines)

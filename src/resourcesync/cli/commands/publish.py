@@ -1,0 +1,444 @@
+"""``resourcesync publish``: write the lists of a tree, a catalogue, a table or another system."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from resourcesync.cli import configured_mirrors, formatting, options, publish_inputs
+from resourcesync.cli.configured_sources import ConfiguredSources
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.publish_inputs import TABLES, OnFailed, OnPublished
+from resourcesync.cli.pull_run import BatchResult, combine_outcomes, report_failure
+from resourcesync.cli.remedies import with_command
+from resourcesync.cli.render.publish import conclude, publication_fields, report
+from resourcesync.cli.signals import acknowledge_stop
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings import files
+from resourcesync.settings.publication import PublicationSettings, source_keys
+from resourcesync.settings.schema import fields_of, without_empty
+
+if TYPE_CHECKING:
+    from resourcesync.app.publishing.inventories import TableSource
+    from resourcesync.settings.network import Network
+    from resourcesync.source.plan import PublicationStep
+    from resourcesync.source.publication_options import PublicationResult, PublishRequest
+
+
+SETTINGS: Final = options.with_settings(
+    field for key, field in source_keys().items() if key != "path"
+)
+WATCH: Final = (
+    option(
+        "--watch",
+        is_flag=True,
+        help="Keep running, and publish changes; stop with Ctrl-C. Needs the extra 'watch'.",
+    ),
+    option(
+        "--rescan",
+        type=options.DURATION,
+        help="Time between two complete scans. Default: 4h for a folder with --watch; 7d for"
+        " another system, or 4h if it does not report changes.",
+    ),
+    option(
+        "--every",
+        type=options.DURATION,
+        default="1m",
+        show_default=True,
+        help="With --watch of another system: publish its changes at this interval.",
+    ),
+)
+STEPS: Final = (
+    option(
+        "--initialise", is_flag=True, help="Discard the history, and publish a fresh Resource List."
+    ),
+    option("--update", is_flag=True, help="Only list the changes."),
+    option(
+        "--rebase", is_flag=True, help="List the changes, and write a new Resource List (baseline)."
+    ),
+)
+_PLACES: Final = frozenset({"out", "versions_in"})
+"""Settings that are stored as they are from the tree."""
+
+
+def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
+    """Return the given settings by their names; without those that are places."""
+    return {
+        field.name: without_empty(field, values[key])
+        for key, field in fields_of(PublicationSettings).items()
+        if key not in _PLACES and values[key] not in (None, ())
+    }
+
+
+def check_steps(values: Mapping[str, Any]) -> None:
+    """Refuse two steps at a time.
+
+    Raises:
+        click.UsageError: Several are forced.
+    """
+    forced = _forced(values)
+    if len(forced) > 1:
+        raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")
+
+
+def step_of(values: Mapping[str, Any]) -> "PublicationStep":
+    """Return the forced step; by default the step that is due."""
+    from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
+
+    forced = _forced(values)
+    return PublicationStep(forced[0]) if forced else PublicationStep.DUE
+
+
+def _forced(values: Mapping[str, Any]) -> list[str]:
+    return [name for name in ("initialise", "update", "rebase") if values[name]]
+
+
+_NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
+
+
+def is_table_address(target: str) -> bool:
+    """True if the target is the address of a table."""
+    return target.startswith(TABLES)
+
+
+def check_engine(target: str, values: Mapping[str, Any]) -> None:
+    """Refuse an engine for a target that is not a table.
+
+    Raises:
+        ConfigurationError: An engine is named.
+    """
+    if values["engine"] is not None:
+        raise ConfigurationError(
+            f"--engine is only for tables; {target} is not a table",
+            hint="resourcesync publish tables:DIR --engine ENGINE",
+        )
+
+
+def publish_table(
+    target: str,
+    chosen: Mapping[str, object],
+    asked: "PublishRequest",
+    values: Mapping[str, Any],
+    screen: Screen,
+) -> CommandOutcome:
+    """Publish a table once.
+
+    Raises:
+        ResourceSyncError: As ``app.publishing.inventories.publish_table`` says.
+    """
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import inventories  # noqa: PLC0415 - help stays quick
+
+    clock = machine.system_clock()
+    started = clock.monotonic()
+    source = _table_source(target, values)
+    settings = {name: value for name, value in chosen.items() if name != "out"}
+    done = inventories.publish_table(source, settings, clock=clock, asked=asked)
+    heads = [document for document in done.publication.written if "-sha256-" not in document.name]
+    publication = replace(done.publication, written=tuple(heads))
+    report(replace(done, publication=publication), screen)
+    fields = publication_fields(done, clock.monotonic() - started)
+    lists = len(done.publication.written) - len(heads)
+    return CommandOutcome(
+        closing=tuple(_table_lines(done, lists, source)),
+        fields={**fields, "written": [head.name for head in heads], "lists": lists},
+    )
+
+
+def _table_source(target: str, values: Mapping[str, Any]) -> "TableSource":
+    from resourcesync.app.publishing import inventories  # noqa: PLC0415 - help stays quick
+
+    if values["watch"]:
+        raise ConfigurationError("--watch is only for folders and other systems", hint="use cron")
+    for name in _NOT_FOR_TABLES:
+        if values[name]:
+            raise ConfigurationError(
+                f"--{name.replace('_', '-')} is only for other systems, not for {target}"
+            )
+    out, state = values["out"], values["state"]
+    if out is None:
+        raise ConfigurationError(f"{target} needs --out: the folder or the store for the documents")
+    if state is None and not isinstance(out, Path):
+        raise ConfigurationError(
+            f"{target} needs --state: the folder for its table",
+            hint=f"with --out {out}, add: --state DIR",
+        )
+    return inventories.TableSource(
+        address=target,
+        values=dict(values["with"]),
+        root=Path(out if state is None else state),
+        out=out,
+        engine=values["engine"] or "",
+    )
+
+
+def _table_lines(
+    done: "PublicationResult", lists: int, source: "TableSource"
+) -> Iterator[TextLine]:
+    publication = done.publication
+    if not publication.written:
+        yield TextLine("Nothing changed", level=QUIET)
+        return
+    changes = {
+        "created": publication.created,
+        "updated": publication.updated,
+        "deleted": publication.deleted,
+    }
+    counts = ", ".join(
+        f"{formatting.count(number)} {name}" for name, number in changes.items() if number
+    )
+    text = (
+        f"{formatting.counted(lists, 'list')} of {formatting.counted(done.scan.files, 'resource')}"
+    )
+    yield TextLine(f"{text}{': ' if counts else ''}{counts}", "Wrote", QUIET)
+    for document in publication.written:
+        if "-sha256-" not in document.name:
+            yield TextLine(f"          {source.out}/{document.name}", level=QUIET)
+    if publication.first:
+        where = f"  resourcesync pull {done.settings.url} ./copy --dry-run"
+        yield TextLine(f"upload the files in {source.out}, then check:{where}", "Next")
+
+
+_MAX_NAMES: Final = 10_000
+"""Most names of omitted files that are stored, so that each is reported once."""
+
+
+@click.command("publish", cls=SectionedCommand)
+@click.argument("tree", metavar="[DIR|NAME|SYSTEM:…]", required=False)
+@option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
+@option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
+@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
+@SETTINGS
+@options.with_options(STEPS, WATCH)
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Write Resource Lists and Change Lists for a tree.
+
+    The first run writes a Resource List, an empty Change List, a Capability List and a Source
+    Description. Later runs list the changes, close old lists, and write nothing if nothing changed.
+    The options are remembered with the tree, except --initialise, --update, --rebase, --allow-empty
+    and --dry-run. Hidden files are left out.
+
+    NAME is a table [source.NAME] of the configuration file; its settings are used in each run.
+
+    catalogue:FILE is a catalogue that other programs fill, see the command catalogue; it needs
+    --out FOLDER once. ndjson:FILE, or ndjson:- for standard input, is a list of all resources, one
+    line of JSON each; it needs --out FOLDER.
+
+    s3://BUCKET/PREFIX publishes the objects of a bucket; it needs --out. The documents may go to a
+    bucket too: --out s3://BUCKET/PREFIX. For other stores, see 'resourcesync plugins'.
+
+    SYSTEM:… is another system whose resources are published; for the systems, see 'resourcesync
+    plugins'. It needs --out FOLDER. The system itself is never changed.
+
+    tables:DIR is a table of resources in Parquet files, for very large numbers: a sorted copy is
+    stored, and workers write its lists, see --engine. It needs --out. DIR may also be a file or a
+    pattern.
+
+    A mirror's folder is published as an aggregator does: its copies at their own addresses, each
+    with a link to the original. The documents go to .resourcesync/publication in it, or to --out.
+    """
+    check_steps(values)
+    tree: str | None = values.pop("tree")
+    every: bool = values.pop("all")
+    sources = ConfiguredSources(files.find(values["config"]))
+    given = options.given_options()
+    if every or tree is None:
+        _check_all(tree, values, sources, every=every)
+        return _job_of_all(sources, values, given, output)
+    tree, values = _resolve_target(tree, values, sources, given)
+    publish_inputs.check_address(tree)
+
+    def work(screen: Screen) -> CommandOutcome:
+        return _publish(tree, values, screen)
+
+    return Job(
+        command="publish",
+        acts=True,
+        output=output,
+        work=work,
+        render=_render_event,
+        subject=Path(tree).name,
+        fields={"tree": tree, "dry_run": values["dry_run"]},
+        resume_command=f"resourcesync publish {tree}",
+    )
+
+
+def _resolve_target(
+    target: str, values: dict[str, Any], sources: ConfiguredSources, given: frozenset[str]
+) -> tuple[str, dict[str, Any]]:
+    """Return the path or address of a name or folder, and its settings."""
+    if target not in sources.names:
+        return target, values
+    source = sources.source(target)
+    return source.path, options.merge_settings(values, source.settings, given)
+
+
+def _check_all(
+    tree: str | None, values: Mapping[str, Any], sources: ConfiguredSources, *, every: bool
+) -> None:
+    if not every:
+        raise click.UsageError("name a folder, a source of the configuration file, or --all")
+    if tree is not None or values["watch"]:
+        raise click.UsageError(
+            f"--all and {'--watch' if tree is None else tree} exclude each other"
+        )
+    if not sources.names:
+        raise ConfigurationError(
+            "no source is configured", hint="add a table [source.NAME] with its path and url"
+        )
+
+
+def _job_of_all(
+    sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str], output: OutputOptions
+) -> Job:
+    """Return the job that publishes every source; the others go on after a failure."""
+
+    def publish(name: str, screen: Screen) -> CommandOutcome:
+        tree, settings = _resolve_target(name, values, sources, given)
+        return _publish(tree, settings, screen)
+
+    def work(screen: Screen) -> CommandOutcome:
+        ended = [BatchResult(name, {"name": name}, attempt(name, screen)) for name in sources.names]
+        return combine_outcomes(ended, "source")
+
+    def attempt(name: str, screen: Screen) -> CommandOutcome:
+        try:
+            return publish(name, screen)
+        except ResourceSyncError as error:
+            return report_failure(problem_of(error), name, screen, "source")
+
+    return Job(
+        command="publish",
+        acts=True,
+        output=output,
+        work=work,
+        subject="all",
+        fields={"dry_run": values["dry_run"]},
+        resume_command="resourcesync publish --all",
+    )
+
+
+def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - the same
+    from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
+    from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - the same
+
+    chosen = given_settings(values)
+    asked = PublishRequest(
+        step=step_of(values),
+        dry_run=values["dry_run"],
+        allow_empty=values["allow_empty"],
+    )
+    if is_table_address(target):
+        return publish_table(target, chosen, asked, values, screen)
+    check_engine(target, values)
+    external = publish_inputs.external_name(target)
+    if external:
+        return _publish_external(external, chosen, asked, values, screen)
+    if publish_inputs.is_originals_address(target):
+        done, root, seconds = publish_inputs.publish_originals(target, chosen, asked, values)
+        report(done, screen)
+        return conclude(done, root, seconds, has_files=False)
+    publish_inputs.check_folder(target, values)
+    tree, clock = Path(target), machine.system_clock()
+    for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
+        chosen[name] = document_stores.out_setting(tree, values[name])
+    if values["watch"]:
+        return _watch(tree, chosen, asked, values["rescan"], screen)
+    started = clock.monotonic()
+    done = trees.publish_tree(tree, chosen, clock=clock, asked=asked)
+    report(done, screen)
+    return conclude(done, tree, clock.monotonic() - started)
+
+
+def _publish_external(
+    name: str,
+    chosen: dict[str, object],
+    asked: "PublishRequest",
+    values: dict[str, Any],
+    screen: Screen,
+) -> CommandOutcome:
+    """Publish a catalogue, lines of JSON, a mirror or another system."""
+
+    def network() -> "Network":
+        return configured_mirrors.load(values["config"]).network_from(values, "")
+
+    source = publish_inputs.ExternalInput(
+        name=name, settings=chosen, request=asked, values=values, network=network
+    )
+    if values["watch"]:
+        return source.follow(*_watch_reporters(name, screen))
+    done, root, seconds = source.publish()
+    report(done, screen)
+    return conclude(done, root, seconds, has_files=False)
+
+
+def _watch(
+    tree: Path,
+    chosen: dict[str, object],
+    asked: "PublishRequest",
+    rescan: float | None,
+    screen: Screen,
+) -> CommandOutcome:
+    """Publish until a signal; a signal is the normal end."""
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import publish_loop  # noqa: PLC0415 - help stays quick
+
+    if asked.dry_run:
+        raise ConfigurationError("--watch and --dry-run exclude each other")
+
+    published, failed = _watch_reporters(str(tree), screen)
+    try:
+        pace = (
+            publish_loop.WatchIntervals()
+            if rescan is None
+            else publish_loop.WatchIntervals(rescan=rescan)
+        )
+        loop = publish_loop.PublishLoop(tree, machine.system_clock(), pace, published, failed)
+        with loop.watcher() as watcher:
+            loop.run(watcher, chosen, asked)
+    except KeyboardInterrupt as stop:
+        acknowledge_stop(stop)
+    return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
+
+
+def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
+    """Return the functions that report each publication, and each failure."""
+    reported: set[str] = set()  # each omission is reported once
+
+    def published(done: "PublicationResult") -> None:
+        fresh = tuple(omission for omission in done.omissions if omission.name not in reported)
+        if len(reported) > _MAX_NAMES:
+            reported.clear()
+        reported.update(omission.name for omission in fresh)
+        report(replace(done, omissions=fresh), screen)
+        screen.report("published", publication_fields(done, 0.0))
+
+    def failed(error: ResourceSyncError, pause: float) -> None:
+        message = f"{error.message}; next try in {pause:g} s"
+        hint = with_command(error.hint, error.remedy)
+        fields = {"evidence": error.evidence, "hint": hint}
+        screen.report("warning", {"code": error.code, "message": message, **fields})
+
+    screen.report("watching", {"tree": name})
+    return published, failed
+
+
+def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
+    if event == "watching":
+        yield TextLine(f"{fields['tree']}; stop with Ctrl-C", "Watching", QUIET)
+    elif event == "published" and fields["written"]:
+        counts = {name: fields[name] for name in ("created", "updated", "deleted")}
+        said = ", ".join(
+            f"{formatting.count(int(str(n)))} {name}" for name, n in counts.items() if n
+        )
+        written = fields["written"]
+        assert isinstance(written, list)
+        names = formatting.counted(len(written), "document")
+        yield TextLine(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)

@@ -1,0 +1,316 @@
+"""``resourcesync pull``: bring mirrors in sync with their Sources; metrics of a run for Prometheus.
+
+``--metrics-file`` writes a file for the textfile collector of Prometheus' node exporter.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import click
+
+from resourcesync.cli import configured_mirrors, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.options import SectionedCommand, given_options, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
+from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.settings.mirror import PullSettings
+from resourcesync.settings.network import Network, SecretNames
+from resourcesync.settings.schema import Section, fields_of
+
+if TYPE_CHECKING:
+    from resourcesync.cli.render.pull import PullRenderer
+    from resourcesync.ports import Reporter
+    from resourcesync.server.metrics import Metric
+
+
+_MetricRow = Mapping[str, object]
+
+_METRICS: Final = {
+    "resources": ("resources", "Resources in the mirror."),
+    "listed": ("listed", "Resources that the Source lists and that are selected."),
+    "unchanged": ("unchanged", "Listed resources that were in the mirror before."),
+    "applied": ("applied", "Listed resources that the run fetched."),
+    "pending": ("pending", "Listed resources that are not in the mirror as listed."),
+    "contradicting": ("contradicting", "Stored copies that do not match the list."),
+    "absent": ("absent", "Listed resources that the server does not have, if accepted."),
+    "skipped": ("skipped", "Listed resources that the Source blocks or redirects, if accepted."),
+    "refused": ("refused", "Entries of the Source that cannot be used."),
+    "held": ("held_deletions", "Deletions that are not applied."),
+    "deleted": ("deleted", "Copies that the run deleted."),
+    "requests": ("requests", "Requests that the run sent."),
+    "bytes": ("received_bytes", "Bytes that the run received, lists included."),
+    "seconds": ("duration_seconds", "Duration of the run."),
+    "as_of": ("complete_until_timestamp_seconds", "The Source's time of the mirror's state."),
+}
+_METRIC_PREFIX: Final = "resourcesync_pull_"
+
+
+def with_metrics(
+    work: Callable[[Screen], CommandOutcome], path: Path | None, mirror: str
+) -> Callable[[Screen], CommandOutcome]:
+    """Return work that also writes its metrics to a file at its end, after an error too.
+
+    Args:
+        work: Does the pull.
+        path: The file; ``None`` for none.
+        mirror: The mirror's name, if there is only one.
+    """
+    if path is None:
+        return work
+
+    def measured(screen: Screen) -> CommandOutcome:
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+
+        now = machine.system_clock().now
+        try:
+            outcome = work(screen)
+        except ResourceSyncError as error:
+            write_metrics(path, [{"mirror": mirror, "exit": problem_of(error).exit}], now())
+            raise
+        write_metrics(path, metric_rows(outcome, mirror), now())
+        return outcome
+
+    return measured
+
+
+def metric_rows(outcome: CommandOutcome, mirror: str) -> list[_MetricRow]:
+    """Return the fields of each mirror of a pull."""
+    several = outcome.fields.get("mirrors") or outcome.fields.get("sets")
+    if isinstance(several, list):
+        return several
+    return [{**outcome.fields, "mirror": mirror, "exit": outcome.exit}]
+
+
+def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None:
+    """Write a file in the text format of Prometheus, in one atomic step.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    import tempfile  # noqa: PLC0415 - rarely needed
+
+    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
+
+    text = write_metrics(_metric_figures(list(rows), now)).decode()
+    temporary = ""
+    try:
+        file, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fchmod(stream.fileno(), 0o644)  # the exporter is another user
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}",
+            evidence=(("kept", "the mirror and the result of the pull"),),
+            hint="name a file in a folder that exists and is writable: --metrics-file FILE",
+        ) from error
+
+
+def _metric_figures(rows: list[_MetricRow], now: datetime) -> "Iterator[Metric]":
+    yield _metric_figure(
+        "end_timestamp_seconds", "Time at which the run ended.", rows, lambda _: now.timestamp()
+    )
+    yield _metric_figure("exit_code", "Exit code.", rows, partial(_number_of, key="exit"))
+    yield _metric_figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
+    for key, (name, what) in _METRICS.items():
+        known = [row for row in rows if row.get(key) is not None]
+        if known:
+            yield _metric_figure(name, what, known, partial(_number_of, key=key))
+
+
+def _metric_figure(
+    name: str, what: str, rows: Iterable[_MetricRow], value: Callable[[_MetricRow], float]
+) -> "Metric":
+    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
+
+    values = tuple(((("mirror", str(row["mirror"])),), value(row)) for row in rows)
+    return Metric(name=_METRIC_PREFIX + name, kind="gauge", help_text=what, values=values)
+
+
+def _is_in_sync(row: _MetricRow) -> float:
+    return row.get("state") == "in sync" and not row.get("dry_run")
+
+
+def _number_of(row: _MetricRow, key: str) -> float:
+    value = row[key]
+    if isinstance(value, datetime):
+        return value.timestamp()
+    assert isinstance(value, int | float)
+    return value
+
+
+_HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
+
+
+PULL_FIELDS: Final = fields_of(PullSettings, Network, SecretNames)
+
+
+@click.command("pull", cls=SectionedCommand)
+@click.argument("places", nargs=-1, metavar="[SOURCE [DEST] | MIRROR...]")
+@option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
+@option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+@option("-i", "--itemize", is_flag=True, help="Show a line per action.")
+@options.with_settings(PULL_FIELDS.values())
+@option(
+    "--metrics-file",
+    section=Section.OUTPUT,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the metrics of the run to a file, for Prometheus.",
+)
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Copy what changed since last time.
+
+    SOURCE is any address of a site or a Source: its root, a Source Description, a list, a sitemap.
+    DEST is the mirror's folder, by default ./HOST. Later, `resourcesync pull DEST` is enough.
+    MIRROR is a name in the configuration file, or a folder. If one of several mirrors fails, the
+    others are still pulled; the exit code is the worst of all.
+    Exit 0 means: every selected resource that the Source lists is in the mirror and equal. So
+    --lists-only, which fetches nothing, exits with 3 as long as there is something to fetch.
+    Files have the names of the Source; if two names exclude each other, such as /a and /a/b, one
+    gets a mark: a!9.
+    """
+    from resourcesync.cli.render.pull import PullRenderer  # noqa: PLC0415 - help stays quick
+
+    places: tuple[str, ...] = values.pop("places")
+    every: bool = values.pop("all")
+    metrics: Path | None = values.pop("metrics_file")
+    configuration = configured_mirrors.load(values.pop("config"))
+    _check(places, configuration, values, every=every)
+    if values["moved"] and (len(places) != 1 or _is_source(places)):
+        raise click.UsageError("--moved needs exactly one MIRROR, and no SOURCE")
+    given = {name: values[name] for name in given_options() & PULL_FIELDS.keys()}
+    chosen = TargetResolver(configuration, given, dry_run=values["dry_run"])
+    words = PullRenderer(
+        itemize=values["itemize"], dry_run=values["dry_run"], verbose=output.verbose > 0
+    )
+    if every or (len(places) > 1 and not _is_source(places)):
+        job = _job_of_many(configuration.names if every else places, chosen, words, output)
+        return job._replace(work=with_metrics(job.work, metrics, ""))
+    if _is_source(places):
+        folder = places[1] if places[1:] else _folder_name(places[0])
+        target = chosen.target_at(places[0], folder)
+    else:
+        target = chosen.target(places[0])
+
+    def work(screen: Screen) -> CommandOutcome:
+        return pull(target, _context(configuration, words), screen, screen.report)
+
+    fields = {"mirror": str(target.folder), "source": target.address}
+    return Job(
+        command="pull",
+        acts=True,
+        output=output,
+        work=with_metrics(work, metrics, target.name),
+        render=words,
+        subject=target.folder.name or str(target.folder),
+        fields={**fields, "dry_run": values["dry_run"]},
+        resume_command=f"resourcesync pull {target.name}",
+    )
+
+
+def _job_of_many(
+    names: Sequence[str], chosen: TargetResolver, words: "PullRenderer", output: OutputOptions
+) -> Job:
+    from resourcesync.cli.pull_run import pull_many  # noqa: PLC0415 - help stays quick
+
+    def work(screen: Screen) -> CommandOutcome:
+        def pull_one(name: str, report: "Reporter") -> CommandOutcome:
+            target = chosen.target(name)
+            return pull(target, _context(chosen.configuration, words), screen, report)
+
+        return pull_many(names, pull_one, screen)
+
+    return Job(
+        command="pull",
+        acts=True,
+        output=output,
+        work=work,
+        render=words,
+        subject="pull",
+        fields={"mirrors": list(names), "dry_run": words.dry_run},
+        resume_command=f"resourcesync pull {' '.join(names)}",
+    )
+
+
+def _context(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+
+    return PullContext(configuration, words, machine.new_cancel_token())
+
+
+def _check(
+    places: Sequence[str],
+    configuration: MirrorConfiguration,
+    values: Mapping[str, Any],
+    *,
+    every: bool,
+) -> None:
+    """Refuse options that exclude each other."""
+    if values["set"] and values["all_sets"]:
+        raise click.UsageError("--set and --all-sets: choose one")
+    if every and places:
+        raise click.UsageError("--all pulls every mirror: do not name one")
+    if every and not configuration.names:
+        raise configuration.no_mirrors()
+    if not every and not places:
+        raise click.UsageError("name a SOURCE or a MIRROR, or give --all")
+    if not _is_source(places):
+        for place in places:
+            _check_mirror(place, configuration, is_only=len(places) == 1)
+    elif len(places) > 2:  # noqa: PLR2004 - SOURCE and DEST
+        raise click.UsageError("give only one SOURCE and one DEST")
+    else:
+        _check_folder("".join(places[1:]))
+
+
+def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bool) -> None:
+    if place in configuration.names:
+        return
+    _check_folder(place)
+    if not is_only and not os.path.lexists(place):
+        hint = f"for an address, write https://{place}/"
+        raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")
+
+
+def _is_source(places: Sequence[str]) -> bool:
+    """True if the first argument is the address of a Source; that of a store alone is a mirror."""
+    first = "".join(places[:1])
+    if "://" not in first or first.startswith(("http://", "https://")) or len(places) > 1:
+        return "://" in first
+    from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
+
+    return not stores.is_known(first)
+
+
+def _check_folder(place: str) -> None:
+    if place.startswith(("http://", "https://")):
+        raise click.UsageError(f"{place!r} is neither a folder nor the name of a mirror")
+    if configured_mirrors.is_file(place):
+        raise click.UsageError(f"{place!r} is a file, not a mirror's folder")
+
+
+def _folder_name(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if _HOST.fullmatch(host) is None:
+        raise click.UsageError(f"name the mirror's folder: resourcesync pull {address} DEST")
+    return host if port is None else f"{host}_{port}"

@@ -1,0 +1,99 @@
+"""``resourcesync repair``: fetch again what an audit found."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.settings.values import Limit
+
+if TYPE_CHECKING:
+    from resourcesync.settings.network import Network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairArguments:
+    """The parsed command line of ``repair``."""
+
+    mirror: Path
+    from_audit: str | None
+    dry_run: bool
+    delete: bool
+    max_delete: Limit
+
+
+@click.command("repair", cls=SectionedCommand)
+@mirror_argument
+@option(
+    "--from-audit", metavar="ID", help="Repair the findings of this audit; last: the newest one."
+)
+@option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+@option("-i", "--itemize", is_flag=True, help="Show a line per action.")
+@option("--delete", is_flag=True, help="Also delete copies that the Source does not list.")
+@options.MAX_DELETE
+@options.CONNECTION
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
+    """Fetch again what an audit found missing or different.
+
+    MIRROR is a mirror's folder, or its name in the configuration file.
+    Without --from-audit, size and time of each file are compared first. A file that was changed
+    locally is moved to .resourcesync/quarantine. Files that did not come from the Source are not
+    touched. Exit codes are those of pull.
+    """
+    arguments = RepairArguments(mirror=mirror.folder, **values)
+    from resourcesync.cli.render.pull import PullRenderer  # noqa: PLC0415 - help stays quick
+
+    words = PullRenderer(first=False, itemize=itemize, dry_run=arguments.dry_run)
+    return Job(
+        command="repair",
+        acts=True,
+        output=output,
+        work=lambda screen: _repair(arguments, mirror.network, screen),
+        render=words,
+        subject=arguments.mirror.name or str(arguments.mirror),
+        fields={"mirror": str(arguments.mirror), "from_audit": arguments.from_audit},
+        resume_command=f"resourcesync repair {arguments.mirror}",
+    )
+
+
+def _repair(
+    arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
+) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.pull_run import item_review  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
+
+    folder, limit = arguments.mirror, arguments.max_delete
+    if not opening.is_mirror(folder):
+        raise opening.not_a_mirror_error(folder)
+    known = None
+    if arguments.from_audit is not None:
+        known = opening.findings_of(folder, arguments.from_audit)
+    plan: dict[str, object] = {}
+
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        if event == "plan":
+            plan.update(fields)
+        screen.report(event, fields)
+
+    chosen = PullOptions(
+        dry_run=arguments.dry_run,
+        review=item_review(screen.report) if arguments.dry_run else None,
+        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
+    )
+    with opening.open_destination(
+        folder, network=network(), report=report, cancel=machine.new_cancel_token()
+    ) as destination:
+        found = destination.repair(known, chosen, deleting=arguments.delete)
+    return conclude(found, str(folder), first=False, plan=plan)

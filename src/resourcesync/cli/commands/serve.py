@@ -1,0 +1,201 @@
+"""``resourcesync serve``: serve a published tree and its documents over HTTP."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from resourcesync.app.hubs import OpenHub
+    from resourcesync.app.serving.applications import PublishedTree
+    from resourcesync.ports import Clock
+    from resourcesync.server.admin import MetricsSource
+
+
+@click.command("serve", cls=SectionedCommand)
+@click.argument(
+    "tree", metavar="[DIR]", default=".", type=click.Path(file_okay=False, path_type=Path)
+)
+@option(
+    "--bind",
+    type=options.BINDING,
+    metavar="HOST:PORT",
+    default="127.0.0.1:8080",
+    show_default=True,
+    help="The address to listen on; port 0 means a free port.",
+)
+@option("--url", metavar="BASE", help="The public address, if a proxy is in front of this server.")
+@option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the documents, if publish --out wrote them outside DIR.",
+)
+@option(
+    "--hub",
+    is_flag=True,
+    help="Also run the WebSub hub that the lists name, for subscriptions to changes.",
+)
+@option(
+    "--private-callbacks",
+    is_flag=True,
+    help="With --hub, for closed networks: also notify subscribers on this machine and in private"
+    " networks, and accept secrets over plain HTTP.",
+)
+@option(
+    "--events",
+    is_flag=True,
+    help="Also stream changes as Server-Sent Events, for clients that no hub can reach.",
+)
+@option(
+    "--dumps-on-demand",
+    is_flag=True,
+    help="Also make packages of a Resource Dump at request; none is stored.",
+)
+@option(
+    "--admin",
+    type=options.BINDING,
+    metavar="HOST:PORT",
+    help="The address of pages about the Source, /livez, /readyz and /metrics; not for the public.",
+)
+@option(
+    "--connections",
+    type=click.IntRange(8, 100_000),
+    metavar="N",
+    default=400,
+    show_default=True,
+    help="Connections at a time; further connections get 503.",
+)
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Serve a tree and its lists over HTTP, and print the address to pull from.
+
+    DIR is a published tree; by default the current folder. Stop with Ctrl-C (exit 0).
+
+    Only published files and robots.txt are served: no hidden files, and no files that --include
+    and --exclude of publish left out when serve started.
+
+    --hub runs a hub for this tree only, at the address below --url that publish --hub gave. Its
+    state is in DIR/.resourcesync, so it continues after a restart.
+
+    --events adds resourcesync/events: its clients get each change within a second of its
+    publication. They may use three of four connections.
+
+    --dumps-on-demand adds resourcesync/dump/resourcedump.xml, from which a new mirror needs few
+    requests. It is not listed: give the URL to the clients that need it.
+    """
+    tree: Path = values["tree"]
+    if values["private_callbacks"] and not values["hub"]:
+        raise click.UsageError("--private-callbacks needs --hub")
+
+    def work(screen: Screen) -> CommandOutcome:
+        return _serve(tree, values, screen)
+
+    return Job(
+        command="serve",
+        acts=True,
+        output=output,
+        work=work,
+        render=_render,
+        subject=tree.name,
+        fields={"tree": str(tree)},
+    )
+
+
+def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.serving import applications, push_channels  # noqa: PLC0415 - help stays quick
+
+    host, port = values["bind"]
+    clock = machine.system_clock()
+    found = applications.find_tree(tree, values["out"])
+    mounts: dict[str, Any] = {}
+    counts: list[Any] = []
+    hub = None
+    if values["hub"]:
+        own = push_channels.open_own_hub(
+            found.root, found.out, found.base, clock, private=values["private_callbacks"]
+        )
+        mounts[own.path] = own.hub.application
+        counts.append(own.hub.figures)
+        hub = own.hub
+    limits = applications.ConnectionLimits(connections=values["connections"])
+    if values["events"]:
+        events = found.events(limits.connections * 3 // 4)
+        mounts[found.events_path] = events
+        counts.append(events.metrics)
+    if values["dumps_on_demand"]:
+        mounts[found.dumps_path] = found.dumps(clock)
+    links = push_channels.channel_links(found.root, found.base)
+    application = found.application(clock, mounts=mounts, links=links)
+    second = None
+    if values["admin"] is not None:
+        operations = _source_board(found, clock, [application.metrics, *counts], hub)
+        second = applications.SecondApplication(operations, *values["admin"])
+
+    def ready(uri: str, admin: str = "") -> None:
+        address = values["url"] or uri
+        fields = {"uri": uri, "pull": address, "tree": str(tree)}
+        screen.report("ready", fields | ({"admin": admin} if admin else {}))
+        if not is_same_address(found.base, address):
+            screen.report("warning", address_warning(tree, found.base, address))
+
+    applications.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=second)
+    return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
+
+
+def _source_board(
+    found: "PublishedTree", clock: "Clock", counts: Sequence["MetricsSource"], hub: "OpenHub | None"
+) -> "ASGIApp":
+    """Return the pages of a tree for its operators."""
+    from resourcesync.cli.render.serve_pages import ServePages  # noqa: PLC0415 - only with --admin
+
+    return found.board(ServePages(found, clock, counts, hub), *counts)
+
+
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
+    if event == "ready":
+        yield TextLine(f"{fields['tree']} at {fields['uri']}", "Serving", QUIET)
+        yield TextLine(f"resourcesync pull {fields['pull']}", "Pull", QUIET)
+        if "admin" in fields:
+            yield TextLine(str(fields["admin"]), "Admin", QUIET)
+
+
+def address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
+    """Return the warning that the lists name another address than the one served."""
+    return {
+        "code": "published-elsewhere",
+        "message": "the lists of this tree name another address than the one it is served at",
+        "evidence": (
+            ("lists", f"{base}, for which the tree was published"),
+            ("served", f"{address}: the lists send its clients to the other address"),
+        ),
+        "hint": f"resourcesync publish {tree} --url {address}"
+        f", or behind a proxy: resourcesync serve {tree} --url {base}",
+    }
+
+
+def is_same_address(base: str, address: str) -> bool:
+    """True if two addresses are the same.
+
+    ``localhost`` and ``127.0.0.1`` are not: a Destination takes them for two Sources.
+    """
+    return _address_parts(base) == _address_parts(address)
+
+
+def _address_parts(address: str) -> tuple[str, str, int | None, str]:
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ("", address, None, "")
+    default = {"http": 80, "https": 443}.get(parts.scheme)
+    return (parts.scheme, host, port or default, parts.path.rstrip("/"))

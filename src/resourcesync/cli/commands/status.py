@@ -1,0 +1,448 @@
+"""``resourcesync status``: the state of mirrors, without requests."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from math import inf
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import ConfiguredMirror, MirrorConfiguration
+from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.remedies import with_command
+from resourcesync.cli.render.status_formats import (
+    CheckedMirror,
+    as_listed,
+    nagios_line,
+    prometheus_lines,
+)
+from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings.mirror import FreshnessSettings
+
+_COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
+_NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
+_GAP: Final = "  "
+
+
+@click.command("status", cls=SectionedCommand)
+@click.argument("mirrors", nargs=-1, metavar="[MIRROR...]")
+@option("--check", is_flag=True, help="Exit 1 unless every mirror is in sync within --max-lag.")
+@option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")
+@option(
+    "--max-quiet",
+    type=options.DURATION,
+    help="Longest time since the Source's last publication that --check accepts, such as 7d: after "
+    "that, the Source may have stopped.",
+)
+@option(
+    "--format",
+    "format",
+    type=click.Choice(["text", "json", "nagios", "prom"]),
+    default="text",
+    show_default=True,
+    help="json is the same as --json; nagios is one line, with the exit codes of Nagios plug-ins;"
+    " prom are metrics for Prometheus.",
+)
+@option(
+    "--sort",
+    type=click.Choice(["lag", "name", "state", "failing"]),
+    default="lag",
+    show_default=True,
+    help="The order of the table: the longest lag first, or by name, state or failures.",
+)
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Show how far behind each mirror is.
+
+    MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
+    the configuration file, or if it has none, those in the current folder. `status` only reports,
+    from the state of the mirrors: it sends no request, and without --check it exits with 0. Lag is
+    the time since the last run that found the mirror in sync: it grows if the Source does not
+    answer or a resource fails, not if the Source has no changes. --max-lag and --max-quiet override
+    max_lag and max_quiet of a mirror's table.
+    """
+    configuration = configured_mirrors.load(values["config"])
+    places: tuple[str, ...] = values["mirrors"] or configuration.names
+    check: bool = values["check"]
+    limits = FreshnessSettings(max_lag=values["max_lag"], max_quiet=values["max_quiet"])
+    style: str = values["format"]
+    if limits != FreshnessSettings() and not check and style != "nagios":
+        name = "--max-quiet" if limits.max_lag is None else "--max-lag"
+        raise click.UsageError(f"{name} needs --check or --format nagios")
+    if style == "json":
+        output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
+
+    def work(screen: Screen) -> CommandOutcome:
+        found = read_statuses(
+            places, configuration, screen, StatusCheck(is_requested=check, limits=limits)
+        )
+        if style == "nagios":
+            line, code = nagios_line(found.mirrors, found.unknown)
+            return CommandOutcome(
+                exit=code, closing=(TextLine(line, level=QUIET),), shows_exit=True
+            )
+        if style == "prom":
+            lines = tuple(TextLine(text, level=QUIET) for text in prometheus_lines(found.mirrors))
+            return CommandOutcome(exit=found.exit, closing=lines)
+        return _table(found, values["sort"])
+
+    return Job(command="status", acts=check and style == "text", output=output, work=work)
+
+
+class StatusCheck(NamedTuple):
+    """The request to check mirrors, and the limits for all of them."""
+
+    is_requested: bool
+    limits: FreshnessSettings
+
+    def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
+        """Return a mirror as it is now; limits of the command line override its own."""
+        given = self.limits
+        limits = FreshnessSettings(
+            max_lag=own.max_lag if given.max_lag is None else given.max_lag,
+            max_quiet=own.max_quiet if given.max_quiet is None else given.max_quiet,
+        )
+        quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
+        return CheckedMirror(status, _lag(status, now), limits, quiet)
+
+
+class _StatusTarget(NamedTuple):
+    """A mirror to show: its folder, and its table if it has one."""
+
+    folder: Path
+    mirror: ConfiguredMirror | None = None
+
+    def status(self) -> MirrorStatus:
+        """Return the mirror's status; a configured mirror without a pull is new."""
+        from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+
+        if self.mirror is None:
+            return opening.read_status(self.folder)
+        name, source = self.mirror.name, self.mirror.source
+        if not opening.is_mirror(self.folder):
+            return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
+        found = opening.read_status(self.folder)
+        return replace(found, folder=name, source=found.source or source)
+
+    @property
+    def limits(self) -> FreshnessSettings:
+        """The limits of the mirror's table."""
+        return FreshnessSettings() if self.mirror is None else self.mirror.limits
+
+
+class StatusResult(NamedTuple):
+    """The statuses of mirrors, the time, the number of unreadable ones, and the exit code."""
+
+    mirrors: list[CheckedMirror]
+    now: datetime
+    unknown: int
+    exit: ExitCode
+
+
+def read_statuses(
+    places: Sequence[str], configuration: MirrorConfiguration, screen: Screen, check: StatusCheck
+) -> StatusResult:
+    """Read the status of mirrors; an unreadable one is reported, and the others are still read.
+
+    Args:
+        places: Names or folders; none for all mirrors in the current folder.
+        configuration: The configuration with the names.
+        screen: Receives each mirror, and each error.
+        check: The limits.
+    """
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+
+    now = machine.system_clock().now()
+    seen: list[CheckedMirror] = []
+    codes: list[ExitCode] = []
+    unknown = 0
+    for target in _targets(places, configuration):
+        try:
+            mirror = _target(target, configuration) if isinstance(target, str) else target
+            status = mirror.status()
+        except (ResourceSyncError, OSError) as error:
+            folder = target if isinstance(target, str) else target.folder
+            problem = problem_of(_as_library_error(error, folder))
+            screen.problem(problem)
+            codes.append(problem.exit)
+            unknown += 1
+            continue
+        seen.append(check.measure(status, mirror.limits, now))
+        screen.report("mirror", status_fields(status, now))
+        if check.is_requested and not seen[-1].is_fine:
+            codes.append(ExitCode.FINDINGS)
+    return StatusResult(seen, now, unknown, worst(codes))
+
+
+def _table(found: StatusResult, order: str) -> CommandOutcome:
+    mirrors = [mirror.status for mirror in found.mirrors]
+    lines = [TextLine(text, level=QUIET) for text in status_table(mirrors, found.now, order)]
+    return CommandOutcome(
+        exit=found.exit,
+        closing=(*lines, *status_details(mirrors), *_quiet_lines(found.mirrors)),
+        fields={"mirrors": len(mirrors)},
+    )
+
+
+def _quiet_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
+    """Yield the mirrors whose Sources have not published for longer than the limit."""
+    for mirror in mirrors:
+        if mirror.is_too_quiet:
+            known = mirror.status.as_of
+            since = (
+                "lists no times"
+                if known is None
+                else f"has not published since {formatting.moment(known)}"
+            )
+            yield TextLine(f"{mirror.status.folder}  the Source {since}: check that it still runs.")
+
+
+def _targets(
+    places: Sequence[str], configuration: MirrorConfiguration
+) -> Iterator[str | _StatusTarget]:
+    """Yield the mirrors; a name whose table has a mistake is yielded as that name."""
+    from resourcesync.app.mirrors import opening, sets  # noqa: PLC0415 - help stays quick
+
+    def is_ours(folder: Path) -> bool:
+        return opening.is_mirror(folder) or opening.is_folder_of_sets(folder)
+
+    if not places:
+        yield from map(_StatusTarget, sets.each_mirror(_mirrors_in_folder(is_ours)))
+    seen: set[Path] = set()
+    for place in places:
+        try:
+            named = configuration.mirror(place) if place in configuration.names else None
+            folder = configuration.folder(place)
+        except ResourceSyncError:
+            yield place
+            continue
+        own = sets.each_mirror([folder])
+        name = named if own == (folder,) else None
+        fresh = [path for path in own if path not in seen]
+        seen.update(fresh)
+        yield from (_StatusTarget(path, name) for path in fresh)
+
+
+def _target(place: str, configuration: MirrorConfiguration) -> _StatusTarget:
+    return _StatusTarget(configuration.folder(place))
+
+
+def _as_library_error(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyncError:
+    if isinstance(error, ResourceSyncError):
+        return error
+    return StorageError(
+        f"cannot read {folder}: {error.strerror}",
+        hint="correct its permissions, or name another folder",
+    )
+
+
+def _mirrors_in_folder(is_mirror: Any) -> list[Path]:
+    current = Path()
+    folders = [current, *sorted(current.iterdir())]
+    mirrors = [folder for folder in folders if _is_mirror_folder(folder, is_mirror)]
+    if not mirrors:
+        raise ConfigurationError(
+            "there is no mirror in this folder",
+            hint="name a mirror's folder: resourcesync status DIR",
+        )
+    return mirrors
+
+
+def _is_mirror_folder(folder: Path, is_mirror: Any) -> bool:
+    """True if a folder is a mirror; False if it cannot be read."""
+    try:
+        return folder.is_dir() and bool(is_mirror(folder))
+    except OSError:
+        return False
+
+
+def _lag(status: MirrorStatus, now: datetime) -> float | None:
+    """Return the seconds since the mirror was last found in sync; ``None`` if it never was."""
+    moment = status.in_sync_at
+    return None if moment is None else max((now - moment).total_seconds(), 0.0)
+
+
+def _lateness(status: MirrorStatus, now: datetime) -> float:
+    """Return the lag; infinite if it is unknown."""
+    lag = _lag(status, now)
+    return inf if lag is None else lag
+
+
+def status_table(mirrors: Sequence[MirrorStatus], now: datetime, order: str = "lag") -> list[str]:
+    """Return the table of the mirrors, by default with the longest lag first."""
+    if not mirrors:
+        return []
+    ordered = sorted(mirrors, key=lambda mirror: -_lateness(mirror, now))
+    ordered.sort(key=_ORDERS.get(order, lambda _: 0))
+    rows = [_COLUMNS, *(_row(mirror, now) for mirror in ordered)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    return [_GAP.join(_cells(row, widths)).rstrip() for row in rows]
+
+
+_ORDERS: Final[dict[str, Callable[[MirrorStatus], Any]]] = {
+    "name": lambda mirror: mirror.folder,
+    "state": lambda mirror: mirror.state.value,
+    "failing": lambda mirror: -mirror.pending,
+}
+
+
+def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [
+        cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
+        for head, cell, width in zip(_COLUMNS, row, widths, strict=True)
+    ]
+
+
+def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
+    lag = _lag(mirror, now)
+    ran = "never"
+    if mirror.last_run is not None:
+        ran = f"{formatting.age((now - mirror.last_run).total_seconds())} ago"
+    right, all_ = as_listed(mirror)
+    # The share is unknown after a failed first pull, or if the Source delivered nothing.
+    is_nothing_wanted = mirror.state is MirrorState.IN_SYNC and not mirror.absent + mirror.skipped
+    knows = mirror.is_counted and (all_ > 0 or is_nothing_wanted)
+    return (
+        formatting.escape(mirror.folder),
+        mirror.state.value,
+        formatting.share(right, all_) if knows else "-",
+        "-" if lag is None else formatting.age(lag),
+        ran,
+        formatting.count(mirror.resources),
+        formatting.count(mirror.pending),
+    )
+
+
+def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
+    """Return the notes about the mirrors that are not in sync."""
+    lines: list[TextLine] = []
+    for mirror in mirrors:
+        notes = notes_of(mirror)
+        head = f"{mirror.folder}  "
+        for note in notes:
+            lines.append(TextLine(f"{head}{note}"))
+            head = " " * len(head)
+    return [TextLine(""), *lines] if lines else []
+
+
+def notes_of(mirror: MirrorStatus) -> list[str]:
+    """Return the notes about a mirror that is not in sync, and the next steps."""
+    notes = []
+    if mirror.held and mirror.state is not MirrorState.STOPPED:
+        deletions = formatting.counted(mirror.held, "deletion")
+        notes.append(f"{deletions} pending until the next pull.")
+    elif mirror.held:
+        share = formatting.share(mirror.held, mirror.resources)
+        held, all_ = formatting.count(mirror.held), formatting.count(mirror.resources)
+        notes.append(f"would delete {held} of {all_} ({share}); held back.")
+        again = f"resourcesync pull {mirror.folder}"
+        if mirror.moved_from:
+            notes.append(f"If the Source did not move: {again} --moved {mirror.moved_from}")
+        notes.append(f"If the Source really shrank: {again} --max-delete {mirror.held}")
+    if mirror.state is MirrorState.FAILING:
+        notes += _why_failed(mirror)
+    if not mirror.is_counted and mirror.resources:
+        notes.append(
+            "no pull has completed yet, so the number of missing resources is unknown;"
+            f" continue with: resourcesync pull {mirror.folder}"
+        )
+    if mirror.pending:
+        waiting = formatting.counted(mirror.pending, "listed resource")
+        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror)}.")
+        if mirror.contradicting:
+            copies = formatting.counted(mirror.contradicting, "copy", "copies")
+            notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
+    notes += _edited(mirror)
+    notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
+    refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
+    not_given = formatting.not_given(mirror.absent, mirror.skipped)
+    return notes + [f"{text}." for text in (not_given, refused) if text]
+
+
+def _edited(mirror: MirrorStatus) -> list[str]:
+    """Return the note about files to delete that were changed locally."""
+    if not mirror.edited:
+        return []
+    files = formatting.counted(mirror.edited, "file")
+    return [
+        f"{files} to delete, but changed locally: move or remove them,",
+        f"then: resourcesync pull {mirror.folder}",
+    ]
+
+
+def _tried_again(mirror: MirrorStatus) -> str:
+    """Return the time of the next try; resources that failed often wait longer."""
+    if not mirror.resting or mirror.tried_again is None:
+        return "the next pull tries again"
+    rest = f"tried again after {formatting.moment(mirror.tried_again)}"
+    if mirror.resting >= mirror.pending:
+        return rest
+    soon = formatting.count(mirror.pending - mirror.resting)
+    return f"the next pull tries {soon} again, the others are {rest}"
+
+
+def _why_failed(mirror: MirrorStatus) -> list[str]:
+    """Return the time, reason and exit code of the last failed run, and the next step."""
+    failed = mirror.failed or FailedRun(code=mirror.outcome)
+    code = exit_code_of_kind(failed.kind)
+    at = "" if mirror.last_run is None else f" {formatting.moment(mirror.last_run)}"
+    why = failed.message or failed.code
+    notes = [f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"]
+    again = f"resourcesync pull {mirror.folder}" if mirror.source else ""
+    next_step = with_command(failed.hint, failed.remedy) or again
+    return [*notes, f"next   {next_step}"] if next_step else notes
+
+
+def _failed_fields(failed: FailedRun | None) -> dict[str, object] | None:
+    if failed is None:
+        return None
+    code = exit_code_of_kind(failed.kind)
+    hint = with_command(failed.hint, failed.remedy)
+    fields = {"code": failed.code, "message": failed.message, "hint": hint}
+    return {**fields, "exit": None if code is None else int(code)}
+
+
+def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
+    """Return a mirror's status as the fields of its event."""
+    lag = _lag(status, now)
+    return {
+        "mirror": status.folder,
+        "source": status.source,
+        "state": status.state.value,
+        "resources": status.resources,
+        "pending": status.pending,
+        "contradicting": status.contradicting,
+        "resting": status.resting,
+        "tried_again": status.tried_again,
+        "refused": status.refused,
+        "absent": status.absent,
+        "skipped": status.skipped,
+        "unknown": status.unknown,
+        "held": status.held,
+        "edited": status.edited,
+        "counted": status.is_counted,
+        "lag_seconds": None if lag is None else round(lag, 3),
+        "as_of": status.as_of,
+        "in_sync_at": status.in_sync_at,
+        "last_run": status.last_run,
+        "outcome": status.outcome,
+        "failed_run": _failed_fields(status.failed),
+        "failures": [
+            {
+                "uri": failure.uri,
+                "code": failure.code,
+                "reason": failure.reason,
+                "tries": failure.tries,
+                "due": failure.due,
+            }
+            for failure in status.failures
+        ],
+    }

@@ -1,0 +1,230 @@
+"""``resourcesync validate``: check documents, packages and Sources against the specification."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.target_options import SourceAccess, source_options
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.settings.values import Limit
+
+if TYPE_CHECKING:
+    from resourcesync.cli.render.findings import FindingsWriter
+    from resourcesync.cli.render.validate import ValidationTally
+    from resourcesync.validator.events import ValidationEvent, ValidationOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateArguments:
+    """The parsed command line of ``validate``."""
+
+    targets: tuple[str, ...]
+    live: bool
+    sample: Limit | None
+    again: float | None
+    max_documents: int
+    hub_secret_file: Path | None
+    profile: str
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    fail_on: Literal["error", "warning"]
+    format: Literal["text", "json", "sarif", "junit", "github", "html"]
+
+
+@click.command("validate", cls=SectionedCommand)
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@option("--live", is_flag=True, help="Check all documents of the Source at an address.")
+@option(
+    "--sample",
+    type=options.LIMIT,
+    metavar="N|P%",
+    help="Fetch this number or share of the listed resources and check the responses; implies"
+    " --live.",
+)
+@option(
+    "--again",
+    type=options.DURATION,
+    help="Read the Change Lists again after this time, such as 30s, and compare; implies --live.",
+)
+@option(
+    "--max-documents",
+    type=click.IntRange(1, 100_000),
+    default=10_000,
+    show_default=True,
+    help="Check at most this number of documents of a Source.",
+)
+@option(
+    "--hub-secret-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The file with the secret of a hub, to check the signatures of its recorded messages.",
+)
+@option(
+    "--profile",
+    type=click.Choice(["rs-1.1", "rs-1.0", "sitemap"]),
+    default="rs-1.1",
+    show_default=True,
+    help="The specification to check against.",
+)
+@option(
+    "--select", multiple=True, metavar="CODES", help="Only these rules, such as RS4 or CH05,RS101."
+)
+@option("--ignore", multiple=True, metavar="CODES", help="None of these rules.")
+@option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    default="error",
+    show_default=True,
+    help="The weakest finding for which the exit code is 1.",
+)
+@option(
+    "--format",
+    type=click.Choice(["text", "json", "sarif", "junit", "github", "html"]),
+    default="text",
+    show_default=True,
+    help="The format of the output.",
+)
+@source_options
+@options.output_options
+def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
+    """Check documents, packages and Sources against the specification.
+
+    TARGET is a document, a package, the folder of a published tree, or any other folder, whose
+    documents and packages are checked one by one; or the address of a document, a package or a
+    Source; or a file with a message of a hub: an HTTP request, followed by the response.
+    Each finding has its rule, location, clause and fix.
+    Exit 0 without errors, 1 with errors; nothing is changed.
+
+    \b
+    resourcesync validate ./public
+    resourcesync validate https://museum.example --live --sample 20
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    arguments = ValidateArguments(**values)
+    if arguments.format == "json":
+        output = output._replace(json=True)
+    elif output.json and arguments.format != "text":
+        raise click.UsageError("--json is a format of its own: leave --format out")
+    elif arguments.format != "text":
+        output = output._replace(quiet=max(output.quiet, 1), progress="off")
+
+    asking.check_one_source(arguments.targets)
+
+    def work(screen: Screen) -> CommandOutcome:
+        return _validate(arguments, asking, screen, output)
+
+    from resourcesync.cli.render.validate import ValidateRenderer  # noqa: PLC0415 - help stays quick
+
+    return Job(
+        command="validate",
+        output=output,
+        work=work,
+        render=ValidateRenderer(),
+        subject="validate",
+        fields={"targets": list(arguments.targets), "profile": arguments.profile},
+        resume_command=f"resourcesync validate {' '.join(arguments.targets)}",
+    )
+
+
+def _validate(
+    arguments: ValidateArguments, asking: SourceAccess, screen: Screen, output: OutputOptions
+) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.checks import target_access  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.validate import ValidationTally  # noqa: PLC0415 - help stays quick
+
+    address = next((target for target in arguments.targets if "://" in target), "")
+    judge = target_access.new_validator(
+        _judgement(arguments),
+        network=asking.network(address),
+        cancel=machine.new_cancel_token(),
+    )
+    tally = ValidationTally(fail_on=arguments.fail_on)
+    codes = [ExitCode.OK]
+    sheet = _open_writer(arguments) if not output.json and output.quiet <= 1 else None
+    for target in arguments.targets:
+        try:
+            codes.append(_judge_one(judge.judge(target), tally, screen, sheet))
+        except ResourceSyncError as error:
+            problem = problem_of(error)
+            screen.problem(problem)
+            codes.append(problem.exit)
+    if sheet is not None:
+        sheet.end(tally)
+    codes.append(ExitCode.FINDINGS if tally.has_failures else ExitCode.OK)
+    lines = () if sheet is not None else tally.lines()
+    is_other = arguments.format not in {"text", "json"}
+    return CommandOutcome(
+        exit=worst(codes), closing=lines, fields=tally.fields(), shows_exit=is_other
+    )
+
+
+def _judge_one(
+    events: "Iterator[ValidationEvent]",
+    tally: "ValidationTally",
+    screen: Screen,
+    sheet: "FindingsWriter | None",
+) -> ExitCode:
+    from resourcesync.cli.render.validate import encode_event  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.events import Judged  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.sample import Unreached  # noqa: PLC0415 - help stays quick
+
+    documents, code = tally.documents, ExitCode.OK
+    for event in events:
+        tally.add(event)
+        screen.report(*encode_event(event))
+        if sheet is not None:
+            sheet.add(event)
+        if isinstance(event, Unreached):
+            # If nothing could be checked, the exit code is that of the error, and not PARTIAL.
+            is_all = tally.documents == documents and code is ExitCode.OK
+            code = exit_code_for(event.error) if is_all else ExitCode.PARTIAL
+        elif isinstance(event, Judged) and code is not ExitCode.OK:
+            code = ExitCode.PARTIAL
+    return code
+
+
+def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
+    from resourcesync.settings.credentials import read_secret  # noqa: PLC0415 - as above
+    from resourcesync.validator.events import ValidationOptions  # noqa: PLC0415 - as above
+    from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
+
+    select, ignore = (_codes(item) for item in (arguments.select, arguments.ignore))
+    rules = selected(select, ignore)
+    if not rules:
+        raise ConfigurationError(
+            "--select and --ignore leave no rule to check",
+            evidence=(("select", " ".join(select)), ("ignore", " ".join(ignore))),
+            hint="list the rules of a family: resourcesync rule RS4",
+        )
+    size, secret = arguments.sample, arguments.hub_secret_file
+    return ValidationOptions(
+        profile=RuleProfile(arguments.profile),
+        rules=rules,
+        live=arguments.live,
+        sample=None if size is None else SampleSize(count=size.count, percent=size.percent),
+        again=arguments.again,
+        most_documents=arguments.max_documents,
+        hub_secret=None if secret is None else read_secret(secret),
+    )
+
+
+def _codes(texts: tuple[str, ...]) -> list[str]:
+    return [code for text in texts for code in text.split(",") if code.strip()]
+
+
+def _open_writer(arguments: ValidateArguments) -> "FindingsWriter | None":
+    """Return the writer of a foreign format; ``None`` for text."""
+    if arguments.format == "text":
+        return None
+    from resourcesync.cli.render.findings import open_findings_writer  # noqa: PLC0415 - rarely needed
+
+    return open_findings_writer(arguments.format, fail_on=arguments.fail_on)

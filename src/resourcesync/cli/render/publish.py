@@ -1,0 +1,237 @@
+"""The output of ``publish`` and ``dump``: closing lines, and the fields of ``run.end``."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from resourcesync.cli import formatting
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Screen
+from resourcesync.cli.remedies import with_command
+from resourcesync.source import naming
+
+if TYPE_CHECKING:
+    from resourcesync.source.notifications import Notified
+    from resourcesync.source.publication_options import PublicationResult
+
+
+def report(done: "PublicationResult", screen: Screen) -> None:
+    """Report the omitted files and the written documents."""
+    for omission in done.omissions:
+        screen.report(
+            "warning",
+            {"code": "omitted", "message": f"{omission.name} is not published: {omission.reason}"},
+        )
+    if done.retained.unkept:
+        files = formatting.counted(done.retained.unkept, "file")
+        message = f"the versions of {files} are not stored: --versions-max-bytes is reached"
+        screen.report("warning", {"code": "no-room", "message": message})
+    for left in done.scan.left:
+        screen.report("warning", {"code": left.code, "message": left.reason})
+    if done.notified is not None:
+        report_notified(done.notified, screen)
+    for written in done.publication.written:
+        screen.report(
+            "written",
+            {
+                "name": written.name,
+                "uri": written.uri,
+                "capability": written.capability.value if written.capability else "sitemap",
+                "entries": written.entries,
+                "bytes": written.bytes,
+            },
+        )
+
+
+def conclude(
+    done: "PublicationResult", tree: Path, seconds: float, *, has_files: bool = True
+) -> CommandOutcome:
+    """Return the outcome of a publication, with its closing lines.
+
+    Args:
+        done: The publication.
+        tree: The folder that ``--out`` is relative to.
+        seconds: Duration in seconds.
+        has_files: True if the folder contains the listed files, and not only documents.
+    """
+    left = done.scan.changing + done.scan.unreadable
+    code = ExitCode.PARTIAL if left else ExitCode.OK
+    lines = (
+        _dry_run_lines(done) if done.dry_run else _closing_lines(done, tree, has_files=has_files)
+    )
+    if left:
+        files = formatting.counted(left, "file")
+        line = TextLine(f"{files} not published: unreadable, or changed while being read", "!")
+        lines.append(line._replace(level=QUIET))
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=publication_fields(done, seconds))
+
+
+def _scanned(done: "PublicationResult") -> str:
+    scan = done.scan
+    files = formatting.counted(scan.files, "file")
+    return f"{files}, {formatting.size(scan.bytes)}, hashed {formatting.count(scan.hashed)}"
+
+
+def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
+    scan = done.scan
+    counts = {"create": scan.created, "update": scan.updated, "delete": scan.deleted}
+    text = ", ".join(f"{name} {formatting.count(number)}" for name, number in counts.items())
+    return [
+        TextLine(_scanned(done), "Scanned"),
+        TextLine(f"would {text}; nothing was written", "Dry run", QUIET),
+    ]
+
+
+def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[TextLine]:
+    publication = done.publication
+    if not publication.written:
+        touched = done.scan.touched
+        more = f" ({formatting.counted(touched, 'file')} touched, same bytes)" if touched else ""
+        return [TextLine(f"Nothing changed{more}", level=QUIET), *_notified(done)]
+    shows_scan = publication.first and (done.scan.hashed or not done.scan.files)
+    lines = [TextLine(_scanned(done), "Scanned")] if shows_scan else []
+    lines += _written(done, tree)
+    lines += _version_lines(done)
+    lines += _notified(done)
+    if publication.first:
+        lines += _next_steps(done, "" if has_files else _document_folder(done, tree))
+    return lines
+
+
+def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
+    """Return the lines of the written documents, with counts after the lists."""
+    out = _document_folder(done, tree)
+    publication = done.publication
+    names = [f"{out}/{written.name}" for written in publication.written]
+    width = max(map(len, names)) + 6
+    lists = [document for document in publication.written if document.capability == "changelist"]
+    several = [
+        document for document in lists if "/changelist." not in document.name
+    ]  # not their index
+    newest = next(reversed(several or lists), None)
+    pages = [document for document in publication.written if document.capability == "resourcelist"]
+    has_index = any("/resourcelist." not in page.name for page in pages)
+    lines: list[TextLine] = []
+    for name, written in zip(names, publication.written, strict=True):
+        note = ""
+        if written.capability == "resourcelist":
+            is_index = has_index and "/resourcelist." in written.name
+            note = formatting.counted(written.entries, "list" if is_index else "resource")
+        elif written is newest:
+            note = _changes(done)
+        label = "          " if lines else ""
+        text = f"{label}{name.ljust(width)}{note}".rstrip()
+        lines.append(TextLine(text, "" if lines else "Wrote", QUIET))
+    return lines
+
+
+def _document_folder(done: "PublicationResult", tree: Path) -> str:
+    """Return the folder or the store of the documents."""
+    out = done.settings.out
+    return out if "://" in out else os.path.normpath(tree / out)
+
+
+def _notified(done: "PublicationResult") -> list[TextLine]:
+    line = None if done.notified is None else notified_line(done.notified)
+    return [] if line is None else [line]
+
+
+def _version_lines(done: "PublicationResult") -> list[TextLine]:
+    retained = done.retained
+    if not retained.versions or not done.settings.versions:
+        return []
+    patches = formatting.counted(retained.patches, "patch", "patches")
+    more = f", {patches}" if retained.patches else ""
+    return [TextLine(f"{formatting.counted(retained.versions, 'version')}{more}", "Stored")]
+
+
+def _changes(done: "PublicationResult") -> str:
+    counts = {
+        "created": done.publication.created,
+        "updated": done.publication.updated,
+        "deleted": done.publication.deleted,
+    }
+    return ", ".join(
+        f"{formatting.count(number)} {name}" for name, number in counts.items() if number
+    )
+
+
+def _next_steps(done: "PublicationResult", lists: str) -> list[TextLine]:
+    """Return the next steps after the first publication; documents in a store need no upload.
+
+    Args:
+        done: The publication.
+        lists: The folder that contains only documents; empty if it contains the files too.
+    """
+    url = done.settings.url
+    base = url if url.endswith("/") else f"{url}/"
+    indent = "          "
+    first = f"upload {f'the files in {lists}' if lists else 'as usual'}, then "
+    first = "" if "://" in done.settings.out else first
+    sitemap = naming.SITEMAP if done.settings.sitemap else naming.RESOURCE_LIST
+    allowed = "".join(f" --allow-origin {origin}" for origin in done.foreign_origins)
+    return [
+        TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),
+        TextLine(f"{indent}for search engines, add to robots.txt:"),
+        TextLine(f"{indent}Sitemap: {base}{sitemap}"),
+    ]
+
+
+def publication_fields(done: "PublicationResult", seconds: float) -> dict[str, object]:
+    """Return a publication as the fields of ``run.end``."""
+    scan, publication = done.scan, done.publication
+    changes = scan if done.dry_run else publication
+    return {
+        "url": done.settings.url,
+        "first": publication.first,
+        "resources": scan.files,
+        "bytes": scan.bytes,
+        "hashed": scan.hashed,
+        "created": changes.created,
+        "updated": changes.updated,
+        "deleted": changes.deleted,
+        "touched": scan.touched,
+        "changing": scan.changing,
+        "unreadable": scan.unreadable,
+        "omitted": scan.omitted,
+        "versions": done.retained.versions,
+        "patches": done.retained.patches,
+        "written": [written.name for written in publication.written],
+        "seconds": round(seconds, 3),
+    }
+
+
+def report_notified(result: "Notified", screen: Screen) -> None:
+    """Report the hubs that could not be notified, with the reasons."""
+    problems = {problem.notice.hub: problem.problem for problem in result.problems}
+    for hub, problem in problems.items():
+        screen.report(
+            "warning",
+            {
+                "code": "notify",
+                "message": f"the hub {hub} was not notified: {problem}",
+                "evidence": (("kept", "the next notification contains these changes too"),),
+            },
+        )
+    if result.error is not None:
+        message = f"no hub was notified: {result.error.message}"
+        hint = with_command(result.error.hint, result.error.remedy)
+        fields = {"evidence": result.error.evidence, "hint": hint}
+        screen.report("warning", {"code": "notify", "message": message, **fields})
+
+
+def notified_line(result: "Notified") -> TextLine | None:
+    """Return the line about the notified hubs; ``None`` for none."""
+    failed = {problem.notice.hub for problem in result.problems}
+    reached = len({outcome.notice.hub for outcome in result.sent} - failed)
+    if not reached:
+        return None
+    said = []
+    if result.changes:
+        said.append(formatting.counted(result.changes, "change"))
+    if result.documents:
+        said.append(formatting.counted(result.documents, "document"))
+    return TextLine(
+        f"{formatting.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET
+    )

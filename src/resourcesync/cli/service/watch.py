@@ -1,0 +1,100 @@
+"""``resourcesync watch``: keep mirrors in sync, as a service."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from resourcesync.cli import configured_mirrors, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.options import SectionedCommand, given_options, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.errors import ConfigurationError
+from resourcesync.settings.mirror import ServiceSettings
+from resourcesync.settings.schema import fields_of, make
+from resourcesync.settings.tables import overlay
+
+if TYPE_CHECKING:
+    from resourcesync.cli.watch_settings import WatchSettings
+
+
+@click.command("watch", cls=SectionedCommand)
+@click.argument("names", nargs=-1, metavar="[MIRROR...]")
+@option("--every", type=options.DURATION, help="Time between two pulls of mirrors without `every`.")
+@options.with_settings(fields_of(ServiceSettings).values())
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Keep mirrors in sync, as a service.
+
+    MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
+    the configuration file with `every` or `cron`. A failed pull is retried after a minute, then
+    two, up to a day; other mirrors do not wait for it. SIGHUP reads the configuration again and
+    retries failed pulls at once; SIGTERM and Ctrl-C stop the service cleanly (exit 0). After a
+    restart it continues where it stopped. To pull each mirror once: resourcesync pull --all
+    """
+    names: tuple[str, ...] = values["names"]
+    given = {name: values[name] for name in given_options() & fields_of(ServiceSettings).keys()}
+    every: float | None = values["every"]
+    named: Path | None = values["config"]
+
+    def read_settings() -> "WatchSettings":
+        from resourcesync.cli.watch_settings import WatchSettings  # noqa: PLC0415 - help stays quick
+
+        configuration = configured_mirrors.load(named)
+        service = overlay(configured_mirrors.values_of(configuration.service), given)
+        return WatchSettings(
+            configuration=configuration,
+            names=_watched_names(names, configuration, every),
+            every=every,
+            service=make(ServiceSettings, service),
+        )
+
+    first = read_settings()
+
+    def work(screen: Screen) -> CommandOutcome:
+        from resourcesync.cli.service.watch_service import run_service  # noqa: PLC0415 - help stays quick
+
+        return run_service(first, read_settings, screen)
+
+    from resourcesync.cli.service.watch_reports import render_event  # noqa: PLC0415 - help stays quick
+
+    return Job(
+        command="watch",
+        acts=True,
+        output=output._replace(progress="off"),
+        work=work,
+        render=render_event,
+        subject="watch",
+        fields={"mirrors": list(first.names)},
+    )
+
+
+def _watched_names(
+    names: Sequence[str], configuration: MirrorConfiguration, every: float | None
+) -> tuple[str, ...]:
+    """Return the mirrors that are watched.
+
+    Raises:
+        ConfigurationError: No mirror is configured, or none has a schedule.
+    """
+    if names:
+        for name in names:
+            configuration.folder(name)
+        return tuple(dict.fromkeys(names))
+    if not configuration.names:
+        raise configuration.no_mirrors()
+    found = tuple(
+        name for name in configuration.names if every or _has_schedule(configuration, name)
+    )
+    if not found:
+        raise ConfigurationError(
+            "no mirror has a schedule", hint='add every = "15m" to a mirror or to [defaults]'
+        )
+    return found
+
+
+def _has_schedule(configuration: MirrorConfiguration, name: str) -> bool:
+    settings: Mapping[str, object] = configuration.mirror(name).settings
+    return "every" in settings or "cron" in settings

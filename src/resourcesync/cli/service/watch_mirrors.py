@@ -1,0 +1,360 @@
+"""The jobs of ``watch`` for one mirror (pull, audit, program of ``on_change``), and push."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from resourcesync.app.machine import new_run_id
+from resourcesync.app.mirrors import opening, sets
+from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
+from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror
+from resourcesync.cli import formatting as forms
+from resourcesync.cli.commands.changes import change_fields
+from resourcesync.cli.crash import write_crash_report
+from resourcesync.cli.exit_codes import ExitCode, worst
+from resourcesync.cli.json_output import json_line
+from resourcesync.cli.output import CollectingScreen, CommandOutcome, Problem, Screen, problem_of
+from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
+from resourcesync.cli.render.audit import conclude as conclude_audit
+from resourcesync.cli.render.pull import PullRenderer
+from resourcesync.cli.watch_settings import WatchedMirror
+from resourcesync.errors import (
+    BudgetError,
+    ResourceSyncError,
+    SourceUnavailableError,
+    StoppedError,
+)
+from resourcesync.ports import Clock
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.changes import LoggedChange
+from resourcesync.server.dashboard.views import PushStatus
+from resourcesync.settings.network import Network
+from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob
+from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
+
+CONSUMER: Final = "on_change"
+"""Name of the consumer whose cursor the program of ``on_change`` has."""
+
+_LOCKED: Final = frozenset({ExitCode.LOCKED})
+_COMPLETED: Final = frozenset(
+    {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReport:
+    """The result of a job.
+
+    Attributes:
+        exit: The exit code that the command of that name would have had.
+        fields: The fields of its ``run.end``.
+        problem: The error that ended it.
+        problems: The errors of single sets.
+        warnings: The fields of its warnings.
+        uri: The address that the error is about; empty for none.
+        stopped: True if it ended because the service stops.
+    """
+
+    exit: ExitCode
+    fields: Mapping[str, object] = field(default_factory=dict)
+    problem: Problem | None = None
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Mapping[str, object], ...] = ()
+    uri: str = ""
+    stopped: bool = False
+
+
+OnPulled = Callable[[WatchedMirror], None]
+
+
+class WatchJobRunner:
+    """A runner of jobs, each on its own thread (``watch.loop.UnitFunction``).
+
+    Args:
+        clock: The clock.
+        on_pulled: Called with each pulled mirror, on the thread of the pull.
+    """
+
+    def __init__(self, clock: Clock, on_pulled: OnPulled) -> None:
+        self._clock = clock
+        self._on_pulled = on_pulled
+        self._watched: Mapping[str, WatchedMirror] = {}
+        self._resolver: TargetResolver | None = None
+
+    def configure(self, watched: Mapping[str, WatchedMirror], chosen: TargetResolver) -> None:
+        """Set the mirrors for later jobs; running jobs keep their settings."""
+        self._watched, self._resolver = watched, chosen
+
+    def __call__(self, job: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
+        """Run a job; a bug is reported, and raises nothing."""
+        mirror = self._watched.get(job.mirror)
+        if mirror is None:
+            return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
+        try:
+            match job.kind:
+                case JobKind.PULL:
+                    return self._pull(mirror, cancel)
+                case JobKind.AUDIT:
+                    return self._audit(mirror, cancel)
+                case JobKind.HAND_OVER:
+                    return self._send_changes(mirror, cancel)
+        except StoppedError:
+            return JobOutcome(status=JobStatus.PREEMPTED), JobReport(
+                exit=ExitCode.TERMINATED, stopped=True
+            )
+        except ResourceSyncError as error:
+            again = error.retry_after if isinstance(error, SourceUnavailableError) else None
+            problem, uri = problem_of(error), getattr(error, "uri", "")
+            return _job_result(JobReport(exit=problem.exit, problem=problem, uri=uri), again)
+        except Exception as error:  # noqa: BLE001 - a bug in one mirror stops no other
+            problem = write_crash_report(error, ["watch", job.mirror])
+            return _job_result(JobReport(exit=problem.exit, problem=problem), None)
+
+    def _pull(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
+        assert self._resolver is not None
+        notes = CollectingScreen()
+        words = PullRenderer(itemize=False, dry_run=False)
+        way = PullContext(self._resolver.configuration, words, cancel)
+        outcome = pull(mirror.target, way, notes, notes.report)
+        self._on_pulled(mirror)
+        return _job_result(
+            JobReport(
+                exit=outcome.exit,
+                fields=outcome.fields,
+                problems=tuple(notes.problems),
+                warnings=tuple(notes.warnings),
+            ),
+            None,
+        )
+
+    def _audit(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
+        assert self._resolver is not None
+        outcomes = list[CommandOutcome]()
+        network = self._resolver.configuration.network(mirror.target.name, {})
+        for folder in sets.each_mirror([mirror.target.folder]):
+            found = audit_mirror(folder, mirror.audit, network, cancel)
+            outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
+        code = worst(outcome.exit for outcome in outcomes)
+        fields = outcomes[0].fields if len(outcomes) == 1 else {}
+        return _job_result(JobReport(exit=code, fields=fields), None)
+
+    def _send_changes(
+        self, mirror: WatchedMirror, cancel: CancelToken
+    ) -> tuple[JobOutcome, JobReport]:
+        folders = [
+            path for path in sets.each_mirror([mirror.target.folder]) if opening.is_mirror(path)
+        ]
+        if not mirror.on_change or not folders:
+            return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
+        run = new_run_id(self._clock)
+        count, why = 0, ""
+        for folder in folders:
+            below = "" if folder == mirror.target.folder else f"{folder.name}/"
+            forwarder = ChangeForwarder(
+                CONSUMER, mirror.on_change, partial(_change_line, run, below)
+            )
+            sent, why = self._run_program(forwarder, folder, mirror.limit, cancel)
+            count += sent
+            if why:
+                break
+        fields = {"changes": count}
+        if not why:
+            return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, fields=fields)
+        problem = Problem(
+            code="on-change",
+            message=f"{mirror.on_change[0]} {why}",
+            evidence=(("kept", "the program gets the same changes again"),),
+            hint="see its output; to get the changes by hand:"
+            f" resourcesync changes {mirror.target.name} --consumer {CONSUMER} --json",
+            exit=ExitCode.PARTIAL,
+        )
+        return JobOutcome(status=JobStatus.FAILED), JobReport(
+            exit=ExitCode.PARTIAL, fields=fields, problem=problem
+        )
+
+    def _run_program(
+        self, forwarder: ChangeForwarder, folder: Path, limit: float, cancel: CancelToken
+    ) -> tuple[int, str]:
+        """Return the number of changes sent, and the failure of the program; empty for none."""
+        try:
+            with cancel.within(limit):
+                sent, code = forwarder.forward(folder, cancel)
+        except BudgetError:
+            return 0, f"was stopped: it took longer than {forms.duration(limit)}"
+        return sent, f"exited with {code}" if code else ""
+
+
+def _change_line(run: str, below: str, change: LoggedChange) -> bytes:
+    """Return the line of a change for a program; the path begins with the folder of its set."""
+    fields = change_fields(change)
+    if change.path:
+        fields["path"] = f"{below}{change.path}"
+    return json_line("change", run, fields)
+
+
+def _job_result(report: JobReport, retry_after: float | None) -> tuple[JobOutcome, JobReport]:
+    verdict = JobStatus.DONE if report.exit in _COMPLETED else JobStatus.FAILED
+    if report.exit in _LOCKED:
+        verdict = JobStatus.LOCKED
+    # There may be changes to send even if it applied none: other processes pull and repair too.
+    return JobOutcome(status=verdict, retry_after=retry_after or 0.0, changed=True), report
+
+
+_LOG: Final = logging.getLogger(__name__)
+
+_SubscriptionState = tuple[SubscriptionStatus, object, str, int]
+
+
+class Subscriptions:
+    """The subscriptions of a service; none unless `opened` runs.
+
+    Args:
+        screen: Shows changes of their states.
+        clock: The clock.
+    """
+
+    def __init__(self, screen: Screen, clock: Clock) -> None:
+        self._screen, self._clock = screen, clock
+        self._push: PushSubscriptions | None = None
+        self._wanted: frozenset[str] = frozenset()
+        self._version = -1
+        self._reported: dict[tuple[str, str], _SubscriptionState] = {}
+
+    @contextmanager
+    def opened(
+        self,
+        callback: str,
+        listen: tuple[str, int],
+        state: PushState,
+        on_hint: Callable[[str], None],
+    ) -> Iterator[None]:
+        """Receive notifications while the block runs.
+
+        Raises:
+            ConfigurationError: The address cannot be listened on, or the callback is not valid.
+            LockedError: Another service of the same configuration runs.
+            StorageError: Subscriptions cannot be stored.
+        """
+        push = PushSubscriptions(
+            callback=callback, listen=listen, state=state, on_hint=on_hint, clock=self._clock
+        )
+        with push:
+            self._push = push
+            try:
+                yield
+            finally:
+                self._push = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of notifications received, by outcome."""
+        return {} if self._push is None else self._push.counts
+
+    def subscribe(self, requested: Mapping[str, tuple[str, Network]]) -> None:
+        """Subscribe only these mirrors; without a callback, warn about each.
+
+        Args:
+            requested: By the mirror's name: the address of its Source, and the network settings.
+
+        Raises:
+            StorageError: Subscriptions cannot be stored.
+        """
+        self._wanted = frozenset(requested)
+        if self._push is not None:
+            self._push.retain(requested)
+            return
+        for name in requested:
+            self._screen.report("warning", _no_callback_warning(name))
+
+    def follow(self, name: str, folder: Path, network: Network) -> None:
+        """Follow the channels of a mirror's Source; it is polled in any case."""
+        if self._push is None:
+            return
+        try:
+            self._push.follow(name, folder, network)
+        except ResourceSyncError as error:
+            _LOG.warning("push for %s: %s", name, error)
+
+    def standings(self) -> list[SubscriptionReport]:
+        """Return the states of all subscriptions.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        return [] if self._push is None else self._push.standings()
+
+    def pushed(self) -> dict[str, PushStatus]:
+        """Return the push status of each mirror with ``push``.
+
+        Raises:
+            StorageError: The subscriptions cannot be read.
+        """
+        push = self._push
+        if push is None:
+            return {}
+        found: dict[str, list[SubscriptionReport]] = {name: [] for name in self._wanted}
+        for standing in self.standings():
+            found.setdefault(standing.mirror, []).append(standing)
+        return {
+            name: PushStatus(subscriptions=tuple(theirs), is_known=push.has_discovered(name))
+            for name, theirs in found.items()
+        }
+
+    def report_changes(self) -> None:
+        """Report the subscriptions whose state changed since the last report."""
+        if self._push is None or self._push.version == self._version:
+            return
+        self._version = self._push.version
+        try:
+            found = self.standings()
+        except ResourceSyncError as error:
+            _LOG.warning("push: %s", error)
+            return
+        now = self._clock.now()
+        for report in found:
+            before = self._reported.get((report.mirror, report.topic))
+            if before != _subscription_state(report):
+                was = {} if before is None else {"was": before[0].value}
+                self._screen.report(
+                    "watch.subscription", {"time": now, **subscription_fields(report), **was}
+                )
+        self._reported = {
+            (report.mirror, report.topic): _subscription_state(report) for report in found
+        }
+
+
+def _subscription_state(report: SubscriptionReport) -> _SubscriptionState:
+    return report.status, report.until, report.reason, report.refused
+
+
+def subscription_fields(report: SubscriptionReport) -> dict[str, object]:
+    """Return a subscription as the fields of its event."""
+    fields: dict[str, object] = {
+        "mirror": report.mirror,
+        "topic": report.topic,
+        "hub": report.hub,
+        "state": report.status.value,
+        "until": report.until,
+        "taken": report.accepted,
+        "last": report.last,
+        "refused": report.refused,
+    }
+    if report.refusals:
+        fields["refusals"] = {fault.value: number for fault, number in report.refusals}
+    if report.reason:
+        fields["reason"] = report.reason
+    return fields
+
+
+def _no_callback_warning(mirror: str) -> dict[str, object]:
+    return {
+        "code": "config",
+        "message": f"`push = true` of {mirror} has no effect: `watch` has no callback",
+        "mirror": mirror,
+        "evidence": (("kept", "its schedule"),),
+        "hint": "set `callback` in [watch], or use watch --callback, and restart",
+    }

@@ -1,0 +1,275 @@
+"""The data of the pages of ``watch``: the same as in ``status``, ``why`` and ``audit``."""
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.app.mirrors import opening, sets
+from resourcesync.app.watching import mirror_views
+from resourcesync.cli.commands.status import StatusCheck, notes_of, read_statuses
+from resourcesync.cli.commands.why import explanation_lines, resource_names
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.output import CollectingScreen, Problem
+from resourcesync.cli.render.audit import audit_fields
+from resourcesync.cli.render.audit_reports import AuditEvidence, html_report
+from resourcesync.cli.render.explore_pages import CachedExplorer, own_sources
+from resourcesync.cli.render.status_formats import CheckedMirror, as_listed
+from resourcesync.cli.service.watch_reports import next_pull_text, result_parts
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports import Clock
+from resourcesync.server.dashboard.views import (
+    DocumentTree,
+    EndedAudit,
+    EndedPull,
+    EndedRun,
+    ExplainedResource,
+    ExplorableSource,
+    MirrorDetail,
+    MirrorSummary,
+    PushStatus,
+)
+from resourcesync.settings.mirror import FreshnessSettings
+from resourcesync.settings.network import Network
+from resourcesync.watch.loop import NextPull
+
+_MAX_RUNS: Final = 200
+_MAX_NOTICES: Final = 2_000
+_DAYS: Final = 7
+
+
+class WatchPages:
+    """The data of the pages (``server.dashboard.views.Views``).
+
+    Args:
+        names: Returns the mirrors, and the configuration that names them.
+        clock: The clock.
+        pushed: Returns the push status of the mirrors with ``push``.
+        planned: Returns the next pull of a mirror.
+    """
+
+    def __init__(
+        self,
+        names: Callable[[], tuple[tuple[str, ...], MirrorConfiguration]],
+        clock: Clock,
+        pushed: Callable[[], Mapping[str, PushStatus]] = dict,
+        planned: Callable[[str], NextPull | None] = lambda _: None,
+    ) -> None:
+        self._planned = planned
+        self._names, self._clock, self._pushed = names, clock, pushed
+        self._explorer = CachedExplorer(clock)
+        self._ended: deque[EndedRun] = deque(maxlen=_MAX_RUNS)
+        self._count = 0
+        self._notices: dict[str, deque[datetime]] = {}
+
+    def notice(self, mirror: str) -> None:
+        """Record a notification for a mirror."""
+        noted = self._notices.setdefault(mirror, deque(maxlen=_MAX_NOTICES))
+        noted.append(self._clock.now())
+
+    def count(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Record a finished job, by the fields of its event."""
+        self._ended.appendleft(
+            EndedRun(
+                time=fields["time"],
+                mirror=str(fields["mirror"]),
+                kind=kind,
+                exit=int(fields["exit"]),
+                text=", ".join(result_parts(kind, fields)),
+            )
+        )
+        self._count += 1
+
+    def now(self) -> datetime:
+        """Return the present moment, UTC."""
+        return self._clock.now()
+
+    def mirrors(self) -> Sequence[MirrorSummary]:
+        """Return all mirrors; an unreadable one with its error."""
+        return [brief for brief, _ in self._each(self._names()[0])]
+
+    def mirror(self, name: str, days: int) -> MirrorDetail | None:
+        """Return one mirror and its last days."""
+        found = self._find(name)
+        if found is None:
+            return None
+        brief, folder = found
+        now = self._clock.now()
+        watched_as = _watched_name(folder, self._watched())
+        notices = tuple(self._notices.get(watched_as, ()))
+        return mirror_views.read_detail(folder, brief, now - timedelta(days=days), now, notices)
+
+    def resource(self, name: str, resource: str) -> ExplainedResource | None:
+        """Return the explanation of one resource."""
+        folder = self._folder(name)
+        if folder is None or not resource:
+            return None
+        known, history = mirror_views.read_resource(folder, resource_names(resource, folder))
+        return ExplainedResource(
+            uri=known.uri, lines=tuple(explanation_lines(known, folder)), history=history
+        )
+
+    def run(self, name: str, run: str) -> EndedPull | None:
+        """Return one pull."""
+        folder = self._folder(name)
+        return None if folder is None else mirror_views.read_run(folder, run)
+
+    def audits(self) -> Sequence[EndedAudit]:
+        """Return the last audits of all mirrors, the newest first; those that can be read."""
+        found: list[EndedAudit] = []
+        for name, folder in self._folders():
+            try:
+                _, audits = mirror_views.read_audits(folder)
+            except (ResourceSyncError, OSError):  # the page of mirrors says so
+                continue
+            found += [
+                EndedAudit(
+                    mirror=name,
+                    ended=from_microseconds(audit.ended),
+                    method=audit.method,
+                    report=audit.report,
+                )
+                for audit in audits
+            ]
+        return sorted(found, key=lambda audit: audit.ended, reverse=True)
+
+    def audit(self, name: str, run: str) -> str | None:
+        """Return the report of one audit, as ``audit --report html`` writes it."""
+        folder = self._folder(name)
+        if folder is None:
+            return None
+        source, audits = mirror_views.read_audits(folder)
+        stored = next((audit for audit in audits if audit.report.run == run), None)
+        if stored is None:
+            return None
+        try:
+            findings = tuple(opening.findings_of(folder, run))
+        except ConfigurationError:  # it found nothing, or its findings were removed
+            findings = ()
+        report = dataclasses.replace(stored.report, findings=findings)
+        evidence = AuditEvidence(
+            report=report,
+            mirror=name,
+            source=source,
+            method=stored.method,
+            when=from_microseconds(stored.ended),
+            copies=tuple,
+            fields=audit_fields(report, folder),
+        )
+        return "".join(html_report(evidence))
+
+    def sources(self) -> Sequence[ExplorableSource]:
+        """Return the Sources of the mirrors, and those of the configuration file."""
+        found = [
+            ExplorableSource(
+                name=mirror.name, kind="followed by a mirror", address=mirror.status.source
+            )
+            for mirror in self.mirrors()
+            if mirror.status.source
+        ]
+        own = own_sources(self._names()[1])
+        more = [
+            ExplorableSource(name=name, kind="our own", address=text) for name, text in own.items()
+        ]
+        return [*sorted(found, key=lambda source: source.name), *more]
+
+    def explore(self, name: str, depth: int) -> DocumentTree | None:
+        """Return the documents of one of these Sources; no other is ever requested."""
+        configuration = self._names()[1]
+        found = self._find(name)
+        if found is None:
+            place = own_sources(configuration).get(name, "")
+            return self._explorer.explore(name, place, Network, depth) if place else None
+        brief, folder = found
+        source = brief.status.source
+        watched_as = _watched_name(folder, self._watched())
+        network = partial(configuration.network, watched_as, {})
+        again = name if name in configuration.names else ""
+        explore = self._explorer.explore
+        return explore(name, source, network, depth, again) if source else None
+
+    def ended(self) -> tuple[int, Sequence[EndedRun]]:
+        """Return the number of finished jobs, and the last ones, the newest first."""
+        return self._count, tuple(self._ended)
+
+    def _find(self, name: str) -> tuple[MirrorSummary, Path] | None:
+        """Return a watched mirror; ``None`` for any other."""
+        return None if self._folder(name) is None else next(iter(self._each((name,))), None)
+
+    def _folder(self, name: str) -> Path | None:
+        return dict(self._folders()).get(name)
+
+    def _folders(self) -> Iterator[tuple[str, Path]]:
+        """Yield the watched mirrors by name; those of a Source's sets by folder."""
+        names, configuration = self._names()
+        for name in names:
+            try:
+                folder = configuration.folder(name)
+                own = sets.each_mirror([folder])
+            except ResourceSyncError:  # the page of mirrors says so
+                continue
+            if own == (folder,):
+                yield name if name in configuration.names else str(folder), folder
+            else:
+                yield from ((str(path), path) for path in own)
+
+    def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
+        configuration = self._names()[1]
+        notes, pushed, watched = CollectingScreen(), self._pushed(), self._watched()
+        found = read_statuses(
+            names, configuration, notes, StatusCheck(is_requested=False, limits=FreshnessSettings())
+        )
+        yield from ((_unreadable_mirror(problem), Path()) for problem in notes.problems)
+        for seen in found.mirrors:
+            name = seen.status.folder
+            folder = configuration.folder(name) if name in configuration.names else Path(name)
+            watched_as = _watched_name(folder, watched)
+            brief = self._brief(seen, folder, pushed.get(watched_as))
+            yield dataclasses.replace(brief, next_pull=self._next(watched_as)), folder
+
+    def _next(self, name: str) -> str:
+        planned = self._planned(name)
+        return "" if planned is None else next_pull_text(planned, self._clock.now())
+
+    def _watched(self) -> dict[Path, str]:
+        names, configuration = self._names()
+        found: dict[Path, str] = {}
+        for name in names:
+            with suppress(ResourceSyncError):  # the page of mirrors says so
+                found[configuration.folder(name)] = name
+        return found
+
+    def _brief(self, seen: CheckedMirror, folder: Path, push: PushStatus | None) -> MirrorSummary:
+        status = seen.status
+        right, every = as_listed(status)
+        notes = tuple(notes_of(status))
+        if seen.is_too_quiet:
+            notes = (*notes, "the Source has not published for long: check that it still runs.")
+        return MirrorSummary(
+            status=status,
+            lag=seen.lag,
+            right=right,
+            listed=every - status.held,
+            notes=notes,
+            days=mirror_views.changes_by_day(folder, self._clock.now(), _DAYS),
+            max_lag=seen.limits.max_lag,
+            push=push,
+        )
+
+
+def _watched_name(folder: Path, watched: Mapping[Path, str]) -> str:
+    """Return the name by which a mirror is watched, also for a mirror of one of several sets."""
+    return watched.get(folder) or watched.get(folder.parent, "")
+
+
+def _unreadable_mirror(problem: Problem) -> MirrorSummary:
+    name = "".join(text for label, text in problem.evidence if label in {"mirror", "file"})
+    hint = (f"next   {problem.hint}",) if problem.hint else ()
+    status = MirrorStatus(folder=name or problem.code, source="", state=MirrorState.FAILING)
+    return MirrorSummary(status=status, error=problem.message, notes=(problem.message, *hint))

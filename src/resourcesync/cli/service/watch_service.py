@@ -1,0 +1,290 @@
+"""The service behind ``watch``: its settings, its signals and its reports."""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from math import isfinite
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from resourcesync.app import machine
+from resourcesync.app.watching import service
+from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Screen, problem_of
+from resourcesync.cli.render.status_formats import Labels
+from resourcesync.cli.service.watch_mirrors import (
+    JobReport,
+    Subscriptions,
+    WatchJobRunner,
+)
+from resourcesync.cli.service.watch_pages import WatchPages
+from resourcesync.cli.service.watch_reports import WatchFigures, job_fields
+from resourcesync.cli.signals import Interrupted
+from resourcesync.cli.watch_settings import WatchedMirror, WatchSettings
+from resourcesync.errors import ResourceSyncError, StateError
+from resourcesync.watch.loop import FinishedJob, NextPull
+from resourcesync.watch.scheduler import (
+    Every,
+    JobKind,
+    MirrorHistory,
+)
+
+_TURN_SECONDS: Final = 30.0
+_CHECK_SECONDS: Final = 5.0
+_STUCK_SECONDS: Final = 120.0
+_PARTS: Final = 3
+
+
+class _SignalFlags:
+    """The requests of signals: to stop, or to read the configuration again."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        self.reload = False
+
+    def handle(self, number: int, _frame: FrameType | None) -> None:
+        """Record a signal; the loop was woken up already."""
+        if number == signal.SIGHUP:
+            self.reload = True
+        elif self.stop and number == signal.SIGINT:
+            raise Interrupted  # the second Ctrl-C: do not wait for the grace
+        else:
+            self.stop = True
+
+
+@contextmanager
+def _handling_signals(signals: _SignalFlags, wake_up: int) -> Iterator[None]:
+    """Record signals and wake up the loop, within the block; none of them raises."""
+    numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signals.handle) for number in numbers}
+    old = signal.set_wakeup_fd(wake_up, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(old)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _WatchService:
+    """The loop of ``watch``, with its reports, pages and metrics.
+
+    Args:
+        settings: The first settings.
+        screen: Shows the reports.
+    """
+
+    def __init__(self, settings: WatchSettings, screen: Screen) -> None:
+        self._screen, self._settings = screen, settings
+        self._clock = machine.system_clock()
+        self._supervisor, self._watchdog = machine.supervisor()
+        self._work = WatchJobRunner(self._clock, self._subscribe)
+        self._push = Subscriptions(screen, self._clock)
+        self._runs = 0
+        self.watch = service.open_loop(
+            self._work, self._report_done, self._clock, settings.service.parallel
+        )
+        self._intervals: Mapping[Labels, float] = {}
+        self._figures = WatchFigures(
+            lambda: (self._settings.names, self._settings.configuration),
+            lambda: self._intervals,
+            self._push,
+            self._planned,
+        )
+        self._pages = WatchPages(
+            lambda: (self._settings.names, self._settings.configuration),
+            self._clock,
+            self._push.pushed,
+            self._planned,
+        )
+        self._checked_at = 0.0
+        self._warned: dict[str, frozenset[str]] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Receive notifications, and serve the operators' pages, while the block runs.
+
+        Raises:
+            ConfigurationError: An address cannot be listened on.
+            LockedError: Another service of the same configuration runs.
+            StorageError: Subscriptions cannot be stored.
+        """
+        chosen = self._settings.service
+        with ExitStack() as stack:
+            if chosen.callback:
+                state = self._settings.push_state()
+                opened = self._push.opened(chosen.callback, chosen.listen, state, self._hint)
+                stack.enter_context(opened)
+            if chosen.admin is not None:
+                uri = stack.enter_context(
+                    service.serve_operators(
+                        chosen.admin,
+                        self._pages,
+                        self._figures.status,
+                        self._figures.figures,
+                        self._check_health,
+                    )
+                )
+                self._screen.report("admin", {"uri": uri})
+            yield
+
+    def _hint(self, mirror: str) -> None:
+        """Handle a notification: the mirror is due."""
+        self._pages.notice(mirror)
+        self.watch.hint(mirror)
+
+    def _planned(self, mirror: str) -> NextPull | None:
+        """Return the next pull of a mirror; may be called on any thread."""
+        return self.watch.next_pull(mirror)
+
+    def _check_health(self) -> None:
+        """Raise if the loop is stuck."""
+        late = self._clock.monotonic() - self.watch.beat
+        if late > _STUCK_SECONDS:
+            raise StateError(f"the loop is stuck for {late:.0f} s")
+
+    def _subscribe(self, mirror: WatchedMirror) -> None:
+        """Follow the channels of a mirror's Source; it is polled in any case."""
+        if mirror.wanted.accepts_hints:
+            name = mirror.target.name
+            network = self._settings.configuration.network(name, {})
+            self._push.follow(name, mirror.target.folder, network)
+
+    def apply(self, settings: WatchSettings) -> None:
+        """Apply new settings; after a mistake in them, change nothing.
+
+        Raises:
+            ConfigurationError: A table has a mistake, or a secret cannot be read.
+            StorageError: Subscriptions cannot be stored.
+        """
+        watched, chosen = settings.watched_mirrors()
+        requested = {
+            name: (mirror.target.address or "", settings.configuration.network(name, {}))
+            for name, mirror in watched.items()
+            if mirror.wanted.accepts_hints
+        }
+        self._push.subscribe(requested)
+        self._settings = settings
+        self._work.configure(watched, chosen)
+        self._intervals = {
+            (("mirror", name),): mirror.wanted.pull.seconds
+            for name, mirror in watched.items()
+            if isinstance(mirror.wanted.pull, Every)
+        }
+        past = {name: self._read_history(mirror.target.folder) for name, mirror in watched.items()}
+        self.watch.configure({name: mirror.wanted for name, mirror in watched.items()}, past)
+        self._screen.report("watch", {"mirrors": list(watched)})
+
+    def _read_history(self, folder: Path) -> MirrorHistory:
+        try:
+            return read_history(folder)
+        except ResourceSyncError:  # each pull reports it
+            return MirrorHistory()
+
+    def run_loop(self, signals: _SignalFlags, read_settings: Callable[[], WatchSettings]) -> None:
+        """Run until a signal to stop."""
+        pulse = self._watchdog / _PARTS if self._watchdog else _TURN_SECONDS
+        self._supervisor.notify(READY=1, STATUS=self._status())
+        while not signals.stop:
+            self.watch.run_once(min(pulse, _CHECK_SECONDS) if self.watch.failing() else pulse)
+            self._check_external_pulls()
+            self._push.report_changes()
+            self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
+            if signals.reload:
+                signals.reload = False
+                self._reload(read_settings)
+
+    def _check_external_pulls(self) -> None:
+        """Record good pulls by other processes, of mirrors that wait after a failure."""
+        now = self._clock.monotonic()
+        if now - self._checked_at < _CHECK_SECONDS:
+            return
+        self._checked_at = now
+        for name, failed in self.watch.failing().items():
+            try:
+                moment = last_good_pull(self._settings.configuration.folder(name), failed)
+            except ResourceSyncError:  # the next pull reports it
+                continue
+            if moment is not None:
+                self.watch.record_pull(name, moment)
+
+    def finish(self) -> None:
+        """Stop all work cleanly, within the grace."""
+        self._supervisor.notify(STOPPING=1)
+        self.watch.finish(self._settings.service.grace)
+
+    def _reload(self, read_settings: Callable[[], WatchSettings]) -> None:
+        moment = int(self._clock.monotonic() * 1e6)
+        self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=moment)
+        try:
+            self.apply(read_settings())
+        except ResourceSyncError as error:  # the former settings stay
+            problem = problem_of(error)
+            evidence = (*problem.evidence, ("kept", "the previous configuration"))
+            self._screen.problem(problem._replace(evidence=evidence))
+        self.watch.retry()
+        self._supervisor.notify(READY=1, STATUS=self._status())
+
+    def _status(self) -> str:
+        names = len(self._settings.names)
+        busy = ", ".join(f"{job.kind.value} {job.mirror}" for job in self.watch.running[:3])
+        return f"{names} mirrors, {self._runs} runs; now: {busy or 'waiting'}"
+
+    def _report_done(self, done: FinishedJob) -> None:
+        report = done.report
+        if not isinstance(report, JobReport) or report.stopped:
+            return
+        self._runs += done.job.kind is JobKind.PULL
+        now = self._clock.now()
+        mirror = done.job.mirror
+        for problem in report.problems:
+            evidence = (("mirror", mirror), *problem.evidence)
+            self._screen.problem(problem._replace(evidence=evidence))
+        if done.job.kind is JobKind.PULL:
+            warnings = report.warnings
+            before = self._warned.get(mirror, frozenset())
+            self._warned[mirror] = frozenset(str(warning.get("message")) for warning in warnings)
+            for warning in warnings:
+                if warning.get("message") not in before:
+                    self._screen.report("warning", {"mirror": mirror, **warning})
+        kind = done.job.kind.value.replace(" ", "-")
+        fields = job_fields(done, report, now, done.next_due if isfinite(done.next_due) else None)
+        self._figures.count(kind, fields, done.seconds)
+        if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
+            return  # there was no change to send, as after most pulls
+        self._pages.count(kind, fields)
+        self._screen.report(f"watch.{kind}", fields)
+
+    @property
+    def runs(self) -> int:
+        """Number of finished pulls."""
+        return self._runs
+
+
+def run_service(
+    first: WatchSettings, read_settings: Callable[[], WatchSettings], screen: Screen
+) -> CommandOutcome:
+    """Keep mirrors in sync until a signal to stop.
+
+    Args:
+        first: The first settings.
+        read_settings: Reads the settings again.
+        screen: Shows the reports.
+
+    Raises:
+        ConfigurationError: A table has a mistake.
+    """
+    signals = _SignalFlags()
+    watching = _WatchService(first, screen)
+    try:
+        with _handling_signals(signals, watching.watch.wake_up.fileno()), watching.listening():
+            watching.apply(first)
+            watching.run_loop(signals, read_settings)
+            watching.finish()
+    finally:
+        watching.watch.close()
+    line = TextLine("cleanly; a restart continues where it left off.", "Stopped", QUIET)
+    return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": watching.runs})

@@ -1,0 +1,163 @@
+"""The settings of the service behind `watch`: its mirrors, and the jobs of each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from msgspec import structs
+
+from resourcesync.app.watching.push_subscriptions import PushState
+from resourcesync.app.watching.watch_jobs import AuditOptions
+from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
+from resourcesync.cli.log_file import check_log
+from resourcesync.cli.pull_run import PullTarget, TargetResolver
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.settings import environment
+from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
+from resourcesync.settings.schema import make
+from resourcesync.settings.tables import SettingValue
+from resourcesync.watch.scheduler import (
+    Cron,
+    Every,
+    MirrorSchedule,
+    Timetable,
+)
+
+DEFAULT_INTERVAL: Final = 3_600.0
+"""Seconds between two pulls of a named mirror without a schedule."""
+
+DEFAULT_LIMIT: Final = 3_600.0
+"""Default time limit of the program of ``on_change``, in seconds."""
+
+_FULL_AUDIT: Final = AuditOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedMirror:
+    """One mirror, and its jobs.
+
+    Attributes:
+        target: The mirror, and the options of its pulls.
+        wanted: The schedule of its jobs.
+        on_change: The program that receives changes, and its arguments; empty for none.
+        limit: Time limit of the program, in seconds.
+        audit: The options of its audits.
+    """
+
+    target: PullTarget
+    wanted: MirrorSchedule
+    on_change: tuple[str, ...] = ()
+    limit: float = DEFAULT_LIMIT
+    audit: AuditOptions = _FULL_AUDIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings:
+    """The settings of the service.
+
+    Attributes:
+        configuration: The configuration file.
+        names: The mirrors, by name or folder.
+        every: Default seconds between two pulls; ``None`` for ``DEFAULT_INTERVAL``.
+        service: The settings for all mirrors together.
+    """
+
+    configuration: MirrorConfiguration
+    names: tuple[str, ...]
+    every: float | None = None
+    service: ServiceSettings = field(default_factory=ServiceSettings)
+
+    def watched_mirrors(self) -> tuple[dict[str, WatchedMirror], TargetResolver]:
+        """Return the mirrors, and the resolver for their pulls.
+
+        Raises:
+            ConfigurationError: A table has a mistake.
+        """
+        chosen = TargetResolver(self.configuration, {})
+        return {name: self._watched_mirror(name, chosen) for name in self.names}, chosen
+
+    def problems(self) -> Iterator[ConfigurationError]:
+        """Yield the mistakes for which `watched_mirrors` refuses a mirror."""
+        chosen = TargetResolver(self.configuration, {})
+        for name in self.names:
+            try:
+                self._watched_mirror(name, chosen)
+            except ConfigurationError as error:
+                yield error
+
+    def push_state(self) -> PushState:
+        """Return the place of the subscriptions of this configuration."""
+        file = self.configuration.file
+        return PushState(
+            folder=self.service.state or environment.state_folder(),
+            configuration=None if file is None else file.path,
+            mirrors=frozenset((*self.configuration.names, *self.names)),
+        )
+
+    def _watched_mirror(self, name: str, chosen: TargetResolver) -> WatchedMirror:
+        schedule = make(ScheduleSettings, values_of(self._settings(name)))
+        sample = schedule.audit_sample
+        if sample is not None and not sample.percent:
+            raise self._mistake(name, "audit_sample", "must be a share of the files, such as 15%")
+        if schedule.on_change_limit < 1:
+            raise self._mistake(name, "on_change_limit", "must be at least 1s")
+        share = sample.percent / 100 if sample is not None and sample.percent else 1.0
+        return WatchedMirror(
+            target=self._with_job_share(chosen.target(name)),
+            wanted=MirrorSchedule(
+                pull=self._timetable(name, schedule),
+                audit=Every(schedule.audit_every) if schedule.audit_every else None,
+                hands_over=bool(schedule.on_change),
+                accepts_hints=schedule.push,
+            ),
+            on_change=schedule.on_change,
+            limit=schedule.on_change_limit,
+            audit=AuditOptions(
+                method=schedule.audit_method,
+                share=min(share, 1.0),
+                oldest_first=schedule.audit_oldest_first,
+            ),
+        )
+
+    def _settings(self, name: str) -> Mapping[str, SettingValue]:
+        if name in self.configuration.names:
+            return self.configuration.mirror(name).settings
+        return self.configuration.defaults
+
+    def _timetable(self, name: str, schedule: ScheduleSettings) -> Timetable:
+        if schedule.cron:
+            try:
+                return Cron(schedule.cron)
+            except ConfigurationError as error:
+                raise self._mistake(name, "cron", error.message, hint=error.hint) from error
+        every = (self.every or DEFAULT_INTERVAL) if schedule.every is None else schedule.every
+        if every < 1:
+            raise self._mistake(name, "every", "must be at least 1s")
+        return Every(every)
+
+    def _mistake(self, name: str, key: str, reason: str, *, hint: str = "") -> ConfigurationError:
+        file = self.configuration.file
+        table = ("mirror", name)
+        if file is not None and key in file.table(*table):
+            return file.key_error(table, key, reason, hint=hint)
+        return ConfigurationError(f"`{key}` of {name} {reason}", hint=hint)
+
+    def _with_job_share(self, target: PullTarget) -> PullTarget:
+        """Return the target with its share of all requests, or less if it has a lower limit."""
+        share = max(self.service.jobs // self.service.parallel, 1)
+        own = target.network.jobs
+        jobs = share if own is None else min(own, share)
+        return target._replace(network=structs.replace(target.network, jobs=jobs))
+
+
+def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
+    """Yield the mistakes for which ``watch`` refuses an otherwise valid configuration."""
+    log = configuration.log.get("file")
+    if log is not None:
+        try:
+            check_log(Path(log.value))
+        except StorageError as error:
+            yield error
+    names = configuration.names
+    yield from WatchSettings(configuration=configuration, names=names).problems()

@@ -1,0 +1,132 @@
+"""The options of a publication, as its parts need them; the request and result of one run."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports.catalogue import CatalogueStore, Omission
+from resourcesync.settings.publication import PublicationSettings, decode_settings
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
+from resourcesync.source.publisher import Publication
+from resourcesync.source.scan import ScanReport
+from resourcesync.source.versions.version_retention import (
+    NOTHING_RETAINED,
+    RetentionCounts,
+    VersionOptions,
+)
+
+if TYPE_CHECKING:
+    from resourcesync.source.dumps.dump_publication import DumpOptions, DumpRequest
+    from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.notifications import Notified
+
+_SECOND: Final = 1_000_000
+
+
+def publication_policy(settings: PublicationSettings) -> Policy:
+    """Return the policy for closing, storing, archiving and rewriting lists.
+
+    Raises:
+        ConfigurationError: There is no such policy.
+    """
+    return Policy(
+        change_lists=ChangeLists(settings.change_lists),
+        rotate=int(settings.rotate * _SECOND),
+        keep=int(settings.keep * _SECOND),
+        rebase=int(settings.rebase_every * _SECOND),
+        archive=int(settings.archive * _SECOND),
+        sitemap=settings.sitemap,
+        dialect=Dialect(settings.dialect),
+        hubs=settings.hubs,
+    )
+
+
+def limits_of(settings: PublicationSettings) -> PageLimits:
+    """Return the most that one document holds."""
+    return PageLimits(max_entries=settings.max_entries, max_bytes=settings.max_bytes)
+
+
+def dump_options_of(settings: PublicationSettings) -> "DumpOptions":
+    """Return the options of dumps."""
+    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - few publications need it
+
+    return dump_publication.DumpOptions(
+        url=settings.url,
+        max_package=settings.max_package or dump_publication.DEFAULT_PACKAGE,
+        keep=settings.keep,
+        archive=settings.archive,
+        limits=limits_of(settings),
+        dialect=Dialect(settings.dialect),
+    )
+
+
+def version_options_of(settings: PublicationSettings) -> VersionOptions:
+    """Return the options of versions."""
+    return VersionOptions(
+        is_public=settings.versions,
+        folder=settings.versions_in,
+        keep=settings.versions_keep,
+        least=settings.versions_least,
+        most=settings.versions_max_bytes,
+        patches=settings.patches,
+    )
+
+
+def entry_settings_of(settings: PublicationSettings) -> tuple[object, ...]:
+    """Return what affects entries of unchanged files: after a change all are read again."""
+    return (settings.hashes, settings.links, settings.versions)
+
+
+def read_settings(catalogue: CatalogueStore, note: str) -> PublicationSettings:
+    """Return the settings in a note, or the defaults of a first publication.
+
+    Raises:
+        StateError: They are damaged.
+    """
+    return decode_settings(catalogue.note(note))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationResult:
+    """The result of a publication.
+
+    Attributes:
+        settings: The settings in force.
+        scan: The result of the scan.
+        publication: The result of writing; nothing in a dry run.
+        omissions: The first files that exist and cannot be published.
+        dry_run: True if nothing was written on purpose.
+        dumped: The result of the dumps, if requested.
+        retained: The versions that were stored now.
+        notified: The result of notifying the hubs.
+        foreign_origins: The first origins of resources, other than the Source's own; reported the
+            first time.
+    """
+
+    settings: PublicationSettings
+    scan: ScanReport
+    publication: Publication
+    dumped: "DumpOutcome | None" = None
+    retained: RetentionCounts = NOTHING_RETAINED
+    omissions: tuple[Omission, ...] = ()
+    dry_run: bool = False
+    notified: "Notified | None" = None
+    foreign_origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishRequest:
+    """The options of one run, which are not stored.
+
+    Attributes:
+        step: The step; by default what is due.
+        dry_run: Scan and hash, write nothing.
+        allow_empty: Publish a tree without files: everything is deleted then.
+        dumps: The dumps to write too.
+    """
+
+    step: PublicationStep = PublicationStep.DUE
+    dry_run: bool = False
+    allow_empty: bool = False
+    dumps: "DumpRequest | None" = None
