@@ -18,7 +18,7 @@ FEW = ("--max-entries", "40")
 
 
 def command(*arguments: str | Path, lines: str = "") -> str:
-    done = run(script("resourcesync"), *arguments, cwd=Path(__file__).parent, lines=lines)
+    done = run(script("resourcesync"), *arguments, cwd=Path.cwd(), lines=lines)
     assert done.code == 0, done.stderr
     return done.stdout
 
@@ -50,7 +50,8 @@ def listed(out: Path) -> list[Resource]:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)  # where the program is at home
     lines = "".join(line(number, 1) for number in range(300))
     command("catalogue", "import", tmp_path / "c.db", lines=lines)
     where = f"catalogue:{tmp_path / 'c.db'}"
