@@ -37,7 +37,7 @@ class MirrorKeywords(TypedDict, total=False):
         include: Only resources whose path matches: ``*`` stops at /, ``**`` does not; a
             pattern without a leading / matches in each folder. The globs of publish are
             different. A mirror remembers this and each filter below until it is given
-            again; an empty value removes it.
+            again; an empty value ('') removes it.
         exclude: No resources whose path matches.
         types: Only resources of this media type.
         max_size: No resources larger than this, such as 5M. In bytes, or text such as
@@ -89,7 +89,7 @@ class PublisherOptions(TypedDict, total=False):
         max_bytes: Most bytes in one document, such as 10M. In bytes, or text such as
             ``5M``.
         described_by: The address of a description of the resources, instead of a document
-            that publish writes; an empty value removes it.
+            that publish writes; an empty value ('') removes it.
         change_lists: append: one open Change List. per-run: each run writes a closed list.
             archive: as per-run, with a Change List Archive instead of an index.
         rotate: Close an open Change List at this age. In seconds, or text such as ``90s``
@@ -104,10 +104,10 @@ class PublisherOptions(TypedDict, total=False):
         sitemap: Also write a plain sitemap for search engines.
         robots: Write robots.txt with the sitemap's address; never overwrite your own file.
         hubs: A WebSub hub for subscriptions to changes; the lists name it. Repeat for
-            several; an empty value removes them.
+            several; an empty value ('') removes them.
         notify: Notify the hubs after each publication; otherwise only ``notify`` does.
         links: Links of the resources, such as 'describedby:{path}.xml only=*.pdf'. Repeat
-            for several; an empty value removes them.
+            for several; an empty value ('') removes them.
         versions: Store the versions of each file, and list them with links memento,
             timegate and timemap. ``serve`` serves them.
         versions_in: The folder for versions, instead of .resourcesync/versions.

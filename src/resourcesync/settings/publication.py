@@ -81,7 +81,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Setting(
             "The address of a description of the resources, instead of a document that publish"
-            " writes; an empty value removes it.",
+            " writes; an empty value ('') removes it.",
             _DOC,
             metavar="URI",
         ),
@@ -134,7 +134,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Setting(
             "A WebSub hub for subscriptions to changes; the lists name it. Repeat for several;"
-            " an empty value removes them.",
+            " an empty value ('') removes them.",
             _DOC,
             metavar="URL",
             key="hub",
@@ -153,7 +153,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Setting(
             "Links of the resources, such as 'describedby:{path}.xml only=*.pdf'. Repeat for"
-            " several; an empty value removes them.",
+            " several; an empty value ('') removes them.",
             _DOC,
             metavar="RULE",
             key="link",

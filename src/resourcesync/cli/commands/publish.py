@@ -210,9 +210,9 @@ _MAX_NAMES: Final = 10_000
 @click.command("publish", cls=SectionedCommand)
 @click.argument("tree", metavar="[DIR|NAME|SYSTEM:…]", required=False)
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
+@SETTINGS
 @option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
 @option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
-@SETTINGS
 @options.with_options(STEPS, WATCH)
 @options.CONFIG
 @options.output_options
