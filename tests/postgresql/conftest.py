@@ -1,4 +1,4 @@
-"""One real PostgreSQL for all tests here, and a database of its own for each."""
+"""A real PostgreSQL for the tests of a worker, and a database of its own for each."""
 
 import os
 from collections.abc import Iterator
@@ -14,11 +14,9 @@ _NUMBERS = count(1)
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
-    place = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        place = place.parent
+    # A server for each worker: what may be pruned depends on all transactions of a server.
     try:
-        with shared(place) as found:
+        with shared(tmp_path_factory.getbasetemp()) as found:
             yield found
     except NoServerError as error:
         pytest.skip(f"no PostgreSQL: {error}")

@@ -32,7 +32,7 @@ from tests.support.commands.command_line import Said
 from tests.support.servers.postgres_server import SECRETIVE, Server
 
 MISTAKES: list[tuple[dict[str, str], str, str]] = [
-    ({"tabel": "record"}, "PostgreSQL has no option --with tabel", "config"),
+    ({"tabel": "record"}, "PostgreSQL has no option tabel", "config"),
     ({"table": "nothing"}, '"nothing" does not exist', "config"),
     ({"lastmod": "when"}, "no column 'when'", "config"),
     ({"length": "notes"}, "cannot cast type json", "config"),

@@ -128,8 +128,8 @@ def warning_fields(fields: Mapping[str, object]) -> Mapping[str, object]:
 def _fill(template: str, remedy: Remedy, choice: str) -> str:
     known = {"target": remedy.target, "value": remedy.value, "choice": choice}
 
-    def word(field: re.Match[str]) -> str:
+    def fill(field: re.Match[str]) -> str:
         text = known[field[1]]
         return shlex.quote(text) if text else field[2]
 
-    return _FIELD.sub(word, template)
+    return _FIELD.sub(fill, template)
