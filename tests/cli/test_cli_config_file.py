@@ -260,6 +260,7 @@ def test_the_variable_for_the_file_is_the_same_for_all_commands(
     [
         ('cron = "61 2 * * *"', "`cron` in [mirror.a] '61 2 * * *' is not a crontab line"),
         ('cron = "5 2 * * * Nowhere/Here"', "`cron` in [mirror.a]"),
+        ('cron = ""', "`cron` in [mirror.a]"),
         ('every = "0.5s"', "`every` in [mirror.a] must be at least 1s"),
         ('audit_sample = "15"', "`audit_sample` in [mirror.a] must be a share of the files"),
         ('on_change_limit = "0"', "`on_change_limit` in [mirror.a] must be at least 1s"),

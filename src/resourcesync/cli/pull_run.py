@@ -220,12 +220,12 @@ def _pull_one(
 def _home(pull: _MirrorPull) -> "Path | Home":
     """Return the place of the mirror, and its workers."""
     store, engine = pull.target.store, pull.target.settings.engine
-    if not store and not engine:
+    if not store and engine is None:
         return pull.folder
     from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
     from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - the same
 
-    return Home(pull.folder, store, Workers(engine=engine) if engine else None)
+    return Home(pull.folder, store, None if engine is None else Workers(engine=engine))
 
 
 def _network(target: PullTarget, configuration: MirrorConfiguration) -> Network:

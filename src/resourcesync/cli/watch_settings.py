@@ -126,7 +126,7 @@ class WatchSettings:
         return self.configuration.defaults
 
     def _timetable(self, name: str, schedule: ScheduleSettings) -> Timetable:
-        if schedule.cron:
+        if schedule.cron is not None:
             try:
                 return Cron(schedule.cron)
             except ConfigurationError as error:

@@ -226,7 +226,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     engine: Annotated[
-        str,
+        str | None,
         Setting(
             "Pull with many workers into a store that all of them reach: processes, processes:8, "
             "dask://HOST:PORT, spark://HOST:PORT or spark:local[4]. The state of the copies is "
@@ -235,7 +235,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             metavar="ADDRESS",
             in_library=False,
         ),
-    ] = ""
+    ] = None
     mapper: Annotated[
         str,
         Setting(
@@ -257,13 +257,13 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
         float | None, Setting("Time between two pulls, such as 15m.", _MAIN, DURATION)
     ] = None
     cron: Annotated[
-        str,
+        str | None,
         Setting(
             "The times of pulls as in crontab, such as 5 2 * * * (UTC), or with a time zone:"
             " 5 2 * * * Europe/Vienna.",
             metavar="LINE",
         ),
-    ] = ""
+    ] = None
     push: Annotated[bool, Setting("Pull at once after a Change Notification of the Source.")] = (
         False
     )
