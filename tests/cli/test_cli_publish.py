@@ -20,6 +20,9 @@ from resourcesync.source.publication_options import PublicationResult
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from tests.support.commands.command_line import Said, rows
+from tests.support.commands.settings_file import put
+
+URL = "https://museum.example"
 
 
 def test_publish_says_what_it_wrote_and_what_comes_next(tree: Path, said: Said) -> None:
@@ -354,3 +357,37 @@ def test_an_own_page_about_the_resources_is_linked_instead_of_ours(tree: Path) -
     assert f'rel="describedby" href="{page}"' in first
     assert 'rel="describedby" href="https://museum.example/resourcesync/about.xml"' in second
     assert (tree / "resourcesync/about.xml").exists()
+
+
+@pytest.mark.parametrize("option", ["--out", "--versions-in", "--state"])
+def test_an_empty_name_is_no_folder(option: str, tree: Path, said: Said) -> None:
+    assert run(["publish", str(tree), "--url", URL, option, ""]) == 2
+
+    assert "name a folder" in said.readouterr().err
+    assert not (tree / ".resourcesync").exists()
+
+
+def test_an_empty_address_leaves_the_stored_one(tree: Path, said: Said) -> None:
+    assert run(["publish", str(tree), "--url", URL]) == 0
+    assert run(["publish", str(tree), "--url", ""]) == 0
+
+    assert "Nothing changed" in said.readouterr().out
+
+
+def test_a_document_without_room_is_a_mistake(tree: Path, said: Said) -> None:
+    assert run(["publish", str(tree), "--url", URL, "--max-bytes", "0"]) == 2
+
+    assert "from 1 to 52,428,800 bytes" in said.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["out", "state", "versions_in"])
+def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_the_table(
+    key: str, tree: Path, said: Said, tmp_path: Path
+) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text("a file")
+    put(f'[source.s]\npath = "{tree}"\nurl = "{URL}"\n{key} = "{file}"\n')
+
+    assert run(["config", "check"]) == 2
+
+    assert f"`{key}` in [source.s] is a file, not a folder" in said.readouterr().err

@@ -50,9 +50,12 @@ def configured_folder(
     if not dest or "://" in dest or "\0" in dest:
         raise file.key_error(table, key, "must be a folder")
     try:
-        return file.path.parent / Path(dest).expanduser()
+        folder = file.path.parent / Path(dest).expanduser()
     except RuntimeError:
         raise file.key_error(table, key, "names a user who does not exist") from None
+    if key != "path" and is_file(str(folder)):  # a catalogue is a file
+        raise file.key_error(table, key, "is a file, not a folder")
+    return folder
 
 
 def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:

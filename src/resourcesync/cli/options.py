@@ -126,25 +126,26 @@ CONFIG = option(
 )
 
 
-class _FolderOrStore(click.ParamType[Path | str]):
-    """A folder, or the address of a store."""
+class _Folder(click.Path):
+    """A folder; an empty name would be the current one."""
 
-    name = "place"
+    def __init__(self, *, or_store: bool = False) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+        self._or_store = or_store
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Path | str:
-        """Return a path, or the address as it is."""
-        if "://" in str(value):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a path, or the address of a store as it is."""
+        if not str(value):
+            self.fail("name a folder", param, ctx)
+        if self._or_store and "://" in str(value):
             return str(value)
-        found: Path = click.Path(file_okay=False, path_type=Path).convert(value, param, ctx)
-        return found
+        return super().convert(value, param, ctx)
 
 
 _PATHS: Final[Mapping[Form, click.ParamType[Any]]] = {
     FILE: click.Path(),
-    FOLDER: click.Path(file_okay=False, path_type=Path),
-    PLACE: _FolderOrStore(),
+    FOLDER: _Folder(),
+    PLACE: _Folder(or_store=True),
 }
 
 

@@ -86,8 +86,7 @@ class PublisherOptions(TypedDict, total=False):
         exclude: Publish no files whose path matches.
         hashes: Digests of every file; default: sha-256. Repeat for several.
         max_entries: Most entries in one document.
-        max_bytes: Most bytes in one document, such as 10M. In bytes, or text such as
-            ``5M``.
+        max_bytes: Most bytes in one document, such as 10M.
         described_by: The address of a description of the resources, instead of a document
             that publish writes; an empty value ('') removes it.
         change_lists: append: one open Change List. per-run: each run writes a closed list.
@@ -126,7 +125,7 @@ class PublisherOptions(TypedDict, total=False):
     exclude: Sequence[str]
     hashes: Sequence[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]]
     max_entries: int
-    max_bytes: int | str
+    max_bytes: int
     described_by: str
     change_lists: Literal["append", "per-run", "archive"]
     rotate: float | str

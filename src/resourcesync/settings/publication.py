@@ -17,6 +17,7 @@ from resourcesync.settings.schema import (
     Section,
     Setting,
     fields_of,
+    size_from,
     whole,
 )
 
@@ -74,9 +75,9 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_entries: Annotated[
         int, Setting("Most entries in one document.", _DOC, whole(1, MAX_ENTRIES))
     ] = MAX_ENTRIES
-    max_bytes: Annotated[int, Setting("Most bytes in one document, such as 10M.", _DOC, SIZE)] = (
-        MAX_BYTES
-    )
+    max_bytes: Annotated[
+        int, Setting("Most bytes in one document, such as 10M.", _DOC, size_from(1, MAX_BYTES))
+    ] = MAX_BYTES
     described_by: Annotated[
         str,
         Setting(
@@ -84,6 +85,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
             " writes; an empty value ('') removes it.",
             _DOC,
             metavar="URI",
+            is_clearable=True,
         ),
     ] = ""
     change_lists: Annotated[

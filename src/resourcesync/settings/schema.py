@@ -4,7 +4,9 @@
 only the program sets.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -53,12 +55,14 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
         name: Name of the form, such as ``duration``.
         parse: Turns text into the value; raises ``ConfigurationError``.
         pattern: Regular expression of the text, for other programs; empty for any text.
+        numbers: The types of numbers that are such a value, too.
         lowest, highest: The limits of a whole number.
     """
 
     name: str
     parse: Callable[[str], Any] = str
     pattern: str = ""
+    numbers: tuple[type, ...] = (int,)
     lowest: int | None = None
     highest: int | None = None
 
@@ -68,22 +72,40 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
         return self.lowest is not None
 
 
-def _form(name: str, parse: Callable[[str], Any]) -> Form:
-    return Form(name=name, parse=parse, pattern=FORMS[name])
+def _parse_whole(text: str) -> int:
+    if not text.isascii() or not text.removeprefix("-").isdigit():
+        raise ValueError(text)
+    return int(text)
+
+
+def _form(name: str, parse: Callable[[str], Any], numbers: tuple[type, ...] = (int,)) -> Form:
+    return Form(name=name, parse=parse, pattern=FORMS[name], numbers=numbers)
+
+
+def size_from(lowest: int, highest: int) -> Form:
+    """Return the form of a size in bytes within limits."""
+
+    def parse(text: str) -> int:
+        size = parse_size(text)
+        if not lowest <= size <= highest:
+            raise ConfigurationError(f"it must be from {lowest:,} to {highest:,} bytes")
+        return size
+
+    return _form("size", parse)
 
 
 def whole(lowest: int, highest: int) -> Form:
     """Return the form of a whole number within limits."""
-    return Form(name="whole number", parse=int, lowest=lowest, highest=highest)
+    return Form(name="whole number", parse=_parse_whole, lowest=lowest, highest=highest)
 
 
 TEXT: Final = Form(name="text")
 FILE: Final = Form(name="file")
 FOLDER: Final = Form(name="folder", parse=Path)
 PLACE: Final = Form(name="folder or store")
-DURATION: Final = _form("duration", parse_duration)
+DURATION: Final = _form("duration", parse_duration, (int, float))
 SIZE: Final = _form("size", parse_size)
-RATE: Final = _form("rate", parse_rate)
+RATE: Final = _form("rate", parse_rate, (int, float))
 MOMENT: Final = _form("time", parse_moment)
 LIMIT: Final = _form("limit", parse_limit)
 HEADER: Final = _form("header", parse_header)
@@ -147,6 +169,18 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     def form(self) -> Form:
         """How one value is written."""
         return self.setting.form
+
+    @property
+    def may_be_none(self) -> bool:
+        """True if ``None`` is one of its values."""
+        return NoneType in get_args(self.type)
+
+    @property
+    def nothing(self) -> Any:
+        """The value that removes a stored one."""
+        if self.is_many:
+            return ()
+        return None if self.may_be_none else ""
 
     def parse(self, text: str) -> Any:
         """Return one value from its text; an empty text stays if it removes a stored value.
@@ -214,12 +248,12 @@ def make(schema: type[S], values: Mapping[str, Any]) -> S:
 
     Args:
         schema: The schema.
-        values: Values of the right types; ``None`` is none. Other keys are left out.
+        values: Values of the right types; ``None`` and ``()`` are none. Other keys are left out.
     """
     found = {}
     for key, field in fields_of(schema).items():
         value = values.get(key)
-        if value is not None:
+        if value not in (None, ()):
             found[field.name] = without_empty(field, value)
     return schema(**found)
 
@@ -230,7 +264,7 @@ def without_empty(field: Field, value: Any) -> Any:
         return value
     if field.is_many:
         return tuple(each for each in value if each != "")
-    return None if value == "" else value
+    return field.nothing if value == "" else value
 
 
 _SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
@@ -305,14 +339,37 @@ def from_keywords(schema: type[msgspec.Struct], given: Mapping[str, object]) -> 
 
 
 def _from_keyword(field: Field, value: object) -> Any:
+    if value is None:
+        if field.setting.is_clearable:
+            return field.nothing
+        if not field.may_be_none:
+            raise ConfigurationError("must not be None")
+        return None
+    if field.is_flag:
+        return _typed(value, bool, "must be true or false")
     if field.is_many:
-        if isinstance(value, str) or not isinstance(value, Iterable | NoneType):
+        if isinstance(value, str) or not isinstance(value, Iterable):
             raise ConfigurationError("must be a list of strings", hint=f'{field.name}=["…"]')
-        return tuple(field.parse(str(each)) for each in value or ())
-    if field.is_flag or value is None:
+        return without_empty(field, tuple(field.parse(str(each)) for each in value))
+    return without_empty(field, _one_from_keyword(field, value))
+
+
+def _one_from_keyword(field: Field, value: object) -> Any:
+    if field.choices or field.form in {TEXT, FILE, FOLDER, PLACE}:
+        text = os.fspath(value) if isinstance(value, os.PathLike) else value
+        found = field.parse(text) if isinstance(text, str) else None
+        if found is None:
+            known = f"one of {', '.join(field.choices)}" if field.choices else "a string"
+            raise ConfigurationError(f"must be {known}")
+        return text
+    if isinstance(value, str):
+        return field.parse(value)
+    if field.form is MOMENT:
+        if not isinstance(value, datetime | timedelta):
+            raise ConfigurationError("must be a datetime or a timedelta")
         return value
-    if isinstance(value, int | float) and not value >= 0:
+    if type(value) not in field.form.numbers or not isinstance(value, int | float):
+        raise ConfigurationError("must be a number")
+    if not value >= 0:
         raise ConfigurationError("is negative")
-    if isinstance(value, str) or field.form is LIMIT:
-        return field.parse(str(value))
-    return value
+    return float(value) if float in field.form.numbers else field.parse(str(value))

@@ -26,6 +26,7 @@ from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.publication import PublicationSettings, SystemSettings
 from resourcesync.settings.schema import Field, fields_of, from_file, from_variable, make
 from resourcesync.settings.tables import overlay
+from resourcesync.settings.values import Limit
 
 SCHEMAS: tuple[type[msgspec.Struct], ...] = (
     PullSettings,
@@ -136,6 +137,12 @@ def test_a_wrong_value_is_refused_with_what_is_right(
         from_file(fields_of(PullSettings, Network)[key], written)
 
 
+@pytest.mark.parametrize("text", ["1_0", "+5", " 5", "5.0", ""])
+def test_a_whole_number_in_a_variable_is_written_in_digits(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="must be a whole number"):
+        from_variable(fields_of(Network)["jobs"], text)
+
+
 def test_what_is_not_given_is_as_the_schema_says() -> None:
     assert make(PullSettings, {}) == PullSettings()
     assert make(PullSettings, {"include": None, "jobs": 3}) == PullSettings()
@@ -203,6 +210,16 @@ def test_the_library_takes_what_the_command_line_takes() -> None:
         ({"max_size": "big"}, "max_size='big' is wrong"),
         ({"max_bytes": -1}, "max_bytes=-1 is negative"),
         ({"delete": "all"}, "delete='all' must be one of auto"),
+        ({"delete": False}, "delete=False must be one of auto"),
+        ({"delete": None}, "delete=None must not be None"),
+        ({"verify": 5}, "verify=5 must be one of strict"),
+        ({"fail_fast": 1}, "fail_fast=1 must be true or false"),
+        ({"max_delete": None}, "must not be None"),
+        ({"max_bytes": [1]}, "must be a number"),
+        ({"max_bytes": True}, "must be a number"),
+        ({"trash": b"5"}, "must be a number"),
+        ({"since": 5}, "must be a datetime or a timedelta"),
+        ({"mapper": 5}, "must be a string"),
         ({"include": "/a/**"}, "must be a list of strings"),
         ({"since": datetime(2026, 1, 1)}, "since has no time zone"),  # noqa: DTZ001 - the mistake
     ],
@@ -210,6 +227,49 @@ def test_the_library_takes_what_the_command_line_takes() -> None:
 def test_a_wrong_keyword_is_refused_by_its_name(options: MirrorOptions, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         mirror_settings(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "value"),
+    [
+        ({"include": None}, "include", ()),
+        ({"include": [""]}, "include", ()),
+        ({"max_size": ""}, "max_size", None),
+        ({"max_size": None}, "max_size", None),
+        ({"since": ""}, "since", None),
+        ({"accept_missing": None}, "accept_missing", None),
+        ({"trash": 30}, "trash", 30.0),
+        ({"max_delete": 250}, "max_delete", Limit(count=250)),
+    ],
+)
+def test_a_keyword_means_what_it_means_on_the_command_line(
+    options: MirrorOptions, name: str, value: object
+) -> None:
+    assert getattr(mirror_settings(options).pull, name) == value
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"change_lists": None}, "change_lists=None must not be None"),
+        ({"dialect": 1.1}, "dialect=1.1 must be one of 1.1, 1.0"),
+        ({"hashes": None}, "hashes=None must not be None"),
+        ({"max_bytes": 0}, "it must be from 1 to 52,428,800 bytes"),
+    ],
+)
+def test_a_wrong_keyword_of_a_publication_is_refused(
+    options: PublisherOptions, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        publisher_settings(options)
+
+
+def test_an_empty_folder_of_versions_is_the_usual_one() -> None:
+    assert publisher_settings({"versions_in": "", "hubs": [""]}) == {"versions_in": "", "hubs": ()}
+
+
+def test_an_empty_list_in_the_file_removes_nothing() -> None:
+    assert make(PullSettings, {"include": ()}).include is UNSET
 
 
 def test_an_unknown_keyword_is_refused_as_python_does() -> None:
@@ -232,3 +292,12 @@ def test_a_choice_in_the_schema_is_the_literal_of_its_type() -> None:
             if field.choices:
                 literal = get_args(field.type)[0] if field.is_many else field.type
                 assert field.choices == get_args(literal)
+
+
+@pytest.mark.parametrize(("schema", "field"), FIELDS)
+def test_a_setting_has_no_function_where_a_name_belongs(
+    schema: type[msgspec.Struct], field: Field
+) -> None:
+    setting = field.setting
+
+    assert all(isinstance(each, str) for each in (setting.metavar, setting.key, setting.short))

@@ -20,7 +20,7 @@ from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
 from resourcesync.settings.publication import PublicationSettings, source_keys
-from resourcesync.settings.schema import fields_of, without_empty
+from resourcesync.settings.schema import Field, fields_of, without_empty
 
 if TYPE_CHECKING:
     from resourcesync.app.publishing.inventories import TableSource
@@ -70,8 +70,12 @@ def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
     return {
         field.name: without_empty(field, values[key])
         for key, field in fields_of(PublicationSettings).items()
-        if key not in _PLACES and values[key] not in (None, ())
+        if key not in _PLACES and _is_given(field, values[key])
     }
+
+
+def _is_given(field: Field, value: object) -> bool:
+    return value not in (None, ()) and (value != "" or field.setting.is_clearable)
 
 
 def check_steps(values: Mapping[str, Any]) -> None:
