@@ -89,9 +89,10 @@ def _publish_and_die(command: list[str], path: Path, later: float) -> None:
     words = [*command, "--watch", "--every", "1s"]
     with (
         open(os.devnull, "r+b") as nothing,
+        open(home / "errors.txt", "w+b") as errors,
         Forked(
             script("resourcesync"), *words, cwd=home, env=environment(home),
-            streams=(nothing.fileno(),) * 3,
+            streams=(nothing.fileno(), nothing.fileno(), errors.fileno()),
         ) as process,
     ):  # fmt: skip
         until = time.monotonic() + PATIENCE
@@ -99,7 +100,8 @@ def _publish_and_die(command: list[str], path: Path, later: float) -> None:
             time.sleep(0.05)
         time.sleep(later)
         process.signal(signal.SIGKILL)
-        assert process.wait(PATIENCE) == -signal.SIGKILL
+        ended = process.wait(PATIENCE)
+        assert ended == -signal.SIGKILL, (home / "errors.txt").read_text()
     assert _count(path) > before
 
 
