@@ -40,6 +40,7 @@ _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "serve": serve.run,
     "no-change": keep.no_change,
     "audit": keep.audit,
+    "audit-large": keep.audit_large,
 }
 _LONG: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "catalogue": catalogue.run,

@@ -98,6 +98,11 @@ def pull(url: str, into: Path) -> list[str | Path]:
     return [_command(), "pull", url, into, "--json", "--quiet"]
 
 
+def status(mirror: Path) -> list[str | Path]:
+    """Return the command that shows the status of a mirror."""
+    return [_command(), "status", mirror]
+
+
 def audit(mirror: Path) -> list[str | Path]:
     """Return the command that audits a mirror, reading every byte."""
     return [_command(), "audit", mirror, "--quiet"]

@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import replace
 from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
@@ -21,7 +21,7 @@ from resourcesync.destination import baseline, cursor, incremental, session
 from resourcesync.destination.changes import history, reader, scan, spans, start
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.transfers import commit, transfer
-from resourcesync.discovery import FetchedDocument
+from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.capabilities import Header

@@ -2,8 +2,9 @@
 
 Each seed makes a Source with a way of its own (how it lists, how often, for how long), a
 Destination with a pace of its own, and faults with rates of their own; both run the real code. In
-every fourth world the Source packs dumps, too; in every second one both sides also die while they
-write, disks are full, lists are dropped or have holes, and storms of errors pass. When all is quiet
+every fourth world the Source packs dumps, too; in every third it writes a small Resource List again
+with each change; in every second one both sides also die while they write, disks are full, lists
+are dropped or have holes, and storms of errors pass. When all is quiet
 again, the run has *converged*, or the Destination *waits* and says so, or it is *silently wrong*.
 
 Beside every fourth world there is a short life of a Source whose lists are not ours.
@@ -13,8 +14,9 @@ import os
 import random
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from campaigns.dated import live_dated
 from campaigns.outcome import Asked, Campaign, Outcome
@@ -137,9 +139,21 @@ def with_deaths(scenario: Scenario) -> Scenario:
     )
 
 
+def with_rewritten_lists(scenario: Scenario) -> Scenario:
+    """Return a world in which the Source writes a small Resource List again with each change."""
+    most = random.Random(f"lists {scenario.seed}").choice((30, 50_000))
+    return replace(scenario, publish=replace(scenario.publish, rebase_up_to=most))
+
+
 def world_of(seed: int) -> Scenario:
-    """Return the world of a seed: every fourth with dumps, every second with deaths."""
+    """Return the world of a seed.
+
+    Every fourth is with dumps, every second with deaths, and of each three groups of four the
+    second with Resource Lists that are written again.
+    """
     scenario = scenario_of(seed)
+    if seed // 4 % 3 == 1:
+        scenario = with_rewritten_lists(scenario)
     if seed % 4 == 0:
         scenario = with_dumps(scenario)
     return with_deaths(scenario) if seed % 4 in {0, 1} else scenario

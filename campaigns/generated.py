@@ -7,10 +7,15 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from benchmarks.web import free_port, installed
+
+Change = tuple[str, int, bytes | None]
+"""Its kind, the number of the resource, and its bytes after it."""
 
 PER_LIST: Final = 50_000
 _CONFIG: Final = """\
@@ -42,7 +47,7 @@ http {{
     location @made {{
       default_type text/plain;
       if (-d $request_filename) {{ return 404; }}
-      return 200 "resource $number\\n";
+      return 200 "resource $number\\n{filler}";
     }}
   }}
 }}
@@ -64,11 +69,13 @@ class GeneratedSource:
         url: Its origin.
         root: Where its documents are.
         log: Where nginx writes a line for each answer: its status and its bytes.
+        filler: What the bytes of each resource end with.
     """
 
     url: str
     root: Path
     log: Path
+    filler: str = ""
 
     def uri(self, number: int) -> str:
         """Return the URI of a resource; they rise with their numbers."""
@@ -76,16 +83,7 @@ class GeneratedSource:
 
     def offer(self, size: int, *, at: str) -> None:
         """Write description, Capability List and a Resource List of ``size`` resources."""
-        self._write(
-            ".well-known/resourcesync",
-            '<rs:md capability="description"/>',
-            [self._pointer("capabilitylist.xml", "capabilitylist")],
-        )
-        self._write(
-            "capabilitylist.xml",
-            '<rs:md capability="capabilitylist"/>',
-            [self._pointer("resourcelist.xml", "resourcelist")],
-        )
+        self._offer("resourcelist")
         stamp = f'capability="resourcelist" at="{at}" completed="{at}"'
         parts = range(0, size, PER_LIST)
         for first in parts:
@@ -106,11 +104,59 @@ class GeneratedSource:
             tag="sitemapindex",
         )
 
+    def offer_changes(self, changes: Iterable[Change], *, since: datetime) -> int:
+        """Write a Change List Index beside the Resource List, a change each millisecond.
+
+        Args:
+            changes: All of them, in their order.
+            since: The moment before the first one, a whole second.
+
+        Returns:
+            The number of lists; the last one is open.
+        """
+        rest, parts, last = iter(changes), list[str](), since
+        while True:
+            some = list(islice(rest, PER_LIST))
+            begins, last = last, last + timedelta(milliseconds=len(some))
+            is_open = len(some) < PER_LIST
+            until = "" if is_open else f' until="{_text(last)}"'
+            stamp = f'<rs:md capability="changelist" from="{_text(begins)}"{until}/>'
+            name = f"changes-{len(parts):04d}.xml"
+            moments = (begins + timedelta(milliseconds=number + 1) for number in range(len(some)))
+            self._write(name, stamp, map(self._change, some, map(_text, moments)))
+            parts.append(f"<sitemap><loc>{self.url}/{name}</loc>{stamp}</sitemap>")
+            if is_open:
+                break
+        head = f'<rs:md capability="changelist" from="{_text(since)}"/>'
+        self._write("changelist.xml", head, parts, tag="sitemapindex")
+        self._offer("resourcelist", "changelist")
+        return len(parts)
+
+    def _offer(self, *capabilities: str) -> None:
+        self._write(
+            ".well-known/resourcesync",
+            '<rs:md capability="description"/>',
+            [self._pointer("capabilitylist.xml", "capabilitylist")],
+        )
+        self._write(
+            "capabilitylist.xml",
+            '<rs:md capability="capabilitylist"/>',
+            [self._pointer(f"{capability}.xml", capability) for capability in capabilities],
+        )
+
+    def _change(self, change: Change, moment: str) -> str:
+        kind, number, body = change
+        content = "" if body is None else f' hash="{hash_of(body)}" length="{len(body)}"'
+        return (
+            f"<url><loc>{self.uri(number)}</loc><lastmod>{moment}</lastmod>"
+            f'<rs:md change="{kind}" datetime="{moment}"{content}/></url>'
+        )
+
     def _pointer(self, name: str, capability: str) -> str:
         return f'<url><loc>{self.url}/{name}</loc><rs:md capability="{capability}"/></url>'
 
     def _entry(self, number: int) -> str:
-        body = body_of(number)
+        body = body_of(number) + self.filler.encode()
         return (
             f"<url><loc>{self.uri(number)}</loc><lastmod>2026-01-01T00:00:00Z</lastmod>"
             f'<rs:md hash="{hash_of(body)}" length="{len(body)}" type="text/plain"/></url>'
@@ -125,6 +171,10 @@ class GeneratedSource:
             out.write(f"</{tag}>\n")
 
 
+def _text(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1_000:03d}Z"
+
+
 def body_of(number: int) -> bytes:
     """Return the bytes of a resource."""
     return b"resource %08d\n" % number
@@ -136,19 +186,20 @@ def hash_of(body: bytes) -> str:
 
 
 @contextlib.contextmanager
-def generated_source(folder: Path) -> Iterator[GeneratedSource]:
-    """Serve while the block runs."""
+def generated_source(folder: Path, filler: str = "") -> Iterator[GeneratedSource]:
+    """Serve while the block runs; ``filler``: as of the Source, without quotes and backslashes."""
     root, run = folder / "root", folder / "nginx"
     root.mkdir(parents=True)
     run.mkdir()
     port = free_port()
     config, user = run / "nginx.conf", "user root;" if os.geteuid() == 0 else ""
-    config.write_text(_CONFIG.format(user=user, run=run, root=root, port=port))
+    config.write_text(_CONFIG.format(user=user, run=run, root=root, port=port, filler=filler))
     with subprocess.Popen(["nginx", "-p", run, "-c", config], stdin=subprocess.DEVNULL) as nginx:
         try:
             time.sleep(0.5)
             url = f"http://127.0.0.1:{port}"
-            yield GeneratedSource(url=url, root=root, log=run / "requests.log")
+            log = run / "requests.log"
+            yield GeneratedSource(url=url, root=root, log=log, filler=filler)
         finally:
             nginx.terminate()
 

@@ -1,19 +1,35 @@
-"""A large table, published, published again, changed, and killed on the way; documents only."""
+"""A large table, published in four ways, and pulled by lists into a mirror with such a table.
 
+Publications are killed on the way. The mirror has a table of all copies but for a few, which are
+missing or outdated; what it must fetch is recorded, and no body is requested.
+"""
+
+import contextlib
 import hashlib
+import json
 import os
+import random
 import signal
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
+import msgspec
 
+from benchmarks.web import installed, serve
 from campaigns.measured import Measured, command
 from campaigns.outcome import Asked, Campaign, Outcome
+from resourcesync.adapters.mirror.state import TABLES_NOTE
+from resourcesync.app.mirrors.mirror_state import open_table_state, parts_folder
+from resourcesync.cluster.tables.table_merge import Cutter
+from resourcesync.ports.mirror import StateTransaction
 
-BASE: Final = "https://data.example/"
+PEAK_MIB: Final = 1_536.0
+"""What the coordinator may hold, and each of its workers."""
+_EVERY: Final = 2_500
 _LIST: Final = 50_000
 _ROWS: Final = """
 COPY (
@@ -27,13 +43,57 @@ COPY (
 
 
 def run(asked: Asked) -> Outcome:
-    """Publish a table in four ways; look at every document in the end."""
-    outcome, size, folder = Outcome(), asked.size, asked.folder
+    """Publish a table in four ways, look at every document, and pull by lists."""
+    outcome, folder = Outcome(), asked.folder
+    if not installed():
+        outcome.violations.append("nginx is not here")
+        return outcome
+    site, port = folder / "site", _port()
+    url = f"http://localhost:{port}"
+    place = (f"file://{folder}/store", "--state", folder / "home")
+    pull = ("pull", url, *place, "--engine", "processes:2", "--lists-only", "--json")
+    with serve(site, folder / "nginx", port):
+        _begin(outcome, folder, f"{url}/", pull)
+        _publish(outcome, folder, f"{url}/", asked.size)
+        site.unlink()
+        site.symlink_to(folder / "out")
+        _remember(folder)
+        _pull(outcome, folder, pull)
+    return outcome
+
+
+def _port() -> int:
+    """Return a free port of four digits: a plain URI has no longer one."""
+    for port in random.Random().sample(range(2_000, 10_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no such port is free")
+
+
+def _begin(outcome: Outcome, folder: Path, base: str, pull: tuple[str | Path, ...]) -> None:
+    """Let a mirror follow the Source while there is one resource."""
+    table, out = folder / "early-table", folder / "early"
+    (folder / "store").mkdir()
+    table.mkdir()
+    _write(table, "0", base, start=0, stop=1)
+    first = command(*_words(table, out, base), home=folder)
+    (folder / "site").symlink_to(out)
+    pulled = command(*pull, home=folder)
+    ended = (first.code, pulled.code)
+    outcome.require(ended == (0, _LISTED), f"{ended}: {first.said[-500:]}{pulled.said[-500:]}")
+
+
+def _words(table: Path, out: Path, base: str) -> tuple[str | Path, ...]:
+    return ("publish", f"tables:{table}", "--url", base, "--out", out, "--quiet")
+
+
+def _publish(outcome: Outcome, folder: Path, base: str, size: int) -> None:
     table, out = folder / "table", folder / "out"
     table.mkdir()
-    _write(table, "0", start=0, stop=size)
+    _write(table, "0", base, start=0, stop=size)
     outcome.add("table, MiB", sum(path.stat().st_size for path in table.iterdir()) / 2**20)
-    words = ("publish", f"tables:{table}", "--url", BASE, "--out", out, "--quiet")
+    words = _words(table, out, base)
     first = command(*words, home=folder)
     _add(outcome, "first publication", first)
     outcome.add("first publication, MiB of lists", _bytes(out) / 2**20)
@@ -41,7 +101,7 @@ def run(asked: Asked) -> Outcome:
     again = command(*words, home=folder)
     _add(outcome, "unchanged table", again)
     outcome.require(_signatures(out) == before, "an unchanged table changed a document")
-    _change(table, size)
+    _change(table, base, size)
     changed = command(*words, home=folder)
     _add(outcome, "1 % changed", changed)
     outcome.require(before.items() <= _signatures(out).items() | _heads(before), "a list changed")
@@ -60,17 +120,16 @@ def run(asked: Asked) -> Outcome:
             measured.code == 0, f"{what} ended with {measured.code}: {measured.said[-500:]}"
         )
     _look(outcome, out)
-    return outcome
 
 
 _KILLED: Final = 20
 """Fewer lists may be written before anybody is killed."""
 
 
-def _write(table: Path, name: str, *, start: int, stop: int, some: str = "true") -> None:
+def _write(table: Path, name: str, base: str, *, start: int, stop: int, some: str = "true") -> None:
     duckdb.connect(config={"threads": 1}).execute(
         _ROWS.format(
-            base=BASE,
+            base=base,
             start=start,
             stop=stop,
             some=some,
@@ -80,11 +139,11 @@ def _write(table: Path, name: str, *, start: int, stop: int, some: str = "true")
     )
 
 
-def _change(table: Path, size: int) -> None:
+def _change(table: Path, base: str, size: int) -> None:
     """Take one in 300 away, alter one, and add one."""
     part = size // 300
-    _write(table, "1", start=0, stop=size, some="i % 300 = 1")
-    _write(table, "2", start=size, stop=size + part)
+    _write(table, "1", base, start=0, stop=size, some="i % 300 = 1")
+    _write(table, "2", base, start=size, stop=size + part)
     connection = duckdb.connect(config={"threads": 1})
     kept = f"SELECT * FROM '{table}/0.parquet' WHERE CAST(regexp_extract(uri, 'item-([0-9]+)', 1)"
     kept += " AS BIGINT) % 300 > 1"
@@ -96,6 +155,10 @@ def _add(outcome: Outcome, what: str, measured: Measured) -> None:
     outcome.add(f"{what}, seconds", measured.seconds)
     outcome.add(f"{what}, seconds of processor time", measured.cpu)
     outcome.add(f"{what}, peak MiB of the coordinator", measured.peak_mib)
+    if measured.worker_mib:
+        outcome.add(f"{what}, peak MiB of a worker", measured.worker_mib)
+    most = max(measured.peak_mib, measured.worker_mib)
+    outcome.require(most < PEAK_MIB, f"{what}: a process held {most:,.0f} MiB")
 
 
 def _lists(out: Path) -> list[Path]:
@@ -137,6 +200,62 @@ def _look(outcome: Outcome, out: Path) -> None:
     outcome.require(named == index.count("<loc>"), "the index names lists that are not there")
     outcome.add("lists of the last Resource List", named)
     outcome.add("entries of the last Resource List", entries)
+
+
+_LISTED: Final = 3
+"""The exit code of a pull by lists with something to fetch."""
+_NUMBERED: Final = """
+SELECT *, CAST(regexp_extract(uri, 'item-([0-9]+)', 1) AS BIGINT) % {every} AS turn
+FROM read_parquet('{table}/*.parquet')
+"""
+_COPIES: Final = """
+SELECT uri, regexp_extract(uri, '^[^/]*//[^/]*/(.*)$', 1) AS path, length,
+    'sha-256:' || CASE WHEN turn = 2 THEN sha256('outdated') ELSE sha256 END AS digests,
+    digests AS listed, make_timestamptz(lastmod) AS lastmod, '' AS etag, '' AS last_modified,
+    '1:2:3' AS signature, 'verified' AS fixity, make_timestamptz(lastmod) AS installed
+FROM ({numbered}) WHERE turn <> 1 ORDER BY uri
+"""
+
+
+def _numbered(folder: Path) -> str:
+    return _NUMBERED.format(every=_EVERY, table=folder / "table")
+
+
+def _duckdb(folder: Path) -> Any:
+    connection = duckdb.connect(config={"memory_limit": "1GB", "threads": 2})
+    connection.execute("SET preserve_insertion_order = false")
+    connection.execute(f"SET temp_directory = '{folder / 'spill'}'")
+    return connection
+
+
+def _remember(folder: Path) -> None:
+    """Let the mirror have a table of copies that were never fetched, with few differences."""
+    own = folder / "home/.resourcesync"
+    parts_folder(own).mkdir(exist_ok=True)
+    cut = Cutter(parts_folder(own), "remembered", 1_000_000)
+    query = _COPIES.format(numbered=_numbered(folder))
+    for batch in _duckdb(folder).sql(query).to_arrow_reader(1 << 16):
+        cut.write(batch)
+    parts = msgspec.json.encode([part for part, _ in cut.end()]).decode()
+    with open_table_state(own / "state.db") as state:
+        state.commit(StateTransaction(notes={TABLES_NOTE: parts}))
+
+
+def _pull(outcome: Outcome, folder: Path, pull: tuple[str | Path, ...]) -> None:
+    """Pull by lists; what is to be fetched must be what was left out and altered."""
+    turns = f"SELECT turn = 1, turn = 2, count(*) FROM ({_numbered(folder)}) GROUP BY ALL"
+    rows = _duckdb(folder).execute(turns).fetchall()
+    missing, outdated = (sum(row[2] for row in rows if row[place]) for place in (0, 1))
+    size = sum(row[2] for row in rows)
+    pulled = command(*pull, home=folder)
+    _add(outcome, "pull by lists", pulled)
+    outcome.add("pull by lists, to fetch", missing + outdated)
+    outcome.require(pulled.code == _LISTED, f"pull: {pulled.code}: {pulled.said[-500:]}")
+    events = {event["type"]: event for event in map(json.loads, pulled.said.splitlines())}
+    plan, end = events.get("plan", {}), events.get("run.end", {})
+    told = (*map(plan.get, ("same", "create", "update")), *map(end.get, ("listed", "pending")))
+    right = (size - missing - outdated, missing, outdated, size, missing + outdated)
+    outcome.require(told == right, f"the pull counted {told}, not {right}")
 
 
 CAMPAIGN: Final = Campaign(run=run, size=1_000_000, unit="resources")

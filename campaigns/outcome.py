@@ -51,6 +51,7 @@ class Asked:
         days: For how long, in a campaign that goes on for days.
         changes: What happens on each of them.
         remembered: Whether the mirror begins with all in its memory, and without files.
+        kills: How often the first pull is killed, in a campaign of one large pull.
     """
 
     size: int
@@ -59,6 +60,7 @@ class Asked:
     days: int = 0
     changes: int = 0
     remembered: bool = False
+    kills: int = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Simulated days with faults, and three of them without an answer: in sync again by itself."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.simulator.scenario import (

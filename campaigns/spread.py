@@ -13,11 +13,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from campaigns.measured import descendants
 from campaigns.outcome import Asked, Campaign, Outcome
 from tests.support.commands.run import free_port
 from tests.support.servers.nginx import Nginx, repeating
@@ -147,7 +148,7 @@ def _kill_one(process: int, cluster: Cluster | None, store: Path, began: float) 
         time.sleep(0.05)
     time.sleep(1)
     for root in (process, *(() if cluster is None else reversed(cluster.processes))):
-        workers = [number for number in _below(root) if _is_worker(number)]
+        workers = [number for number in descendants(root) if _is_worker(number)]
         if workers:
             os.kill(max(workers), signal.SIGKILL)
             return
@@ -162,26 +163,12 @@ def _is_worker(process: int) -> bool:
     return any(chunk in words for chunk in (b"spawn_main", b"forkserver", b"pyspark", b"nanny"))
 
 
-def _below(process: int) -> list[int]:
-    """Return the processes that descend from one; any of its threads may have begun them."""
-    found: list[int] = []
-    waiting = [process]
-    while waiting:
-        threads = Path(f"/proc/{waiting.pop()}/task")
-        with suppress(OSError):
-            for thread in threads.iterdir():
-                children = (thread / "children").read_text().split()
-                waiting += map(int, children)
-                found += map(int, children)
-    return found
-
-
 def _processor(cluster: Cluster | None) -> float:
     """Return the seconds of processor time of all that ended here, and of the daemons."""
     times = os.times()
     ticks = 0
     for root in () if cluster is None else cluster.processes:
-        for process in (root, *_below(root)):
+        for process in (root, *descendants(root)):
             try:
                 fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
             except OSError:

@@ -25,10 +25,9 @@ from resourcesync.cluster.tables.table_merge import Cutter
 from resourcesync.ports.mirror import Copy
 from resourcesync.ports.tables import DoneRow, JoinResult, TablePart, WorkRow
 
-MEMORY: Final = 3 << 29
-"""What DuckDB may use: 1.5 GiB, so that with Python and PyArrow it is less than 2 GiB."""
+_ALLOWED: Final = 1_536
+"""MiB that a process may hold: what DuckDB may use, and Python and PyArrow besides."""
 
-_ALLOWED: Final = 2_048
 _LIST: Final = 50_000
 _PART: Final = 1_000_000
 _SLICE: Final = 50_000
@@ -99,7 +98,7 @@ def _rows(parts: list[tuple[TablePart, str]]) -> int:
 
 
 def _tables(folder: Path) -> ParquetTables:
-    return ParquetTables(folder / "scratch", memory=MEMORY)
+    return ParquetTables(folder / "scratch")
 
 
 def _join(listed: list[str], changed: list[str], copies: list[str], into: Path) -> JoinResult:

@@ -1,11 +1,12 @@
 """The public names as Markdown: what stands in their docstrings, for readers without Sphinx."""
 
-import dataclasses
 import enum
 import importlib
 import inspect
 import re
 from collections.abc import Iterator
+
+import msgspec
 
 NAMES: dict[str, tuple[str, ...]] = {
     "api-mirrors": (
@@ -160,11 +161,7 @@ def values(enum: type[enum.Enum]) -> Iterator[str]:
 
 def members(item: type) -> Iterator[str]:
     """Yield the methods and properties of a class, its own and those of our bases."""
-    fields = (
-        {field.name for field in dataclasses.fields(item)}
-        if dataclasses.is_dataclass(item)
-        else set()
-    )
+    fields = set(item.__struct_fields__) if issubclass(item, msgspec.Struct) else set()
     fields |= set(getattr(item, "_fields")) if issubclass(item, tuple) else set()  # noqa: B009
     for name, kind, _, member in inspect.classify_class_attrs(item):
         ours = getattr(member, "__doc__", None) and not name.startswith("_")

@@ -3,7 +3,9 @@
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+
+from msgspec import NODEFAULT
+from msgspec.structs import FieldInfo, fields
 
 from resourcesync.simulator import experiments, scenario_files
 from resourcesync.simulator.bounds import BOUNDS
@@ -78,10 +80,10 @@ def value(place: str, reader: Reader) -> str:
     return f"{form}; {bound.text}"
 
 
-def usual(field: Field[object], reader: Reader) -> str:
+def usual(field: FieldInfo, reader: Reader) -> str:
     """Return what holds where a key is not written, as it would be written."""
-    if field.default is MISSING:
-        return "" if field.default_factory is not MISSING else "must be given"
+    if field.default is NODEFAULT:
+        return "" if field.default_factory is not NODEFAULT else "must be given"
     found = field.default
     if reader is read_seconds and isinstance(found, float):
         return f"`{span(found)}`"

@@ -65,7 +65,7 @@ _SKIPPED = frozenset({"foreign", "is_index", "resource", "label"})
 def said(value: Any) -> Fields:
     """Return all that one of our values says."""
     fields: Fields = {}
-    for name in value.__dataclass_fields__:
+    for name in value.__struct_fields__:
         plain = None if name in _SKIPPED else _plain(getattr(value, name))
         if plain not in (None, "", ()):
             fields[name.strip("_")] = plain

@@ -118,8 +118,10 @@ def theirs(data: bytes) -> Account:
 
 def _fill(account: Account, root: Any) -> None:
     namespace, name = _names(root)
-    if namespace not in SM or name not in {"urlset", "sitemapindex"}:
+    if name not in {"urlset", "sitemapindex"}:
         raise UnusableError("not-a-list")
+    if namespace not in SM:
+        _rename_plain(root, namespace)
     is_index = name == "sitemapindex"
     found, links, entries = _root_children(root)
     header: Fields = {"is_index": is_index}
@@ -132,6 +134,20 @@ def _fill(account: Account, root: Any) -> None:
             _entry(account, entry, kind=kind, wanted="sitemap" if is_index else "url")
         else:
             account.refusals.append(frozenset({"entry-unknown"}))
+
+
+def _rename_plain(root: Any, namespace: str) -> None:
+    """Put a plain sitemap into the namespace that it should have."""
+    inside = list(root.iter("*"))
+    for element in inside:
+        found, name = _names(element)
+        if found == namespace and not (found in RS and name in {"md", "ln"}):
+            element.tag = f"{{{SM[0]}}}{name}"
+    for child in root.iterchildren("*"):
+        if _mark(child) in {"url", "sitemap"}:
+            break
+        if namespace and _mark(child) == "md":
+            raise UnusableError("not-a-list")
 
 
 def _root_children(root: Any) -> tuple[Any, list[Any], list[Any]]:

@@ -1,8 +1,9 @@
 """What must hold when a document is read, whatever it is."""
 
 import io
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.documents.reader import Document, read_stream
 from resourcesync.documents.writer import write

@@ -1,6 +1,6 @@
 from resourcesync.app.mirror import Event as Event
 from resourcesync.app.mirror import Mirror as Mirror
-from resourcesync.app.mirror import MirrorChange as MirrorChange
+from resourcesync.app.mirror_changes import MirrorChange as MirrorChange
 from resourcesync.app.plans import Plan as Plan
 from resourcesync.app.plans import PlannedAction as PlannedAction
 from resourcesync.app.publisher import Catalogue as Catalogue
@@ -21,8 +21,8 @@ from resourcesync.destination.reports import MirrorState as MirrorState
 from resourcesync.destination.reports import MirrorStatus as MirrorStatus
 from resourcesync.destination.reports import Mode as Mode
 from resourcesync.destination.reports import RunReport as RunReport
-from resourcesync.discovery.discover import SourceLists as SourceLists
 from resourcesync.discovery.sets import OfferedSet as OfferedSet
+from resourcesync.discovery.sets import SourceLists as SourceLists
 from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read
 from resourcesync.documents.writer import write as write

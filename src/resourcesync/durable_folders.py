@@ -1,7 +1,8 @@
-"""Folders whose names survive a power cut: without its name the content of a file is lost."""
+"""Names that survive a power cut: without its name the content of a file is lost."""
 
 import errno
 import os
+import secrets
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -52,3 +53,24 @@ def sync_name(path: Path) -> None:
             sync_folder(above)
         finally:
             os.close(above)
+
+
+def replace_text(path: str, text: str) -> None:
+    """Write a file durably: whole under its name, or not at all.
+
+    Raises:
+        OSError: It cannot be written; a former file stays.
+    """
+    target = Path(path)
+    beside = target.with_name(f".{secrets.token_hex(8)}")
+    try:
+        with beside.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(target)
+        sync_name(target)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise

@@ -7,11 +7,12 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+import msgspec
 
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
@@ -39,8 +40,7 @@ class Durability(Enum):
     """A commit survives a power cut; other processes wait for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqliteFormat:
+class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
     """The format of a file, and the words for its errors.
 
     Attributes:
@@ -319,6 +319,37 @@ def open_snapshot(
         with closing(opened) as connection:
             begin_snapshot(connection)
             yield connection
+
+
+def open_reader(path: Path, kind: SqliteFormat) -> Connection:
+    """Open a file for single queries that wait for nobody; the caller closes the connection.
+
+    In a place that is not writable, where no process changes the file either, it is read as it is.
+
+    Args:
+        path: The file.
+        kind: Its format, which is not checked.
+
+    Raises:
+        sqlite3.Error: It cannot be read.
+    """
+    try:
+        return _open_query_connection(path, kind, immutable=False)
+    except sqlite3.OperationalError:
+        if path.with_name(path.name + "-wal").exists():
+            raise
+    return _open_query_connection(path, kind, immutable=True)
+
+
+def _open_query_connection(path: Path, kind: SqliteFormat, *, immutable: bool) -> Connection:
+    connection = _connect(path, kind, read_only=True, immutable=immutable)
+    try:
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("SELECT 1 FROM note").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def begin_snapshot(connection: Connection) -> None:

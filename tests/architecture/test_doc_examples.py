@@ -118,7 +118,7 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
 def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> None:
     port = free_port()
     publish, serve, *_ = (block.replace("8080", str(port)) for block in shell_blocks(TUTORIAL))
-    first, later = shell_blocks(ROOT / "docs" / "how-to" / "pass-changes-on.md")
+    first, later, own = shell_blocks(ROOT / "docs" / "how-to" / "pass-changes-on.md")
     in_a_shell(publish, tmp_path)
     here = tmp_path / "here"
     here.mkdir()
@@ -130,7 +130,11 @@ def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> Non
         told = (here / "changes.ndjson").read_text()
         in_a_shell(later, here)
         again = (here / "changes.ndjson").read_text()
+        in_a_shell(own, here)
+        after_own = (here / "changes.ndjson").read_text()
 
+    assert '"type":"change"' not in after_own
+    assert '"exit":0' in after_own
     assert told.count('"change":"created"') == len(list((here / "museum").rglob("*.txt")))
     assert '"type":"change"' not in again
 

@@ -10,10 +10,10 @@ PAGE = ROOT / "docs" / "reference" / "faults.md"
 NOT_OF_A_MIRROR = {"F38", "F39", "F41", "F42", "F43", "F44", "F45"}
 WANTED = [
     *(f"U{number:02}" for number in range(1, 25)),
-    *(f"N{number:02}" for number in range(1, 38)),
+    *(f"N{number:02}" for number in range(1, 40)),
     *(f"P{number:02}" for number in range(1, 27)),
     *(f"F{number:02}" for number in range(1, 49) if f"F{number:02}" not in NOT_OF_A_MIRROR),
-    *(f"S{number:02}" for number in range(1, 19)),
+    *(f"S{number:02}" for number in range(1, 20)),
     *(f"W{number:02}" for number in range(1, 29)),
 ]
 

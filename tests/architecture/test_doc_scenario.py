@@ -2,9 +2,10 @@
 
 import ast
 import re
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import fields, replace
 
 from resourcesync.simulator import experiments, scenario_files
 from resourcesync.simulator.events import EVENTS

@@ -44,7 +44,7 @@ def test_what_is_imported_and_posted_is_published(said: Said) -> None:
 
     (end,) = [row for row in rows(said) if row["type"] == "run.end"]
     assert (end["created"], end["updated"], end["deleted"], end["resources"]) == (1, 0, 1, 2)
-    assert [item.uri for item in listed("resourcelist.xml")] == [BASE + "a", BASE + "b"]
+    assert [item.uri for item in listed("resourcelist.xml")] == [BASE + "b", BASE + "c"]
     assert [item.kind for item in listed("changelist.xml") if isinstance(item, Change)] == [
         ChangeKind.CREATED,
         ChangeKind.DELETED,

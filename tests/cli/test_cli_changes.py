@@ -2,12 +2,16 @@
 
 import csv
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.commands.run import environment
 from tests.support.servers.tiny_source import TinySource
 
 PATHS = sorted(MIRRORED)
@@ -176,7 +180,9 @@ def test_a_cursor_is_a_small_file(museum: str, said: Said) -> None:
 
     folder = Path(museum, ".resourcesync/consumers")
     assert [path.name for path in folder.iterdir()] == ["rag.json"]
-    assert json.loads((folder / "rag.json").read_text()) == {"acknowledged": len(FILES)}
+    stored = json.loads((folder / "rag.json").read_text())
+    assert stored["acknowledged"] == len(FILES)
+    assert sorted(stored) == ["acknowledged", "time"]
 
 
 def test_paths_are_those_that_are_here_and_deleted_ones_are_asked_for(
@@ -217,5 +223,91 @@ def test_a_cursor_beyond_the_end_is_called_that_and_the_way_out_works(
 
     told = said.readouterr().err
     assert "cursor 999 is beyond the end of the mirror's change log" in told
-    assert f"start over: resourcesync changes {museum} (without --since)" in told
-    assert run(["changes", museum]) == 0
+    assert f"start over: resourcesync changes {museum} --since start" in told
+    assert run(["changes", museum, "--since", "start"]) == 0
+
+
+def test_a_program_that_stores_its_position_may_stop_after_any_line(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    assert run(["changes", museum, "--since", "start", "--json"]) == 0
+    whole = rows(said)
+    for number, row in enumerate(whole[1:-1], 1):
+        assert run(["changes", museum, "--since", row["position"], "--json"]) == 0
+        rest = rows(said)
+        assert [line["uri"] for line in rest[1:-1]] == [
+            line["uri"] for line in whole[number + 1 : -1]
+        ]
+        assert rest[-1]["position"] == whole[-1]["position"]
+    pull_news(source, said)
+
+    assert run(["changes", museum, "--since", whole[-1]["position"], "--json"]) == 0
+    assert seen(said) == NEWS
+    assert run(["changes", museum, "--since", whole[-2]["position"], "--json"]) == 0
+    assert set(seen(said)) >= set(NEWS)
+
+
+def test_a_position_of_another_mirror_is_lost_and_start_helps(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    run(["changes", museum, "--since", "start", "--json"])
+    position = rows(said)[-1]["position"]
+    run(["changes", museum, "--consumer", "rag", "--ack"])
+    consumers = Path(museum, ".resourcesync/consumers").rename("consumers")
+    shutil.rmtree(museum)
+    assert run(["pull", source.url, museum]) == 0
+    consumers.rename(Path(museum, ".resourcesync/consumers"))
+    said.readouterr()
+
+    for last in (["--since", position], ["--consumer", "rag"]):
+        assert run(["changes", museum, *last]) == 7
+        assert "error[changes-lost]" in said.readouterr().err
+    assert run(["changes", museum, "--since", "start", "--json"]) == 0
+    assert len(seen(said)) == len(FILES)
+
+
+def test_a_position_of_an_earlier_version_is_accepted(museum: str, said: Said) -> None:
+    run(["changes", museum, "--consumer", "rag", "--ack"])
+    path = Path(museum, ".resourcesync/consumers/rag.json")
+    path.write_text(json.dumps({"acknowledged": len(FILES)}))
+    said.readouterr()
+
+    assert run(["changes", museum, "--consumer", "rag", "--json"]) == 0
+    assert seen(said) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", '{"acknowledged": Infinity}', '{"acknowledged": 1, "time": "x"}']
+)
+def test_a_position_that_is_none_is_an_error(museum: str, said: Said, text: str) -> None:
+    run(["changes", museum, "--consumer", "rag", "--ack"])
+    Path(museum, ".resourcesync/consumers/rag.json").write_text(text)
+
+    assert run(["changes", museum, "--consumer", "rag"]) == 8
+    assert "is damaged" in said.readouterr().err
+
+
+def test_a_program_that_follows_gets_later_changes_also_of_a_mirror_that_was_made_again(
+    source: TinySource, museum: str, said: Said
+) -> None:
+    words = ["changes", museum, "--since", "start", "--follow", "--interval", "0.1s", "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "resourcesync", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(Path.cwd()),
+    ) as process:
+        assert process.stdout is not None
+        first = [process.stdout.readline() for _ in range(1 + len(FILES))]
+        pull_news(source, said)
+        later = [json.loads(process.stdout.readline()) for _ in NEWS]
+        assert run(["pull", source.url, "again"]) == 0
+        Path(museum).rename("former")
+        Path("again").rename(museum)
+        lost, end = [json.loads(line) for line in process.stdout]
+
+    assert [json.loads(line)["type"] for line in first] == ["run.start"] + ["change"] * len(FILES)
+    assert sorted((row["change"], row["path"]) for row in later) == NEWS
+    assert (lost["type"], end["type"]) == ("error", "run.end")
+    # Between the two renames there is no mirror.
+    assert (lost["code"], process.returncode) in {("changes-lost", 7), ("config", 2)}

@@ -100,8 +100,8 @@ def test_what_is_no_moment_is_refused_or_lies_before_all_time(text: str) -> None
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
-        ("0", Limit(count=0)),
-        ("250", Limit(count=250)),
+        ("0", Limit(number=0)),
+        ("250", Limit(number=250)),
         ("10%", Limit(percent=10.0)),
         ("2.5 %", Limit(percent=2.5)),
         ("100%", Limit(percent=100.0)),

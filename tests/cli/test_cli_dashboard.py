@@ -21,7 +21,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import opening
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.mirror_views import read_detail
 from resourcesync.cli.commands.status import status_table
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
@@ -354,9 +354,9 @@ def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> Non
     world.clock.advance(hours=2)
     world.pull()
 
-    with opening.open_changes(tmp_path / "m") as log:
+    with mirror_state.open_changes(tmp_path / "m") as log:
         kinds = [change.kind for change in log.state.changes(0)]
-    brief = MirrorSummary(status=opening.read_status(tmp_path / "m"))
+    brief = MirrorSummary(status=mirror_state.read_status(tmp_path / "m"))
     now = world.clock.now()
     found = read_detail(tmp_path / "m", brief, now - timedelta(days=1), now, ())
     assert kinds == ["created", "updated", "touched"]

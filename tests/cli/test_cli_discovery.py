@@ -127,61 +127,85 @@ def test_who_looks_at_a_source_is_led_to_an_allowed_origin_too(
     assert said.readouterr().err == ""
 
 
-TEXT = b"https://museum.example/a.html\nhttps://museum.example/b.html\r\n"
-RSS = b'<?xml version="1.0"?>\n<rss version="2.0"><channel><title>News</title></channel></rss>'
 RSS_1 = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"></rdf:RDF>'
-ATOM = b'<!-- news --><feed xmlns="http://www.w3.org/2005/Atom"><title>News</title></feed>'
-OTHERS = [
-    ("/sitemap.txt", TEXT, "a text sitemap"),
-    ("/sitemap.txt", b"\xef\xbb\xbf" + TEXT.strip(), "a text sitemap"),
-    ("/rss.xml", RSS, "an RSS feed"),
-    ("/feed/", RSS, "an RSS feed"),
-    ("/feed/", RSS_1, "an RSS feed"),
-    ("/atom.xml", ATOM, "an Atom feed"),
-    ("/news", ATOM, "an Atom feed"),
-]
 
 
-@pytest.mark.parametrize(("path", "body", "name"), OTHERS)
 @pytest.mark.parametrize("command", [["pull", "museum"], ["explore"]])
-def test_a_sitemap_in_a_format_that_is_not_read_is_named(
-    hidden: TinySource, said: Said, path: str, body: bytes, name: str, command: list[str]
+def test_a_feed_in_a_format_that_is_not_read_is_named(
+    hidden: TinySource, said: Said, command: list[str]
 ) -> None:
-    hidden.put(path, body)
+    hidden.put("/feed/", RSS_1)
     verb, *rest = command
 
-    assert run([verb, hidden.url + path, *rest]) == 5
+    assert run([verb, f"{hidden.url}/feed/", *rest]) == 5
 
     error = said.readouterr().err
-    assert f"The document is {name}, which is not supported yet" in error
-    assert "give the address of a sitemap in XML" in error
+    assert "The document is an RSS 1.0 feed, which is not supported yet" in error
+    assert "give the address of a sitemap (XML, text, RSS 2.0 or Atom)" in error
     assert "list.xml" not in error
 
 
-def test_robots_that_name_such_a_sitemap_alone_lead_on_to_the_usual_places(
+def test_robots_that_name_such_a_feed_alone_lead_on_to_the_usual_places(
     hidden: TinySource, said: Said
 ) -> None:
-    hidden.put("/robots.txt", b"Sitemap: /sitemap.txt")
-    hidden.put("/sitemap.txt", TEXT)
+    hidden.put("/robots.txt", b"Sitemap: /feed/")
+    hidden.put("/feed/", RSS_1)
     hidden.put("/", b"<html>", "text/html")
 
     assert run(["pull", hidden.url, "museum"]) == 5
     error = said.readouterr().err
-    assert (
-        f"{hidden.url}/sitemap.txt  The document is a text sitemap, which is not supported yet"
-        in error
-    )
-    assert "give the address of a sitemap in XML" in error
+    assert "The document is an RSS 1.0 feed, which is not supported yet" in error
 
     hidden.put("/sitemap.xml", hidden.answers["/resourcelist.xml"].body)
     assert run(["pull", hidden.url, "museum"]) == 0
     assert files_of(Path("museum")) == MIRRORED
 
 
+def test_a_text_that_is_no_sitemap_is_told_as_one_and_leads_nowhere_else(
+    hidden: TinySource, said: Said
+) -> None:
+    hidden.put("/sitemap.txt", b"www.museum.example/a.html\n")
+
+    assert run(["pull", f"{hidden.url}/sitemap.txt", "museum"]) == 5
+
+    error = said.readouterr().err
+    assert "The document is neither XML nor a text sitemap" in error
+    assert "one absolute address on each line" in error
+    assert {asked.target for asked in hidden.asked} <= {"/sitemap.txt", "/robots.txt"}
+
+
+@pytest.mark.parametrize("path", ["/sitemap.xml", "/sitemap.txt"])
+def test_a_page_in_the_place_of_a_sitemap_is_told_with_the_next_step(
+    hidden: TinySource, said: Said, path: str
+) -> None:
+    hidden.put(path, b"<!doctype html><title>log in</title>", "text/html")
+
+    assert run(["pull", hidden.url + path, "museum"]) == 5
+
+    error = said.readouterr().err
+    assert "open the address in a browser" in error
+    assert "log in" in error
+
+
+def test_of_feeds_and_sitemaps_in_robots_the_sitemaps_are_followed(
+    hidden: TinySource, said: Said
+) -> None:
+    pages = "".join(f"{hidden.url}{path}\n" for path in ("/a.html",))
+    hidden.put("/robots.txt", b"Sitemap: /feed.xml\nSitemap: /sitemap.txt\n")
+    hidden.put("/feed.xml", b'<rss version="2.0"><channel/></rss>')
+    hidden.put("/sitemap.txt", pages.encode())
+    hidden.put("/", b"<html>", "text/html")
+
+    run(["pull", hidden.url, "museum", "--dry-run"])
+
+    told = said.readouterr().out
+    assert f"{hidden.url}/sitemap.txt" in told
+    assert "its feeds list recent pages only" in " ".join(told.split())
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        b"https://museum.example/a.html\nis where our catalogue is.\n",
         b"Read https://museum.example/a.html",
         b"<feeds/>",
         b"",

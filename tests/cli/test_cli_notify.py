@@ -35,7 +35,7 @@ def test_publish_with_notify_says_what_was_told(tree: Path, hub: Listener, said:
     assert run(["publish", "public"]) == 0
 
     captured = said.readouterr()
-    assert captured.out.splitlines()[-1] == "Notified  1 hub of 1 change and 1 document"
+    assert captured.out.splitlines()[-1] == "Notified  1 hub of 1 change and 2 documents"
     assert captured.err == ""
     assert run(["notify", "public"]) == 0
     assert said.readouterr().out == "Notified  nothing new\n"
@@ -60,7 +60,7 @@ def test_a_hub_that_is_away_fails_no_publication_and_hears_it_from_notify(
     said.readouterr()
     assert run(["notify", "public", "--json"]) == 0
     end = rows(said)[-1]
-    assert (end["changes"], end["documents"], end["hubs"], end["problems"]) == (1, 1, 1, 0)
+    assert (end["changes"], end["documents"], end["hubs"], end["problems"]) == (1, 2, 1, 0)
 
 
 def test_a_program_is_told_the_evidence_of_a_warning_as_the_schema_says(

@@ -15,7 +15,12 @@ from tests.support.servers.tiny_source import TinySource
 FACE = ("mirror", "publisher", "settings", "plans")
 """What programs import: the command line has its own arguments and events."""
 
-ARGUMENTS = ("machine.", "mirrors.sets.", "mirrors.opening.is_folder_of_sets", "mirrors.stores.")
+ARGUMENTS = (
+    *("machine.", "mirrors.sets.", "mirrors.stores."),
+    "mirrors.mirror_state.each_mirror",
+    "mirrors.mirror_state.is_folder_of_sets",
+    "mirrors.mirror_state.mirrors_of",
+)
 """What a command needs to understand its arguments, such as a folder of several mirrors."""
 
 Calls = set[str]

@@ -156,6 +156,41 @@ def test_documents_may_be_written_elsewhere(tree: Path, said: Said) -> None:
     assert find_tree(tree, Path("lists")).base == "https://museum.example/"
 
 
+def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said: Said) -> None:
+    arguments = ["publish", "public", "--state", "state"]
+    assert run([*arguments, "--url", "https://museum.example", "--versions"]) == 0
+    assert not (tree / ".resourcesync").exists()
+    shutil.rmtree(tree)
+    tree.mkdir()
+    (tree / "new.txt").write_text("new")
+    said.readouterr()
+
+    assert run([*arguments, "--json"]) == 0
+
+    end = rows(said)[-1]
+    assert (end["created"], end["deleted"]) == (1, 12)
+    assert (tree.parent / "state" / CATALOGUE).exists()
+    assert not (tree / ".resourcesync").exists()
+    assert "new.txt" in (tree / "resourcesync/changelist.xml").read_text()
+    assert run(["publish", "public"]) == 2, "there is no catalogue in the folder"
+
+
+def test_a_folder_has_one_catalogue(tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
+    lists = (tree / "resourcesync/resourcelist.xml").read_bytes()
+
+    assert run(["publish", "public", "--state", "state", "--url", "https://museum.example"]) == 2
+
+    assert "public has a catalogue of its own" in said.readouterr().err
+    assert (tree / "resourcesync/resourcelist.xml").read_bytes() == lists
+    assert run(["publish", "public", "--state", "public"]) == 0, "that is where it is"
+    (tree.parent / "state").mkdir()
+    shutil.move(tree / ".resourcesync", tree.parent / "state" / ".resourcesync")
+    said.readouterr()
+    assert run(["publish", "public", "--state", "state"]) == 0
+    assert "Nothing changed" in said.readouterr().out
+
+
 def test_documents_inside_the_tree_are_not_published(tree: Path) -> None:
     run(["publish", "public", "--url", "https://museum.example", "--out", "public/meta"])
 

@@ -83,6 +83,14 @@ def test_a_dry_run_says_would() -> None:
             {"bytes": 1, "verified": True, "hash": "sha-512:ab md5:cd"},
             "/a   1 B   sha-512 verified",
         ),
+        (
+            {"bytes": 1, "verified": False, "fixity": "server-verified", "hash": "sha-256:ab"},
+            "/a   1 B   verified by the server's digest",
+        ),
+        (
+            {"bytes": 1, "verified": False, "fixity": "unverified", "bad_digest": True},
+            "/a   1 B   its digest field is malformed",
+        ),
     ],
 )
 def test_an_action_says_sizes_and_proof(fields: dict[str, object], text: str) -> None:
@@ -144,7 +152,26 @@ def test_some_hashes_verified_is_not_all() -> None:
         report(resources=3, created=3, verified=1, weak=1, unverified=1), "m", first=True, plan={}
     )
 
-    assert "(3 created, 1 of 3 hashes verified)" in outcome.closing[0].text
+    assert "(3 created, 1 of 3 hashes verified, 1 by MD5, SHA-1 or length only)" in (
+        outcome.closing[0].text
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [
+        ({"server_verified": 3}, "0 of 3 hashes verified, 3 by the server's digests"),
+        (
+            {"verified": 1, "server_verified": 2},
+            "1 of 3 hashes verified, 2 by the server's digests",
+        ),
+        ({"verified": 3}, "all hashes verified"),
+    ],
+)
+def test_what_a_server_verified_is_not_what_the_list_did(counts: dict[str, Any], text: str) -> None:
+    outcome = conclude(report(resources=3, created=3, **counts), "m", first=True, plan={})
+
+    assert f"(3 created, {text})" in outcome.closing[0].text
 
 
 def test_a_mirror_that_only_lost_copies_says_nothing_of_hashes() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+import yaml
 
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
@@ -80,6 +81,70 @@ def test_the_lines_for_cron_are_command_lines_of_ours(said: Said) -> None:
         command = re.split(r"\s{2,}", line, maxsplit=1)[1].partition(" || ")[0]
         words = shlex.split(command.replace("\\%", "%"))
         assert {"pull", "status"} & set(words)
+
+
+SOURCES = """\
+[source.theses]
+path = "oai:https://repo.example/oai"
+url = "https://theses.example/"
+out = "theses"
+[source.pages]
+path = "pages"
+url = "https://pages.example/"
+"""
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
+def test_systemd_finds_no_fault_in_the_unit_of_sources(said: Said, tmp_path: Path) -> None:
+    put(SOURCES)
+    (tmp_path / "pages").mkdir()
+    unit = tmp_path / "resourcesync-publish@.service"
+    unit.write_text(printed(said, "systemd"))
+
+    ran = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    written = re.findall("ReadWritePaths=(.*)", unit.read_text())
+    assert written == [f"{tmp_path}/pages", f"{tmp_path}/theses"]
+
+
+def test_sources_are_published_beside_mirrors(said: Said) -> None:
+    put(TABLES + SOURCES)
+    cron = [line for line in printed(said, "cron").splitlines() if not line.startswith("#")]
+    services = yaml.safe_load(printed(said, "compose"))["services"]
+
+    for word in ("pull", "status", "publish"):
+        assert sum(f" {word} " in line for line in cron) == 1
+    assert list(services) == ["watch", "publish-theses", "publish-pages"]
+    assert "watch" in printed(said, "systemd")
+
+
+def test_a_file_without_mirrors_runs_no_pull(said: Said) -> None:
+    put(SOURCES)
+    (line,) = [line for line in printed(said, "cron").splitlines() if not line.startswith("#")]
+    words = [element.text for element in ET.fromstring(printed(said, "launchd")).iter("string")]
+
+    assert "publish" in line
+    assert list(yaml.safe_load(printed(said, "compose"))["services"]) == [
+        "publish-theses",
+        "publish-pages",
+    ]
+    assert words[-1] == "--all"
+
+
+@pytest.mark.parametrize("name", ["a b", "-x", "a#", "ü", "%i", "a: b"])
+def test_a_name_that_no_unit_can_have_is_refused(name: str, said: Said) -> None:
+    put(f'[source."{name}"]\npath = "pages"\nurl = "https://pages.example/"\n')
+
+    for kind in ("systemd", "compose"):
+        assert run(["config", kind]) == 2
+        assert "cannot be written in such a file" in said.readouterr().err
+    assert "publish" in printed(said, "cron")
 
 
 def test_the_list_for_launchd_names_our_command(said: Said) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import read_sets
+from resourcesync.adapters.mirror.own_folder import read_sets
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import LATER, Said, rows
 from tests.support.commands.run import files_of

@@ -4,11 +4,11 @@ import html
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.cli.main import run
 from resourcesync.cli.simulation.report import simulation_page

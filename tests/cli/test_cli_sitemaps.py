@@ -1,5 +1,8 @@
 """Any site with a sitemap gets a ResourceSync twin, which a mirror follows."""
 
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,15 @@ def entries(name: str) -> list[Resource | Change]:
     with path.open("rb") as stream:
         found = list(reader.read_stream(stream, uri=path.name).entries())
     return [item for item in found if isinstance(item, Resource | Change)]
+
+
+def signposts(name: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the links of the entries of a list, by their paths."""
+    resources = [item.resource if isinstance(item, Change) else item for item in entries(name)]
+    return {
+        "/" + resource.uri.rpartition("/")[2]: [(link.rel, link.href) for link in resource.links]
+        for resource in resources
+    }
 
 
 @pytest.fixture
@@ -71,6 +83,47 @@ def test_a_twin_is_followed_by_a_mirror_and_asks_only_what_changed(
         assert [entry.uri for entry in entries("changelist.xml")] == [f"{site.url}/a.html"]
         assert run(pull) == 0
         assert b"<p>new</p>" in files_of(Path("copy")).values()
+
+
+@pytest.mark.parametrize("how", ["head", "get"])
+def test_a_twin_has_the_signposts_of_what_it_measures_anyway(site: TinySource, how: str) -> None:
+    links = '<meta.json>; rel="describedby"; type="application/json", </x.css>; rel=stylesheet'
+    licence = "<https://cc.example/by>; rel=license"
+    with site:
+        address = offer(site, a="2026-01-01", b="2026-01-01")
+        publish = ["publish", address, "--url", "https://twin.example/", "--out", "twin"]
+        measured = [*publish, "--with", f"measure={how}"]
+        dated = {"Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "Link": links}
+        site.answers["/a.html"] = Answer(body=BODIES["/a.html"], headers=dated)
+        assert run([*publish, "--with", "measure=head"]) == 0
+        before = len([asked for asked in site.asked if asked.target in BODIES])
+        assert before == len(BODIES)
+        assert signposts("resourcelist.xml") == {
+            "/a.html": [("describedby", f"{site.url}/meta.json")],
+            "/b": [],
+        }
+
+        offer(site, a="2026-01-02", b="2026-01-01")
+        dated = {"Link": licence}
+        site.answers["/a.html"] = Answer(body=BODIES["/a.html"], headers=dated)
+        assert run(measured) == 0
+        assert signposts("changelist.xml")["/a.html"] == [("license", "https://cc.example/by")]
+
+
+def test_the_measurements_of_an_earlier_version_are_still_good(site: TinySource) -> None:
+    with site:
+        address = offer(site, a="2026-01-01", b="2026-01-01")
+        publish = ["publish", address, "--url", "https://twin.example/", "--out", "twin"]
+        assert run([*publish, "--with", "measure=head"]) == 0
+        [path] = Path().rglob("measured.db")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(
+                "ALTER TABLE measured DROP COLUMN links; PRAGMA user_version = 1"
+            )
+        site.asked.clear()
+
+        assert run([*publish, "--with", "measure=head"]) == 0
+        assert [asked.target for asked in site.asked if asked.target in BODIES] == []
 
 
 def test_a_sitemap_without_one_of_its_parts_is_followed_and_told_as_not_in_sync(
@@ -178,3 +231,30 @@ def test_entries_that_cannot_be_used_do_not_look_like_deletions(
         site.answers["/sitemap.xml"] = Answer(body=chunk)
         assert run(command) == 0
         assert "an entry without a location" in said.readouterr().err
+
+
+def test_what_leaves_a_feed_stays_published_and_leniencies_are_told(
+    site: TinySource, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with site:
+        site.answers["/sitemap.txt"] = Answer(body=f"\n{site.url}/a\n{site.url}/b\n".encode())
+        address = f"sitemap:{site.url}/sitemap.txt"
+        publish = ["publish", address, "--url", "https://mine.example/", "--out", "twin"]
+        assert run([*publish, "--verbose"]) == 0
+        assert "The sitemap is a text file  (1 place" in capsys.readouterr().out
+
+        site.answers["/sitemap.txt"] = Answer(body=f"{site.url}/b".encode())
+        assert run([*publish, "--json"]) == 0
+        told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {row["code"] for row in told if row["type"] == "leniency"} == {
+            "text-form",
+            "text-open",
+        }
+        assert not Path("twin/resourcesync/changelist.xml").exists() or not entries(
+            "changelist.xml"
+        )
+
+        site.answers["/sitemap.txt"] = Answer(body=f"{site.url}/b\n".encode())
+        assert run(publish) == 0
+        [gone] = entries("changelist.xml")
+        assert gone.uri == f"{site.url}/a"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.mirrors import opening
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck, status_details, status_table
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status_formats import CheckedMirror, as_listed
@@ -243,14 +243,14 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
     run(["pull", source.url, "mirror"])
     (here / "closed").mkdir()
     said.readouterr()
-    real = opening.is_mirror
+    real = mirror_state.is_mirror
 
     def is_mirror(folder: Path) -> bool:
         if folder.name == "closed":
             raise PermissionError(13, "Permission denied")
         return real(folder)
 
-    monkeypatch.setattr(opening, "is_mirror", is_mirror)
+    monkeypatch.setattr(mirror_state, "is_mirror", is_mirror)
 
     assert run(["status", "--json"]) == 0
     assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.cli.main import run
-from resourcesync.destination.runs import read_failed
+from resourcesync.destination.status import read_failed
 from resourcesync.ports.mirror import RunRow
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import museum, put

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.cursor import Phase
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.mirror import PendingTask
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 from tests.support.crashes.killing import Killed
 from tests.support.storage.cursors import set_cursor
@@ -58,9 +61,11 @@ def has_all(world: World[Any]) -> bool:
     return here == dict(world.source.contents())
 
 
+@pytest.mark.parametrize("hours", [-1, 0, 1])
 def test_a_second_change_within_a_second_is_fetched_by_workers_too(
-    unhashed: World[LooseSource],
+    unhashed: World[LooseSource], workers: TableWorkers, hours: int
 ) -> None:
+    workers.skew = timedelta(hours=hours)
     put_all(unhashed.source, "first", after=0)
     unhashed.pull()
     unhashed.clock.advance(seconds=5)
@@ -88,10 +93,12 @@ def test_a_kill_while_the_files_of_a_package_are_removed_is_got_over(
     ]
     file, send = f"{workers.scratch}/made", workers.exchange.send
     workers.tables.write_work(file, rows)
-    for ending in (".permit", ".matched", ".pairs"):
+    for ending in (".permit", ".matched", ".a1.pairs"):
         send(f"package/one{ending}", file)
     workers.tables.write_done(file, [DoneRow(copy.uri, copy, None) for copy in copies])
-    send("package/one", file)
+    send("package/one.a1.done", file)
+    Path(file).write_bytes(b"a1")
+    send("package/one.begun", file)
     left, remove = removals, workers.exchange.remove
 
     def removing(name: str) -> None:
@@ -109,6 +116,25 @@ def test_a_kill_while_the_files_of_a_package_are_removed_is_got_over(
     assert world.pull(mode="baseline").state == "in sync"
     assert has_all(world)
     assert not workers.exchange.files
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_dates_do_not_come_from_the_clocks_of_workers(
+    world: World[PublishedSource], workers: TableWorkers, hours: int
+) -> None:
+    workers.skew = timedelta(hours=hours)
+    world.network.answers[f"{BASE}3.txt"] = Answer(status=404)
+    put_all(world.source, "first")
+    began = to_microseconds(world.clock.now())
+
+    world.pull()
+
+    ended = to_microseconds(world.clock.now())
+    with workers.open_state(world.folder / ".resourcesync" / "state.db") as state:
+        (task,) = state.pending(PendingTask.FETCH)
+        dates = [task.first, *(copy.installed for copy in state.copies())]
+    assert len(dates) == len(NAMES)
+    assert all(began <= date <= ended for date in dates)
 
 
 def test_what_rests_is_accounted_for(world: World[PublishedSource]) -> None:
@@ -181,7 +207,7 @@ def test_what_entries_link_to_is_remembered(
             assert all("about.xml" in state.entry_links(f"{BASE}{name}") for name in NAMES)
 
 
-@pytest.mark.parametrize("outcome", ["damaged", "of other rows"])
+@pytest.mark.parametrize("outcome", ["damaged", "of other rows", "of an older version"])
 def test_an_outcome_that_cannot_be_used_is_none(
     world: World[PublishedSource], workers: TableWorkers, outcome: str
 ) -> None:
@@ -193,12 +219,15 @@ def test_an_outcome_that_cannot_be_used_is_none(
     file = f"{workers.scratch}/made"
     listed = [ListedRow(copy.uri, copy.uri, copy.path, "", 1, None, "", "") for copy in copies]
     workers.tables.write_work(file, [WorkRow(row, None) for row in listed])
-    for name in ("work/dead-0", "done/dead-0.begun"):
-        workers.exchange.send(name, file)
+    workers.exchange.send("work/dead-0", file)
+    workers.exchange.files["done/dead-0.begun"] = b"a1"
     workers.tables.write_done(file, [DoneRow(copy.uri, copy, None) for copy in copies[1:]])
-    workers.exchange.send("done/dead-0", file)
+    workers.exchange.send("done/dead-0.a1.done", file)
     if outcome == "damaged":
-        workers.exchange.files["done/dead-0"] = b"PAR1"
+        workers.exchange.files["done/dead-0.a1.done"] = b"PAR1"
+    if outcome == "of an older version":
+        workers.exchange.files["done/dead-0.begun"] = b"begun"
+        workers.exchange.files["done/dead-0"] = workers.exchange.files.pop("done/dead-0.a1.done")
 
     assert world.pull().state == "in sync"
     assert not workers.exchange.files

@@ -104,3 +104,17 @@ def test_resync_follows_our_change_list(served: Served) -> None:
     del expected["shelf-1/object 01 & co.txt"]
     assert "created=1, updated=1, deleted=1" in ran.said
     assert _copies(served) == expected
+
+
+def test_resync_sees_changes_in_the_resource_list_alone(served: Served) -> None:
+    served.sync("--baseline")
+    (served.tree / "shelf-0/object 00 & co.txt").write_bytes(b"changed\n")
+    (served.tree / "shelf-1/object 01 & co.txt").unlink()
+    (served.tree / "shelf-2/new.txt").write_bytes(b"new\n")
+    served.publish()
+
+    served.sync("--baseline", "--delete")
+
+    expected = {**_FILES, "shelf-0/object 00 & co.txt": b"changed\n", "shelf-2/new.txt": b"new\n"}
+    del expected["shelf-1/object 01 & co.txt"]
+    assert _copies(served) == expected

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync import __version__
 from resourcesync.app.engines import open_engine
-from resourcesync.cluster.engines.executors import ExecutorEngine
+from resourcesync.cluster.engines.executors import ExecutorEngine, run_unit
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import ExecutionEngine, HostShare
 from tests.support.cluster import engines
@@ -134,3 +135,13 @@ def test_an_executor_of_others_stays_theirs(tmp_path: Path) -> None:
 
     with pytest.raises(EngineError, match="accepts no more work"):
         engine.submit(do_piece, Piece("late", str(tmp_path)), HostShare())
+
+
+def test_a_worker_with_another_version_does_no_unit(tmp_path: Path) -> None:
+    unit = Piece("one", str(tmp_path))
+
+    with pytest.raises(EngineError, match=r"and the pull has 0\.0\.1"):
+        run_unit(do_piece, unit, HostShare(), "0.0.1")
+
+    assert not begun(unit)
+    assert run_unit(do_piece, unit, HostShare(), __version__).failed is None

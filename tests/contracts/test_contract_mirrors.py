@@ -3,16 +3,17 @@
 import hashlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.mirror_account import open_account
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
-from resourcesync.destination.planner import CONTRADICTING, as_suspect, as_unknown
+from resourcesync.destination.planner import as_suspect, as_unknown
+from resourcesync.destination.task_codes import CONTRADICTING
 from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount

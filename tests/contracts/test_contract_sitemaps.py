@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.backends.sitemap import open_account
 from resourcesync.backends.sitemap.measurements import MeasurementStore
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
@@ -18,8 +20,16 @@ from resourcesync.errors import (
     StateError,
 )
 from resourcesync.ports import FetchRequest
-from resourcesync.ports.accounts import AccountOptions, ResourceAccount
+from resourcesync.ports.accounts import AccountOptions, ResourceAccount, TolerantAccount
 from resourcesync.testing import AccountSuite
+from tests.support.documents.sitemap_forms import (
+    CANONICAL,
+    FORMS,
+    PAGES,
+    URI,
+    WrittenSitemap,
+    rss,
+)
 from tests.support.worlds.network import Answer, MemoryFetcher
 from tests.support.worlds.site_maps import HOME, MappedSite, index, urlset
 
@@ -266,6 +276,64 @@ def test_all_sitemaps_that_robots_txt_names_count_and_each_uri_once(tmp_path: Pa
     with pytest.raises(ResourceSyncError):
         told(tmp_path, answers, HOME)
     assert told(tmp_path, {"sitemap.xml": GOOD}, HOME) == [f"{HOME}a", f"{HOME}b"]
+
+
+def read_by(tmp_path: Path, answers: dict[str, bytes], address: str) -> TolerantAccount:
+    """Return the account after it was read."""
+
+    def serve(request: FetchRequest) -> Answer:
+        name = request.uri.removeprefix(HOME)
+        return Answer(body=answers[name]) if name in answers else Answer(status=404)
+
+    with open_account(options(tmp_path, MemoryFetcher(serve), address)) as account:
+        assert [resource.uri for resource in account.resources()] == list(PAGES)
+        return account
+
+
+@pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
+def test_a_sitemap_in_any_form_is_read_and_each_leniency_told(
+    tmp_path: Path, form: WrittenSitemap
+) -> None:
+    account = read_by(tmp_path, {"sitemap.xml": form.data}, URI)
+    document = read_stream(BytesIO(form.data), uri=URI)
+    list(document.entries())
+
+    assert {row["code"]: row["count"] for row in account.leniencies()} == document.tolerated_counts
+    assert account.lists_all is document.lists_all
+
+
+def test_feeds_are_read_where_robots_txt_names_nothing_else(tmp_path: Path) -> None:
+    feed = next(form.data for form in FORMS if form.name == "RSS 2.0")
+    other = rss("<link>https://site.example/new.html</link>")
+    robots = f"Sitemap: {HOME}feed.rss\nSitemap: {HOME}s.txt".encode()
+    text = "\n".join((*PAGES, "")).encode()
+    answers = {"robots.txt": robots, "feed.rss": other, "s.txt": text}
+
+    account = read_by(tmp_path, answers, HOME)
+
+    assert account.lists_all
+    assert {row["code"]: row["uri"] for row in account.leniencies()} == {
+        "text-form": f"{HOME}s.txt",
+        "feed-unread": f"{HOME}feed.rss",
+    }
+
+    answers |= {"feed.rss": feed, "s.txt": rss(f"<link>{PAGES[0]}</link>")}
+    assert not read_by(tmp_path, answers, HOME).lists_all
+
+
+def test_an_index_that_lists_itself_is_read_without_that_entry(tmp_path: Path) -> None:
+    answers = {"sitemap.xml": index(URI, f"{HOME}1.xml"), "1.xml": CANONICAL}
+
+    [told] = read_by(tmp_path, answers, URI).leniencies()
+
+    assert (told["code"], told["count"]) == ("index-lists-itself", 1)
+
+
+def test_a_page_in_the_place_of_a_sitemap_names_the_next_step(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError) as raised:
+        told(tmp_path, {"sitemap.xml": PAGE}, URI)
+
+    assert "open the address in a browser" in raised.value.hint
 
 
 def test_a_list_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from itertools import islice
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change, Resource

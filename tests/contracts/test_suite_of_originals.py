@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 from typing import BinaryIO
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.adapters.in_memory import ManualClock, MemoryOriginals
 from resourcesync.errors import StorageError

@@ -1,7 +1,7 @@
 """Everything that is listed is accounted for: unchanged, applied, pending or refused (I10)."""
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.destination.scope import Filters
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from tests.support.documents.text import document
 from tests.support.worlds.dump_source import DumpSource, Told, md, rows
 from tests.support.worlds.network import BASE, Answer

@@ -1,6 +1,10 @@
 """An audit names what is not as listed, and changes nothing."""
 
+import fcntl
+import os
 import re
+import signal
+import socket
 
 import pytest
 
@@ -34,8 +38,6 @@ def test_an_audit_names_what_is_missing_damaged_extra_and_newer_at_the_source(
     damaged = world.folder / "objects/0002.html"
     stat = damaged.stat()
     damaged.write_text("Content of 2")
-    import os
-
     os.utime(damaged, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     (world.folder / "objects/0001.html").unlink()
     (world.folder / "notes.txt").write_text("mine")
@@ -56,6 +58,71 @@ def test_an_audit_names_what_is_missing_damaged_extra_and_newer_at_the_source(
     }
     assert (report.listed, report.present, report.accurate) == (40, 39, 37)
     assert (report.extra, report.foreign) == (1, 1)
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETLEASE"), reason="needs the leases of Linux")
+@pytest.mark.parametrize("rolling", [None, AuditRolling()])
+def test_a_copy_that_cannot_be_read_is_reported_and_the_others_are_read(
+    world: World[PublishedSource], rolling: AuditRolling | None
+) -> None:
+    world.pull()
+    size = sum(map(len, world.source.originals.contents().values()))
+    unreadable = world.folder / "objects/0002.html"
+    ignored = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    try:
+        with unreadable.open("r+b") as stream:  # who has a lease keeps others from opening a file
+            fcntl.fcntl(stream, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            report = world.audit(rolling=rolling)
+    finally:
+        signal.signal(signal.SIGIO, ignored)
+
+    assert not report.in_sync
+    assert [(each.kind.value, each.path) for each in report.findings] == [
+        ("!", "objects/0002.html")
+    ]
+    assert "reading objects/0002.html" in report.findings[0].reason
+    assert (report.listed, report.present, report.accurate) == (41, 41, 40)
+    assert report.read == size - unreadable.stat().st_size
+    assert report.doubted == 0
+    assert world.audit().in_sync
+
+
+def test_whatever_is_in_the_place_of_a_file_counts_as_missing(
+    world: World[PublishedSource], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world.pull()
+    paths = [world.folder / f"objects/000{number}.html" for number in range(1, 6)]
+    outside = tmp_path_factory.mktemp("outside")
+    for path in paths:
+        path.rename(outside / path.name)
+    paths[0].symlink_to(outside / paths[0].name)
+    os.link(outside / paths[1].name, paths[1])
+    paths[2].mkdir()
+    os.mkfifo(paths[3])
+    with socket.socket(socket.AF_UNIX) as bound:
+        folder = os.open(paths[4].parent, os.O_RDONLY | os.O_DIRECTORY)
+        bound.bind(f"/proc/self/fd/{folder}/{paths[4].name}")  # their paths are short
+        os.close(folder)
+
+    report = world.audit()
+
+    missing = {each.path for each in report.findings if each.kind.value == "+"}
+    assert missing == {f"objects/000{number}.html" for number in (1, 3, 4, 5)}
+    assert (report.listed, report.present, report.accurate) == (41, 37, 37)
+
+
+def test_a_folder_that_became_a_link_is_not_followed(
+    world: World[PublishedSource], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    world.pull()
+    outside = tmp_path_factory.mktemp("outside") / "objects"
+    (world.folder / "objects").rename(outside)
+    (world.folder / "objects").symlink_to(outside)
+
+    report = world.audit()
+
+    assert report.read < sum(path.stat().st_size for path in outside.iterdir())
+    assert report.present < report.listed
 
 
 def test_an_audit_offline_asks_nobody(world: World[PublishedSource]) -> None:

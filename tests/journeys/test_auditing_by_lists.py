@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.audits.reports import FindingKind
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.plan import PublicationStep

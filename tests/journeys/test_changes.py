@@ -7,11 +7,12 @@ import pytest
 
 from resourcesync.adapters.mirror import change_log
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
-from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
+from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, DiscontinuityError
+from resourcesync.ports.changes import ChangeLogPosition
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -22,14 +23,14 @@ class Follower:
 
     def __init__(self) -> None:
         self.index: dict[str, str] = {}
-        self.cursor: int | None = None
+        self.position: ChangeLogPosition | None = None
 
     def read(self, world: World[PublishedSource]) -> list[str]:
         """Take what is new; return what became of what, in order."""
         told = []
         with world.destination() as destination:
             reader = ChangeLogReader(
-                state=destination.read_only_session().state, cursor=self.cursor
+                state=destination.read_only_session().state, position=self.position
             )
             for change in reader.read_new():
                 told.append(f"{change.kind} {change.uri.removeprefix(BASE)}")
@@ -37,7 +38,7 @@ class Follower:
                     del self.index[change.uri]
                 else:
                     self.index[change.uri] = change.digests
-        self.cursor = reader.cursor
+        self.position = reader.position
         return told
 
 
@@ -93,13 +94,13 @@ def test_the_same_bytes_with_another_date_are_no_change(world: World[PublishedSo
 
 def test_a_cursor_that_cannot_be_written_stays(tmp_path: Path) -> None:
     consumers = ConsumerFiles(tmp_path)
-    consumers.acknowledge("index", 7)
+    consumers.acknowledge("index", ChangeLogPosition(7, 1))
 
     for name in ("", "a/b", "..", "x" * 65, "a\n"):
         with pytest.raises(ConfigurationError):
-            consumers.acknowledge(name, 9)
+            consumers.acknowledge(name, ChangeLogPosition(9, 1))
 
-    assert consumers.cursor("index") == 7
+    assert consumers.position("index") == ChangeLogPosition(7, 1)
     assert [path.name for path in (tmp_path / "consumers").iterdir()] == ["index.json"]
 
 
@@ -110,9 +111,9 @@ def test_a_program_may_acknowledge_while_a_pull_holds_the_mirror(
     consumers = ConsumerFiles(world.folder / ".resourcesync")
 
     with world.destination():
-        consumers.acknowledge("index", 41)
+        consumers.acknowledge("index", ChangeLogPosition(41))
 
-    assert consumers.cursor("index") == 41
+    assert consumers.position("index") == ChangeLogPosition(41)
 
 
 def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
@@ -121,7 +122,7 @@ def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
     world.pull()
     path = world.folder / ".resourcesync" / STATE_FILE
     with SqliteMirrorState(path, read_only=True) as state:
-        reader = ChangeLogReader(state=state, cursor=0)
+        reader = ChangeLogReader(state=state, position=ChangeLogPosition(0))
         following = reader.read_new()
         told = [next(following).seq]
         monkeypatch.setattr(change_log, "MAX_CHANGES", 1)
@@ -134,4 +135,5 @@ def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
         with pytest.raises(DiscontinuityError):
             told.extend(change.seq for change in following)
         assert told == list(range(1, len(told) + 1))
-        assert reader.cursor == 0
+        assert reader.position is not None
+        assert reader.position.number == told[-1]

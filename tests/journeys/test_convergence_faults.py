@@ -7,8 +7,8 @@ import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.ports.mirror import StateTransaction
 from tests.support.crashes.killing import Killed
 from tests.support.worlds.published_source import PublishedSource

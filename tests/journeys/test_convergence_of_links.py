@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import DiscontinuityError, ResourceSyncError, StorageError
 from tests.support.worlds.linked_things import put_patch
 from tests.support.worlds.loose_source import LooseSource, link

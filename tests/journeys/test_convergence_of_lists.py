@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.loose_source import LooseSource

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.loose_source import LooseSource

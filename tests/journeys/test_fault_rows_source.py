@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.mirrors.opening import read_status
+from resourcesync.app.mirrors.mirror_state import read_status
 from resourcesync.destination.audits.reports import FindingKind
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
 from tests.support.worlds.loose_source import LooseSource

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.app.mirrors.opening import read_status
+from resourcesync.app.mirrors.mirror_state import read_status
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.scope import Filters
 from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports.mirror import RunRow, StateTransaction

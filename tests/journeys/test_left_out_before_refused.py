@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset

@@ -1,11 +1,13 @@
 """The library in a program: mirrors audited, mended, read on and stopped; and its threads."""
 
 import logging
+import shutil
 import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -15,16 +17,22 @@ from resourcesync import (
     AuditRolling,
     Event,
     Mirror,
+    MirrorChange,
     MirrorState,
 )
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import (
     ConfigurationError,
+    DiscontinuityError,
     LockedError,
     ResourceSyncError,
     SourceUnavailableError,
     StoppedError,
+    StorageError,
 )
 from resourcesync.ports import cancellation
+from resourcesync.ports.mirror import StateTransaction
 from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.embedding import EARLY, FILES, LATE, here
 from tests.support.waiting import once
@@ -121,6 +129,149 @@ def test_changes_are_read_from_a_number_or_a_moment_on(mirror: Mirror) -> None:
         mirror.changes("index", since=1)
     with pytest.raises(ConfigurationError):
         mirror.changes(restart=True)
+
+
+def test_a_caller_that_stores_each_position_is_given_everything_once(
+    mirror: Mirror, source: TinySource
+) -> None:
+    mirror.pull()
+    whole = [change.uri for change in mirror.changes(since="start")]
+    seen: list[str] = []
+    position = "start"
+
+    while len(seen) < len(whole):  # killed after each change
+        change = next(iter(mirror.changes(since=position)))
+        seen.append(change.uri)
+        position = change.position
+    source.offer({**FILES, "/objects/05.txt": b"changed"}, at=LATE)
+    mirror.pull()
+    news = list(mirror.changes(since=position))
+
+    assert seen == whole
+    assert len(whole) == len(FILES)
+    assert [(change.kind, change.read()) for change in news] == [("updated", b"changed")]
+    assert list(mirror.changes(since=news[-1].position)) == []
+
+
+def test_a_position_of_another_history_is_an_error_and_start_helps(
+    mirror: Mirror, source: TinySource
+) -> None:
+    mirror.pull()
+    source.offer({**FILES, "/objects/05.txt": b"changed"}, at=LATE)
+    backup = mirror.folder.with_name("backup")
+    shutil.copytree(mirror.folder, backup)
+    mirror.pull()
+    last = list(mirror.changes())[-1].position
+    list(mirror.changes("index"))
+    consumer = (mirror.folder / ".resourcesync/consumers/index.json").read_bytes()
+    restored = Mirror(source.url, backup)
+    restored.pull()
+    assert list(restored.changes())[-1].number == int(last.partition(".")[0])
+    (backup / ".resourcesync/consumers").mkdir()
+    (backup / ".resourcesync/consumers/index.json").write_bytes(consumer)
+
+    with pytest.raises(DiscontinuityError, match="restored"):
+        next(iter(restored.changes(since=last)))
+    with pytest.raises(DiscontinuityError, match="restored"):
+        next(iter(restored.changes("index")))
+    assert len(list(restored.changes(since="start"))) == len(FILES)
+    assert len(list(restored.changes("index", restart=True))) == len(FILES)
+
+
+def test_a_change_gives_the_bytes_that_it_tells_of_or_none(
+    mirror: Mirror, source: TinySource
+) -> None:
+    mirror.pull()
+    old = {change.uri: change for change in mirror.changes()}
+    files = {**FILES, "/objects/05.txt": b"changed"}
+    del files["/objects/04.txt"]
+    source.offer(files, at=LATE)
+    mirror.pull()
+
+    by_name = {uri.removeprefix(source.url.rstrip("/")): change for uri, change in old.items()}
+    (deleted,) = [change for change in mirror.changes() if change.kind == "deleted"]
+    assert by_name["/objects/03.txt"].read() == FILES["/objects/03.txt"]
+    assert by_name["/objects/04.txt"].read() is None
+    assert by_name["/objects/05.txt"].read() is None
+    assert deleted.read() is None
+
+
+@pytest.mark.parametrize("damage", [b"damaged", None])
+def test_a_damaged_file_is_never_passed_over(mirror: Mirror, damage: bytes | None) -> None:
+    mirror.pull()
+    path = mirror.folder / "objects/05.txt"
+    path.unlink()
+    if damage is not None:
+        path.write_bytes(damage)
+    change = next(found for found in mirror.changes() if found.path == path)
+
+    with pytest.raises(StorageError, match="damaged"):
+        change.read()
+    mirror.repair()
+    assert change.read() == FILES["/objects/05.txt"]
+
+
+def replaced_by_a_killed_pull(mirror: Mirror) -> MirrorChange:
+    """Let a file have other bytes that its pull did not record; return the change that it had."""
+    path = mirror.folder / "objects/05.txt"
+    change = next(found for found in mirror.changes() if found.path == path)
+    with SqliteMirrorState(mirror.folder / ".resourcesync/state.db") as state:
+        copy = state.copy(change.uri)
+        assert copy is not None
+        state.commit(StateTransaction(suspect=[as_unknown(copy)]))
+    path.write_bytes(b"other")
+    return change
+
+
+def test_a_change_whose_file_a_killed_pull_replaced_is_left_to_a_later_one(mirror: Mirror) -> None:
+    mirror.pull()
+    change = replaced_by_a_killed_pull(mirror)
+    first = {found.uri: found.read() for found in mirror.changes("index")}
+
+    assert change.read() is None
+    assert (len(first), first[change.uri]) == (len(FILES), None)
+    mirror.pull(mode="baseline")
+    (again,) = mirror.changes("index")
+    assert (again.uri, again.kind, again.read()) == (change.uri, "updated", change.read())
+    assert again.read() == FILES["/objects/05.txt"]
+
+
+@pytest.mark.slow
+def test_a_change_whose_file_is_being_replaced_is_waited_for(mirror: Mirror) -> None:
+    mirror.pull()
+    change = replaced_by_a_killed_pull(mirror)
+
+    with mirror, ThreadPoolExecutor() as threads:  # locked, as by a pull
+        with pytest.raises(StorageError, match="being replaced"):
+            change.read()
+        reading = threads.submit(change.read)
+        change.path.write_bytes(FILES["/objects/05.txt"])
+        assert reading.result() == FILES["/objects/05.txt"]
+
+
+def test_a_loop_that_follows_gets_later_changes_and_ends_when_it_is_asked_to(
+    mirror: Mirror, source: TinySource
+) -> None:
+    mirror.pull()
+    stop = threading.Event()
+    told: list[str] = []
+
+    for change in mirror.changes("index", follow=True, stop=stop.is_set):
+        told.append(change.kind.value)
+        if len(told) == len(FILES):  # the Source changes while the loop goes on
+            source.offer({**FILES, "/objects/05.txt": b"changed"}, at=LATE)
+            Mirror(source.url, mirror.folder).pull()
+        if change.kind == "updated":
+            stop.set()
+
+    assert told == ["created"] * len(FILES) + ["updated"]
+    assert list(mirror.changes("index")) == []
+
+
+@pytest.mark.parametrize("since", ["", "x", "1.x", "-1", True, -1])
+def test_what_is_no_position_is_refused(mirror: Mirror, since: str | int) -> None:
+    with pytest.raises(ConfigurationError, match="position"):
+        mirror.changes(since=since)
 
 
 def test_changes_are_read_while_the_mirror_is_held(mirror: Mirror) -> None:

@@ -203,7 +203,7 @@ def test_what_is_published_is_discovered_and_read(publisher: Publisher, tree: Pa
     found = discover(url)
 
     assert [resource.uri for resource in found.resources()] == [
-        f"{url}{name}.txt" for name in "abc"
+        f"{url}{name}.txt" for name in "abcd"
     ]
     assert [(change.kind.value, change.uri) for change in found.changes()] == [
         ("created", f"{url}d.txt")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
 from resourcesync.source.plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
+from resourcesync.destination.scope import Filters
 from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
 from tests.support.worlds.network import BASE, Answer

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import Filters, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.destination.scope import Filters
 from resourcesync.model.timestamps import format_w3c
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents.reader import read_stream

@@ -10,9 +10,9 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
-from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 from resourcesync.ports.mirror import StateTransaction, TrashRow

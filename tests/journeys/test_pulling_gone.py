@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceMissingError
 from tests.journeys.test_pulling_absence import RESOURCE_LIST, entry, offer, world_of
 from tests.support.worlds.network import BASE, Answer

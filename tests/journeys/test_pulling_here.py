@@ -2,8 +2,8 @@
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.ports import FetchRequest
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import ConfigurationError
 from tests.support.worlds.linked_things import (
     ALL,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
 from resourcesync.destination.mapping.rules import PluggedMapping, tree
-from resourcesync.destination.mapping.tree import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.worlds.loose_source import LooseSource

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
-from resourcesync.destination.options import Filters, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import Filters, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError

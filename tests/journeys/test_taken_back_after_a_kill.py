@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import Filters, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.source import naming
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import Filters, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import SourceUnavailableError
 from tests.support.worlds.dump_source import DumpSource, Packed, Told, sha256, zipped
 from tests.support.worlds.loose_source import LooseSource

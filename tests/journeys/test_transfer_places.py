@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from resourcesync.settings.network import Network
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve, sha256

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer

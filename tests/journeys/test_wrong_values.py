@@ -115,7 +115,7 @@ def test_no_number_in_a_manifest_ends_a_pull(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "lastmod",
-    ["2024-05-06 07:08:09", "0000-00-00", "Mon, 06 May 2024 07:08:09 GMT", "yesterday", "n/a"],
+    ["2024-05-06 07:08:09", "0000-00-00", "06/05/2024", "yesterday", "n/a"],
 )
 def test_a_page_whose_lastmod_cannot_be_read_is_mirrored(tmp_path: Path, lastmod: str) -> None:
     world = World(tmp_path / "mirror")

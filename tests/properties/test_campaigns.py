@@ -4,17 +4,19 @@ import random
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from campaigns import fuzz
+from campaigns import cost, fuzz
 from campaigns.__main__ import NAMES, load, main
 from campaigns.arxiv import Truth
 from campaigns.dated import live_dated
 from campaigns.generated import installed
 from campaigns.outcome import Asked, Campaign, Outcome, line, table
+from campaigns.paced import PacedSource
 from fuzz.targets import TARGETS
 from resourcesync.model.resources import Change
 from tests.support.storage.racing import race
@@ -184,6 +186,13 @@ def test_a_watch_that_is_killed_loses_nothing(capsys: pytest.CaptureFixture[str]
     assert "kills" in capsys.readouterr().out
 
 
+def test_indexes_equal_the_mirror_after_kills_of_the_pull_and_of_those_who_fill_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["index", "--size", "60"]) == 0
+    assert ["comparisons", "1"] in [row.split() for row in capsys.readouterr().out.splitlines()]
+
+
 def test_a_campaign_of_an_index_lists_each_change_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["elasticsearch", "--size", "200"]) == 0
     assert "20 changes, peak MiB" in capsys.readouterr().out
@@ -197,6 +206,44 @@ def test_a_campaign_of_lists_plans_and_audits_what_it_should(
     told = capsys.readouterr().out
     assert "audit by lists, peak MiB" in told
     assert "to fetch" in told
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_a_large_pull_that_is_killed_ends_complete_and_in_little_memory(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["large", "--size", "4000", "--kills", "1"]) == 0
+    told = capsys.readouterr().out
+    assert ["killed", "1"] in [row.split() for row in told.splitlines()]
+    assert "audit by lists, peak MiB" in told
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_ten_times_the_changes_are_pulled_in_the_same_memory(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["changes", "--size", "3000"]) == 0
+    assert "peak, times that of a tenth" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_a_published_table_is_pulled_by_lists_into_a_mirror_with_a_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["inventory", "--size", "3000"]) == 0
+    told = capsys.readouterr().out
+    assert "pull by lists, to fetch" in told
+    assert "pull by lists, peak MiB of a worker" in told
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_memory_beyond_its_bound_is_a_violation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("campaigns.changes.PEAK_MIB", 10.0)
+
+    assert main(["changes", "--size", "40"]) == 1
+    assert "VIOLATED  the pull held" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not installed(), reason="nginx is not here")
@@ -228,6 +275,38 @@ def test_a_change_that_no_list_tells_of_is_found_by_the_campaign(
     assert any("is held as" in violation for violation in load("arxiv").run(asked).violations)
 
 
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_real_mirrors_cost_what_the_simulator_and_the_calculator_say(tmp_path: Path) -> None:
+    outcome, sample = Outcome(), replace(cost.SAMPLES["arxiv"], changes=60, polls=2)
+
+    for mode in cost.MODES[:2]:
+        folder = tmp_path / mode.name
+        folder.mkdir()
+        asked = Asked(size=400, seed=2026, folder=folder)
+        cost.compare(outcome, "arxiv", sample, mode, asked)
+
+    # So few changes may cost a tenth more or less, as chance has it; a first copy never.
+    assert not [text for text in outcome.violations if "first_" in text]
+    assert [label for label, _ in outcome.rows][:3] == [
+        "arxiv, change-lists, simulated",
+        "arxiv, change-lists, measured",
+        "arxiv, change-lists, calculated",
+    ]
+    assert "first 405 requests" in str(outcome.rows[1][1])
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_a_cost_that_differs_from_the_simulated_one_is_a_violation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PacedSource, "change", lambda _self, _count: None)
+    outcome, sample = Outcome(), replace(cost.SAMPLES["arxiv"], changes=60, polls=2)
+
+    cost.compare(outcome, "arxiv", sample, cost.MODES[0], Asked(size=200, seed=1, folder=tmp_path))
+
+    assert any("requests simulated" in violation for violation in outcome.violations)
+
+
 def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:
     result = race(tmp_path, operations=2_000, seed=1)
 
@@ -236,3 +315,21 @@ def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -
     assert result.refused > 20
     assert result.swaps > 100
     assert result.done > 500
+
+
+def test_clients_that_cannot_be_had_are_named_with_the_reason_and_prove_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("RESOURCESYNC_CLIENTS", raising=False)
+    (tmp_path / "clients").mkdir()
+    (tmp_path / "clients" / "python").write_text("in the place of the environment")
+
+    outcome = load("clients").run(Asked(size=6, seed=1, folder=tmp_path))
+
+    told = dict(outcome.rows)
+    assert told["rs-aggregator is skipped"] == "java is not installed"
+    assert told["resync-client (Ruby) is skipped"] == "ruby is not installed"
+    assert "pip cannot install them" in str(told["scrapy SitemapSpider is skipped"])
+    assert told["clients that could be had"] == 0
+    assert outcome.violations == ["no client could be had here: nothing was measured"]

@@ -1,12 +1,12 @@
 """Each dialect says what it can: what is written in it is read again as just that."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync.documents.dialects import narrow_entry, narrow_header
 from resourcesync.documents.writer import closing, opening, render, write

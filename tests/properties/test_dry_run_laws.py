@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Dependencies, Filters, PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,
     FILTERED,
     OUT_OF_SCOPE,
-    RESTORED,
     Delete,
     DeletionLimit,
     Fetch,
@@ -29,6 +28,8 @@ from resourcesync.destination.planner import (
     as_unknown,
 )
 from resourcesync.destination.reports import Mode, RunReport
+from resourcesync.destination.scope import Filters
+from resourcesync.destination.task_codes import RESTORED
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.ports import CopyRemoval, FetchRequest

@@ -2,16 +2,17 @@
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import replace
 from random import Random
 from urllib.parse import unquote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.tree import MAX_PATH, FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.tree import MAX_PATH, TreeMapping
 from resourcesync.destination.path_assignment import relocated_uris
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import OutOfScopeError

@@ -22,6 +22,7 @@ from tests.support.documents.packages import (
     change,
     listed,
     manifest,
+    opened,
     resource,
     sound,
     tarball,
@@ -137,6 +138,32 @@ def test_random_damage_gives_typed_errors_and_never_a_wrong_byte(victim: str) ->
         assert {data for uri, data in found.given if uri not in free} <= PROVEN
 
     assert errors > 100
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_verification_finds_a_fault_where_reading_each_member_finds_one(victim: str) -> None:
+    random_bytes = random.Random(20261123)
+    faults = 0
+    for _ in range(1500):
+        data = bytearray(VICTIMS[victim])
+        for _ in range(random_bytes.randint(0, 2)):
+            data[random_bytes.randrange(len(data))] = random_bytes.randrange(256)
+        try:
+            found = unpack(bytes(data))
+            is_sound, unlisted = not found.faults, found.unlisted
+        except (PackageError, DocumentError, VerificationError):
+            is_sound, unlisted = False, []
+        try:
+            reader = opened(bytes(data))
+            reader.verify()
+        except (PackageError, DocumentError, VerificationError):
+            faults += 1
+            assert not is_sound
+        else:
+            assert is_sound
+            assert reader.unlisted == unlisted
+
+    assert faults > 100
 
 
 @given(st.sampled_from(sorted(VICTIMS)), st.data())

@@ -5,12 +5,12 @@ import itertools
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync.documents.packages.manifest_agreement import check_manifest
 from resourcesync.documents.packages.planning import (

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.external_sort import ExternalSorter, SorterClosedError
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.destination.scope import Scope
 from resourcesync.model.resources import ResourceRun
 from resourcesync.ports.mirror import RefusedRow

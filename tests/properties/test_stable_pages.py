@@ -4,13 +4,13 @@ import json
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.documents import reader
@@ -49,7 +49,7 @@ def resource(name: str, what: str, length: int) -> Resource:
 
 def record(source: Source, edits: dict[str, tuple[str, int]]) -> None:
     source.clock.advance(seconds=60)
-    held = {entry.uri for entry in source.catalogue.entries()}
+    held = {uri for uri, _ in source.catalogue.fingerprints()}
     with source.catalogue.record(source.clock.now()) as recording:
         recording.touched(resource("always", "plain", 1), "")
         for number, (name, (what, length)) in enumerate(edits.items()):
@@ -106,7 +106,8 @@ def listed(source: Source) -> list[Resource]:
 
 
 def held(source: Source) -> list[Resource]:
-    return [entry.resource for entry in source.catalogue.entries()]
+    with source.catalogue.snapshot() as snapshot:
+        return list(snapshot.resources())
 
 
 def harm(source: Source, how: str, number: int) -> None:

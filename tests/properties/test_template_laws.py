@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.destination.mapping.names import normalise_rule
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
 from resourcesync.destination.mapping.rules import TemplateMapping
-from resourcesync.destination.mapping.tree import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.worlds.loose_source import LooseSource

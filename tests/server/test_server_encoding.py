@@ -5,12 +5,12 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from resourcesync.server import content_encoding

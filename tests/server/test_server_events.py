@@ -3,12 +3,12 @@
 import asyncio
 import gc
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.adapters.system import SystemClock

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -165,9 +165,12 @@ class Noted:
         self.pieces: list[bytes] = []
         self.closed = False
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: Any) -> None:
         assert not self.closed
         self.pieces.append(data)
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        self.pieces.extend(list_of_data)
 
     def close(self) -> None:
         self.closed = True
@@ -179,9 +182,16 @@ class Noted:
         return self.closed
 
 
-async def _written(sizes: list[int]) -> list[bytes]:
+class NotedByAsyncio(Noted, asyncio.Transport):
+    """The same of asyncio, whose ``writelines`` is not used."""
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        raise AssertionError(list_of_data)
+
+
+async def _written(sizes: list[int], kind: type[Noted] = Noted) -> list[bytes]:
     """Write pieces of these sizes, letting the loop turn at each 0; return what was sent."""
-    noted = Noted()
+    noted = kind()
     joining = JoiningTransport(cast("asyncio.Transport", noted))
     expected = b""
     for number, size in enumerate(sizes):
@@ -201,7 +211,7 @@ async def _written(sizes: list[int]) -> list[bytes]:
 
 @given(st.lists(st.sampled_from([0, 0, 1, 100, 4096, 4097, 65536, 65537]), max_size=12))
 def test_pieces_are_sent_in_order_none_twice_and_none_late(sizes: list[int]) -> None:
-    asyncio.run(_written(sizes))
+    assert asyncio.run(_written(sizes)) == asyncio.run(_written(sizes, NotedByAsyncio))
 
 
 def test_head_and_body_of_a_small_answer_are_one_piece() -> None:

@@ -91,6 +91,10 @@ WHOLE = [
     "https://H.EXAMPLE:443/data/a%20b.xml",
     "https:/h.example/data/a%20b.xml",
     "HTTP://h.example:80/data/%61%20b.xml",
+    "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.xml",
+    "https%3A%2F%2Fh.example%2Fdata%2Fa%20b.xml",
+    "http%3a//h.example:80/data/a%2520b.xml",
+    "https%3A/h.example/data/a%2520b.xml",
 ]
 
 
@@ -122,6 +126,13 @@ def test_the_whole_address_of_a_resource_stands_for_its_path(app: ASGIApp, whole
         "https://h.example",
         "https://",
         "ftp://h.example/data/a%20b.xml",
+        "https%3A%2F%2Fother.example%2Fdata%2Fa%2520b.xml",
+        "https%3A%2F%2Fh.example%2Fdata%2F..%2Fdata%2Fa%2520b.xml",
+        "https%3A%2F%2Fh.example%2Fdata%2F.resourcesync%2Fcatalogue.db",
+        "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.xml%3Fx=1",
+        "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.xml%23top",
+        "https%3A%2F%2F",
+        "https%3A%2F%2Fh.example%2Fdata%2F%zz",
         "https://h.example/data/https://h.example/data/a%20b.xml",
     ],
 )
@@ -224,6 +235,27 @@ def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: P
     assert answer.fields["content-type"] == "application/xml-patch+xml"
     assert answer.fields["cache-control"] == FOREVER
     assert b">two<" in answer.body
+
+
+def test_a_timegate_links_to_the_version_that_it_chose_between_the_first_and_the_last(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    for text in ("one", "two", "three"):
+        (tmp_path / "a.txt").write_text(text)
+        modified = clock.now().timestamp() - 60
+        os.utime(tmp_path / "a.txt", (modified, modified))
+        publish_tree(tmp_path, {"url": BASE, "versions": True}, clock=clock)
+        clock.advance(hours=1)
+    app = applications.find_tree(tmp_path).application(clock)
+    mementos_of_it = listed(app, "a.txt")
+
+    for number, (_, uri, moment) in enumerate(mementos_of_it):
+        answer = get(app, GATE + "a.txt", {"accept-datetime": moment})
+        assert answer.fields["location"] == uri
+        assert answer.fields["link"].count(f"<{uri}>") == 1
+        assert answer.fields["link"].count("memento") >= 2 + (number == 1)
+    assert len(mementos_of_it) == 3
 
 
 def test_only_reading_is_allowed(app: ASGIApp) -> None:

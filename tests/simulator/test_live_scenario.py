@@ -5,12 +5,12 @@ import http.client
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command

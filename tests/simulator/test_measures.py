@@ -1,12 +1,12 @@
 """What is measured of a simulated run: from the first pull to the end, and what the events tell."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from statistics import fmean
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync.simulator.measures import ABSENT, ConsistencyMeter, Measurement
 from resourcesync.simulator.scenario import (

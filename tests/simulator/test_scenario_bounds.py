@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.simulator import scenario_files
@@ -170,7 +170,7 @@ def test_every_number_of_a_scenario_has_bounds() -> None:
     names = {
         f"{table}{'changes' if field.name == 'per_second' else field.name}"
         for table, part in parts.items()
-        for field in fields(part)  # type: ignore[arg-type]
+        for field in fields(part)
         if type(getattr(part, field.name)) in {int, float}
     }
 

@@ -3,11 +3,11 @@
 import hashlib
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ConfigurationError

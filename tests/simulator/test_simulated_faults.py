@@ -1,10 +1,10 @@
 """Each fault of a scenario: it happens, it is told, and nobody lies."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any, NoReturn
 
 import pytest
+from msgspec.structs import fields, replace
 
 from campaigns.cursor import world_of
 from resourcesync.adapters.mirror.state import SqliteMirrorState

@@ -1,12 +1,12 @@
 """Simulated worlds: the same seed is the same life, nobody lies, and all ends in step."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from campaigns.cursor import scenario_of
 from resourcesync.errors import ConfigurationError
@@ -221,3 +221,26 @@ def test_changes_without_a_time_of_their_own_are_placed_by_what_tells_more(seed:
     measured = simulate(scenario, scenario.destinations[0])
 
     assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+def test_a_plain_sitemap_alone_keeps_a_destination_equal() -> None:
+    scenario = replace(
+        SMALL,
+        publish=PublishSettings(strategy="sitemap", every=HOUR, max_entries=20),
+        destinations=(DestinationSettings(offline=((0.0, 1.0),), phase=0.5),),
+    )
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.outcome, measured.lies, measured.failed) == ("converged", 0, 0)
+    assert measured.synchronized > 0
+    # Twice the sitemap, its three parts at least, and the forty resources; nothing else.
+    assert 40 + 4 <= known(measured.first_requests) <= 40 + 10
+
+
+def test_the_peak_is_what_requests_at_a_time_and_their_latency_allow() -> None:
+    origin = OriginSettings(resources=200, sizes=TINY)
+    settings = DestinationSettings(jobs=4, latency=0.5, bandwidth=1e12)
+    scenario = Scenario(duration=HOUR, origin=origin, destinations=(settings,))
+
+    assert simulate(scenario, settings).peak == 8

@@ -1,8 +1,9 @@
 """What the pages for operators show, with one text everywhere; what a browser makes of it."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+
+from msgspec.structs import replace
 
 from resourcesync.destination.reports import (
     FailedRun,

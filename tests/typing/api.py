@@ -93,6 +93,9 @@ def keep_a_mirror(folder: Path) -> bool:
             )
         for change in mirror.changes("index"):
             hand_on(change)
+        for change in mirror.changes(since="start", follow=True, stop=lambda: True):
+            assert_type(change.read(), bytes | None)
+            assert_type(change.position, str)
         status = assert_type(mirror.status(), MirrorStatus)
         assert_type(status.failed, FailedRun | None)
     failures: tuple[Failing, ...] = report.failures

@@ -1,8 +1,7 @@
 """Rules between documents, of delivery, of packages and of messages; and that no rule is left."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.validator.cross_document import judge_announced, judge_reread
 from resourcesync.validator.delivery import (

@@ -145,14 +145,17 @@ def test_a_publication_is_told_after_it_can_be_read(tree: Tree, hub: Listener) -
     done = tree.publish()
 
     assert done.notified is not None
-    assert (done.notified.changes, done.notified.documents) == (1, 1)
+    assert (done.notified.changes, done.notified.documents) == (1, 2)
     assert done.notified.problems == ()
     assert seen == [["b"]] * 2
     [body] = payloads_of(hub)
     assert uris(body) == ["b"]
     assert body == (tree.root / "resourcesync/changenotification.xml").read_bytes()
     [document] = payloads_of(hub, "frameworknotification")
-    assert uris(document) == ["resourcesync/changelist.xml"]
+    assert sorted(uris(document)) == [
+        "resourcesync/changelist.xml",
+        "resourcesync/resourcelist.xml",
+    ]
     assert not tree.publish().notified.sent  # type: ignore[union-attr]
 
 

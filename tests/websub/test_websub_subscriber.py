@@ -1,11 +1,11 @@
 """A subscriber: what it asks hubs for, what it answers them, and what it makes of deliveries."""
 
 import itertools
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.subscriptions import FollowerState

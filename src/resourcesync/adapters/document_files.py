@@ -2,6 +2,7 @@
 
 import errno
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader, FileIO
@@ -48,7 +49,31 @@ class FolderDocuments:
         self._folders = folders
         self._number = 0
         self._cleaned: set[str] = set() if is_alone else set(folders)
-        self._who = f"{os.getpid()}" if is_alone else f"{os.uname().nodename}-{os.getpid()}"
+        # Threads, and machines of one name, have the same process number.
+        self._owner = "" if is_alone else f"{secrets.token_hex(8)}-"
+
+    def remove_leftovers(self) -> None:
+        """Remove what a crash left, before this process and a copy of it write at a time.
+
+        Without this call, the first document that is written into a folder leads to it.
+
+        Raises:
+            StorageError: It cannot be removed.
+        """
+        for name in {*self._folders} - self._cleaned:
+            try:
+                folder = self._open_folder(name)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise _failed(self._root / name, error) from error
+            try:
+                _remove_leftovers(folder)
+            except OSError as error:
+                raise _failed(self._root / name, error) from error
+            finally:
+                os.close(folder)
+        self._cleaned.update(self._folders)
 
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
@@ -171,7 +196,7 @@ class FolderDocuments:
         check: Callable[[BinaryIO], None] | None,
     ) -> int:
         self._number += 1
-        temporary = f"{_TEMPORARY}{self._who}-{self._number}"
+        temporary = f"{_TEMPORARY}{self._owner}{os.getpid()}-{self._number}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(temporary, flags, 0o644, dir_fd=folder)
         try:

@@ -6,19 +6,20 @@ Real implementations that keep every promise of the ports except durability.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import BytesIO
 from itertools import count, islice
 from typing import BinaryIO, NamedTuple
 
+import msgspec
+
 from resourcesync.errors import OriginalChangedError, StateError
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Change, Resource, without_patches
+from resourcesync.model.resources import Change, Resource, ResourceRun, without_patches
 from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import CatalogueEntry, Omission, Original
+from resourcesync.ports.catalogue import Omission, Original
 
 
 class ManualClock:
@@ -54,8 +55,7 @@ class ManualClock:
         self._now = moment
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredOriginal:
+class _StoredOriginal(msgspec.Struct, frozen=True):
     content: bytes
     lastmod: datetime
     version: int
@@ -139,15 +139,10 @@ class MemoryOriginals:
 
 
 class MemoryEntry(NamedTuple):
-    """A recorded resource (``CatalogueEntry``)."""
+    """A recorded resource, with the fingerprint of its original."""
 
     resource: Resource
     fingerprint: str
-
-    @property
-    def uri(self) -> str:
-        """The resource's URI."""
-        return self.resource.uri
 
 
 class MemoryCatalogue:
@@ -162,11 +157,16 @@ class MemoryCatalogue:
         self._edits: dict[str, int] = {}
         self._last_edit = 0
 
-    def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield the entries in rising URI order, as they were when the reading began."""
+    def fingerprints(self) -> Iterator[tuple[str, str]]:
+        """Yield each URI with the fingerprint of its original, as when the reading began."""
         held = self._resources
         for uri in sorted(held):
-            yield held[uri]
+            yield uri, held[uri].fingerprint
+
+    def find(self, uri: str) -> Resource | None:
+        """Return a resource as it was last recorded; ``None`` if it is not known."""
+        held = self._resources.get(uri)
+        return None if held is None else held.resource
 
     @contextmanager
     def record(self, now: datetime) -> Iterator["MemoryRecording"]:
@@ -252,6 +252,11 @@ class MemoryRecording:
         self.touched(resource, fingerprint)
         self._append(ChangeKind.CREATED, resource)
 
+    def created_run(self, resources: ResourceRun, fingerprints: Sequence[str]) -> None:
+        """Record new resources, each with its fingerprint, as ``created`` does."""
+        for resource, fingerprint in zip(resources, fingerprints, strict=True):
+            self.created(resource, fingerprint)
+
     def updated(self, resource: Resource, fingerprint: str) -> None:
         """Record new bytes of a known resource, and the change."""
         self.touched(resource, fingerprint)
@@ -280,8 +285,7 @@ class MemoryRecording:
             self.changes.append(Change(kind=kind, time=time, resource=resource))
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySnapshot:
+class MemorySnapshot(msgspec.Struct, frozen=True):
     """A consistent view (``Snapshot``); made by ``MemoryCatalogue.snapshot``."""
 
     at: datetime

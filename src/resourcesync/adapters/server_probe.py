@@ -8,20 +8,20 @@ import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 _SECONDS: Final = 10.0
 _MOST_BYTES: Final = 512 * 1024
 _HEADERS: Final = {"User-Agent": "resourcesync-doctor", "Connection": "close"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a probe.
 
     Attributes:
@@ -38,7 +38,7 @@ class Probe:
     date: datetime | None = None
     tls: str = ""
     expires: datetime | None = None
-    robots: bytes = field(default=b"", repr=False)
+    robots: bytes = b""
 
 
 def probe(origin: str, *, ca_file: str = "") -> Probe:

@@ -13,10 +13,10 @@ from io import BytesIO
 from typing import BinaryIO, Final, TypeVar
 
 from resourcesync.errors import MirrorChangedError, Remedy, ResourceSyncError, StorageError
-from resourcesync.model.digests import Digest, agree
+from resourcesync.model.digests import Digest, agree, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
-from resourcesync.ports.copies import is_copy_path
+from resourcesync.ports.copies import CopyContent, is_copy_path
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.stores import (
     ObjectContent,
@@ -86,6 +86,26 @@ class StoreCopyInspector:
                     hasher.update(block)
             return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in named)
 
+    def digest_all(
+        self, wanted: Sequence[tuple[str, Sequence[str]]]
+    ) -> Iterator[CopyContent | StorageError | None]:
+        """Read copies; yield the content of each, or its error.
+
+        Raises:
+            StorageError: Three could not be read: the store is down.
+        """
+        failures = 0
+        for path, algorithms in wanted:
+            try:
+                found = self.digest(path, algorithms)
+            except StorageError as error:
+                failures += 1
+                if failures >= _MAX_FAILURES:
+                    raise
+                yield error
+            else:
+                yield None if found is None else (found[0], format_digests(found[1]))
+
     def reading(self, path: str) -> Iterator[bytes] | None:
         """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
 
@@ -108,12 +128,18 @@ class StoredCopies(StoreCopyInspector):
         store: The store; the mirror is locked.
         stage: Starts a staged copy on a local disk.
         clock: Dates the files in trash and quarantine.
+        confirm: Called when an object was found that is not the expected one, before it is
+            replaced; raises an error if this process must not write any more. So one that was
+            taken for dead replaces nothing that was put since.
     """
 
-    def __init__(self, store: Store, stage: Stage, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, stage: Stage, clock: Clock, confirm: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(store)
         self._stage = stage
         self._clock = clock
+        self._confirm = confirm
         self._made_way: list[tuple[str, str]] = []
         self._in_flight = _in_flight(store)
 
@@ -257,6 +283,7 @@ class StoredCopies(StoreCopyInspector):
         if version is not None:
             return version
         there = self._stat(installation.path)
+        self._confirm()  # after the look: from now on, only this version is replaced
         if there is not None and not self._is_equal(installation.path, there, length, digests):
             self._move_to_quarantine(installation.path, there)
             there = None

@@ -6,9 +6,10 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
+
+import msgspec
 
 from resourcesync.documents.converter import Conversion, read_any
 from resourcesync.documents.reader import Tolerated
@@ -26,8 +27,7 @@ _OLD_FORMS: Final = frozenset({"relation-old", "time-modified"})
 """Faults of a recent document that the versions before 0.9.1 required."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Converted:
+class Converted(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a conversion.
 
     Attributes:
@@ -46,8 +46,7 @@ class Converted:
     tolerated: tuple[Tolerated, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversionOptions:
+class ConversionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a conversion.
 
     Attributes:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, cast
+
+import msgspec
 
 from resourcesync.app import plugins
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
@@ -21,8 +22,7 @@ _SLOTS: Final = 8
 _METHODS: Final = ("submit", "restart_workers", "close")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workers:
+class Workers(msgspec.Struct, frozen=True, kw_only=True):
     """The workers for the units of a pull.
 
     Attributes:

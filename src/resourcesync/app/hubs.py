@@ -4,10 +4,11 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 from typing import Final
+
+import msgspec
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.hub import FileHub
@@ -121,8 +122,7 @@ def new_token() -> str:
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenHub:
+class OpenHub(msgspec.Struct, frozen=True, kw_only=True):
     """A hub that is ready to be mounted.
 
     Attributes:

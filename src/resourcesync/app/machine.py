@@ -1,6 +1,6 @@
 """The machine as every command needs it: a clock, and an id for its run."""
 
-import secrets
+import os
 
 from resourcesync.adapters.system import Supervisor, SystemClock
 from resourcesync.model.timestamps import to_microseconds
@@ -33,5 +33,5 @@ def new_run_id(clock: Clock) -> str:
     """Return an id for a run: ids sort by time, and two runs never have the same by accident."""
     milliseconds = to_microseconds(clock.now()) // 1000
     head = [_ALPHABET[milliseconds >> 5 * place & 31] for place in range(_TIME_DIGITS)]
-    tail = [secrets.choice(_ALPHABET) for _ in range(_RANDOM_DIGITS)]
+    tail = [_ALPHABET[byte & 31] for byte in os.urandom(_RANDOM_DIGITS)]
     return "".join(reversed(head)) + "".join(tail)

@@ -5,15 +5,22 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Self, Unpack
 
+import msgspec
 from msgspec import structs
 
 from resourcesync.app import engines, machine
-from resourcesync.app.mirrors import opening, stores
+from resourcesync.app.mirror_changes import (
+    ChangeQuery,
+    MirrorChange,
+    Since,
+    read_changes,
+    wait_for_changes,
+)
+from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.plans import Plan
 from resourcesync.app.settings import MirrorOptions, mirror_settings
 from resourcesync.destination.audits.audit import AuditMethod
@@ -23,72 +30,11 @@ from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullMode, PullOptions
 from resourcesync.destination.reports import MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.digests import Digest, parse_digests
-from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
-
-Since = int | datetime
-"""A change's ``number``, or an aware moment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorChange:
-    """One change of a mirror's content.
-
-    Attributes:
-        number: Its number; a later change has a greater one. The first changes that a consumer gets
-            have the number of the newest change.
-        time: Time of the change in the mirror, UTC.
-        kind: Kind of the change.
-        uri: The resource.
-        path: Its file; gone when it was deleted.
-        length: Bytes; of the deleted copy, if it was deleted.
-        digests: Digests of the bytes now; none when they were deleted.
-        previous: Digests of the bytes before; none when there were none, or they are not known.
-    """
-
-    number: int
-    time: datetime
-    kind: MirrorChangeKind
-    uri: str
-    path: Path
-    length: int
-    digests: tuple[Digest, ...]
-    previous: tuple[Digest, ...]
-
-
-def read_changes(
-    folder: Path, *, consumer: str | None, since: Since | None, touched: bool, restart: bool
-) -> Iterator[MirrorChange]:
-    """Yield the changes of a mirror; see ``Mirror.changes``."""
-    with opening.open_changes(folder) as opened:
-        if isinstance(since, datetime) and since.tzinfo is None:
-            raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
-        reader = opened.reader(consumer, since, touched=touched, restart=restart)
-        before = reader.cursor
-        for row in reader.read_new():
-            yield _change(folder, row)
-        if consumer is not None and reader.cursor is not None and reader.cursor != before:
-            opened.consumers.acknowledge(consumer, reader.cursor)
-
-
-def _change(folder: Path, row: LoggedChange) -> MirrorChange:
-    return MirrorChange(
-        number=row.seq,
-        time=from_microseconds(row.time),
-        kind=MirrorChangeKind(row.kind),
-        uri=row.uri,
-        path=folder / row.path,
-        length=row.length,
-        digests=parse_digests(row.digests),
-        previous=parse_digests(row.previous),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """Something that happened while a call goes on.
 
     Attributes:
@@ -379,13 +325,13 @@ class Mirror:
             found if not isinstance(found, AuditReport) else ()
         )
         if isinstance(found, AuditReport) and not found.in_sync:
-            findings = opening.findings_of(self.folder, found.run)
+            findings = mirror_state.findings_of(self.folder, found.run)
         with self._open_for_call(on_event, stop) as destination:
             return destination.repair(findings, self._options(), deleting=deleting)
 
     def _check_mirror(self) -> None:
-        if not opening.is_mirror(self.folder):
-            raise opening.not_a_mirror_error(self.folder)
+        if not mirror_state.is_mirror(self.folder):
+            raise mirror_state.not_a_mirror_error(self.folder)
 
     def status(self) -> MirrorStatus:
         """Return the status from the mirror's own state; no request is sent, no lock is waited for.
@@ -394,7 +340,7 @@ class Mirror:
             ConfigurationError: The folder is not a mirror.
             StateError: The state is damaged or from a newer version.
         """
-        return opening.read_status(self.folder)
+        return mirror_state.read_status(self.folder)
 
     def changes(
         self,
@@ -403,33 +349,38 @@ class Mirror:
         since: Since | None = None,
         touched: bool = False,
         restart: bool = False,
+        follow: bool = False,
+        stop: Stop | None = None,
     ) -> Iterator[MirrorChange]:
         """Yield what changed in the mirror, oldest first; a pull may go on meanwhile.
 
-        A named consumer gets each change once: everything in the mirror the first time, then what
-        is new. Its position moves on when the loop has come to its end; one that is broken off, or
-        raises, gets the same changes again.
+        Each change is delivered at least once. A caller that stores each change's ``position``
+        together with what it did passes it as ``since`` the next time. A named consumer gets
+        everything in the mirror the first time, then what is new; its position is stored in the
+        mirror when the loop has come to its end: one that is broken off, or raises, gets the same
+        changes again.
 
         Args:
             consumer: Name of the consumer whose position to start from; ``None`` has none.
-            since: A change's ``number`` or an aware moment; only for ``consumer=None``, where
-                nothing given means all recorded changes.
+            since: The ``position`` or ``number`` of a change, an aware moment, or ``start`` for
+                everything in the mirror; only for ``consumer=None``, where nothing given means all
+                recorded changes.
             touched: True if fetches that returned the same bytes are yielded too.
-            restart: Start over with everything in the mirror.
+            restart: The consumer starts over with everything in the mirror.
+            follow: Wait for further changes at the end, instead of ending.
+            stop: Called many times a second while it waits; ``True`` ends the iteration.
 
         Raises:
-            DiscontinuityError: The mirror's record does not reach back that far (90 days, at most
-                1,000,000 changes).
-            ConfigurationError: The folder is not a mirror, or a consumer was given a ``since``.
+            DiscontinuityError: Changes are lost to this reader: the mirror's record does not reach
+                back that far (90 days, at most 1,000,000 changes), or the mirror was restored or
+                made again. Start over with everything.
+            ConfigurationError: The folder is not a mirror, or the arguments contradict each other.
             StateError: The state is damaged or from a newer version.
         """
-        if consumer is not None and since is not None:
-            raise ConfigurationError("a named consumer has its own position: leave since out")
-        if consumer is None and restart:
-            raise ConfigurationError("restart needs a consumer")
-        return read_changes(
-            self.folder, consumer=consumer, since=since, touched=touched, restart=restart
-        )
+        query = ChangeQuery.of(consumer, since, touched=touched, restart=restart)
+        waiting = CancelToken(self._calls.cancel.clock, stop)
+        pause = partial(wait_for_changes, waiting) if follow else None
+        return read_changes(self.folder, query, pause)
 
 
 def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | None) -> stores.Home:

@@ -37,7 +37,7 @@ def pull_options(settings: PullSettings, now: datetime, *, set_name: str = "") -
         prune=settings.prune,
         set_name=set_name,
         delete=settings.delete,
-        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
+        max_delete=DeletionLimit(count=limit.number, percent=limit.percent or 0.0),
         trash_days=settings.trash / _DAY,
         verify=settings.verify,
         accept_missing=settings.accept_missing,

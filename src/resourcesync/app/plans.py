@@ -5,7 +5,6 @@ import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Literal, Self, assert_never
 
@@ -29,8 +28,7 @@ _COUNTS: Final = ("create", "update", "delete", "keep", "same")
 Decide = Callable[[], Iterator[ReviewedDecision]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedAction:
+class PlannedAction(msgspec.Struct, frozen=True, kw_only=True):
     """The planned action for one resource.
 
     Attributes:

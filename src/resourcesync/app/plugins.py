@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import __version__
-from resourcesync.destination.mapping.tree import MapperFactory
+from resourcesync.destination.mapping.path_mapping import MapperFactory
 from resourcesync.errors import ConfigurationError, Remedy
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     EXPORTERS: {
         "bagit": "resourcesync.destination.exports.exporters:export_bag",
+        "warc": "resourcesync.destination.exports.web_archives:export_warc",
+        "wacz": "resourcesync.destination.exports.web_archives:export_wacz",
         "zip": "resourcesync.destination.exports.exporters:export_packages",
     },
     TRANSPORTS: {

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Unpack
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.app import machine
 from resourcesync.app.publishing import catalogues, document_stores, trees
@@ -21,8 +23,7 @@ from resourcesync.source.round_trip import check_resource
 from resourcesync.source.scan import LeftFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class Published(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a publication.
 
     Attributes:

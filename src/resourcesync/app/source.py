@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
+
 from resourcesync.app import document_access, machine
-from resourcesync.discovery import DocumentFetcher, SourceLists
-from resourcesync.discovery import discover as discover_lists
 from resourcesync.discovery.discover import absolute
+from resourcesync.discovery.discover import discover as discover_lists
 from resourcesync.discovery.discover import offered_sets as find_sets
-from resourcesync.discovery.sets import OfferedSet, SetChoice
+from resourcesync.discovery.document_fetcher import DocumentFetcher
+from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
@@ -18,8 +19,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.settings.network import Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A Source and the addresses of its lists; a list is read when it is requested.
 
     Attributes:
@@ -30,7 +30,7 @@ class Source:
 
     address: str
     lists: SourceLists
-    network: Network = field(default_factory=Network, repr=False)
+    network: Network = msgspec.field(default_factory=Network)
 
     def resources(self) -> Iterator[Resource]:
         """Yield the entries of the Resource List, as they come over the network.

@@ -5,12 +5,12 @@ No two mirrors may share a folder, or have folders inside one another.
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 from msgspec import structs
 
 from resourcesync.cli import options
@@ -153,8 +153,7 @@ def resolve_folder(folder: Path) -> Path:
         return folder.absolute()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfiguredMirror:
+class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
     """One table ``[mirror.NAME]``, with the values of ``[defaults]`` and the environment.
 
     Attributes:
@@ -166,8 +165,11 @@ class ConfiguredMirror:
 
     name: str
     dest: Path
-    settings: Mapping[str, SettingValue] = field(repr=False)
+    settings: Mapping[str, SettingValue]
     store: str = ""
+
+    def __repr__(self) -> str:
+        return f"ConfiguredMirror(name={self.name!r}, dest={self.dest!r}, store={self.store!r})"
 
     @property
     def source(self) -> str:

@@ -1,8 +1,9 @@
 """The Sources of the configuration file: their settings, in the options of ``publish``."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from resourcesync.cli import configured_mirrors, publish_inputs
 from resourcesync.cli.publish_inputs import CATALOGUE, TABLES
@@ -12,8 +13,7 @@ from resourcesync.settings.publication import source_keys
 from resourcesync.settings.tables import SettingValue, read_setting, table_mistakes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfiguredSource:
+class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
     """One table ``[source.NAME]``.
 
     Attributes:
@@ -24,7 +24,10 @@ class ConfiguredSource:
 
     name: str
     path: str
-    settings: Mapping[str, SettingValue] = field(repr=False)
+    settings: Mapping[str, SettingValue]
+
+    def __repr__(self) -> str:
+        return f"ConfiguredSource(name={self.name!r}, path={self.path!r})"
 
 
 class ConfiguredSources:

@@ -4,8 +4,9 @@ Within ``"v": 1`` fields may be added, never renamed, so the schema allows unkno
 A field has the same type in every event, unless the event gives it another one.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from resourcesync.cli.json_output import VERSION
 from resourcesync.settings.json_schema import SCHEMA_DIALECT, Schema
@@ -30,7 +31,7 @@ _FIELDS: Final = {
         "clause code command consumer contents description dialect document entry excerpt "
         "final_uri fix fixity format found_by from_audit from_dialect hash hint id key kind label "
         "level link media_type message method mirror mode name next not_asked_anew origin out "
-        "outcome path place prev_hash profile pull reason resource resource_list rule run "
+        "outcome path place position prev_hash profile pull reason resource resource_list rule run "
         "resource_dump change_dump "
         "sentence served_as set severity skipped source spec spent state status step "
         "stopped_by target text trouble tree type up uri url verdict version why group "
@@ -40,16 +41,16 @@ _FIELDS: Final = {
         "accurate advice applied bytes bytes_done bytes_total checks column copies created "
         "create cursor cut_short damaged delete deleted depth different different_bytes "
         "doubted done entries errors excerpt_column exit extra failed files findings foreign "
-        "held held_of judged_alone length line linked listed lists missing mistakes not_fetched "
-        "omitted only_a only_b others parts patched pending present problems read_bytes "
-        "read_again received refused renamed requests resources resources_checked "
+        "excluded held held_of judged_alone length line linked listed lists missing mistakes "
+        "not_fetched omitted only_a only_b others parts patched pending present problems "
+        "read_bytes read_again received refused renamed requests resources resources_checked "
         "resources_listed same seq sets sized surplus tolerated total touched tries "
         "unchanged unlisted unpatched unproven unprovable unreached unreadable "
         "unsized unverified update updated useful_bytes warnings weak was_bytes "
         "hashed proven changing rules plugins packages_unopened packages "
         "packages_kept filtered packed_entries packed_bytes contradicting hubs "
-        "plain_sitemaps versions patches taken seed lies wrong restored resting "
-        "refetched absent skipped unread edited messages"
+        "count plain_sitemaps versions patches taken seed lies wrong restored resting "
+        "refetched absent skipped unread edited messages server_verified"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -58,7 +59,7 @@ _FIELDS: Final = {
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
         "offered offline sitemap stopped begun counted verified equal is_there "
-        "is_altered asked ours all_read is_local"
+        "is_altered asked ours all_read is_local bad_digest"
     ),
     "moment": (
         "again tried_again as_of at completed from in_sync_at last last_run newest "
@@ -73,8 +74,7 @@ _FIELDS: Final = {
 _KIND_OF: Final = {name: kind for kind, names in _FIELDS.items() for name in names.split()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventSpec:
+class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of line.
 
     Attributes:
@@ -105,12 +105,13 @@ EVENTS: Final = {
             "mirror mirrors:any since? sets:any sources:any state mode dry_run lists_only "
             "spent pull resources listed:any unchanged applied pending:any same created "
             "updated refetched deleted failed edited refused:any held held_of unlisted filtered "
-            "verified:count weak absent:count skipped:count unread:count restored unverified "
+            "verified:count server_verified weak absent:count skipped:count unread:count "
+            "restored unverified "
             "contradicting renamed linked patched:any unpatched requests bytes useful_bytes "
             "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
             "coverage? accuracy? "
             "read_bytes proven? proven_since? stopped:any doubted? skew_seconds "
-            "changes:count cursor? path? mistakes entries plain_sitemaps tolerated "
+            "changes:count cursor? position path? mistakes entries plain_sitemaps tolerated "
             "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
             "touched changing unreadable omitted written url first problems warnings hubs "
             "subscribed_seconds accepted_seconds delivered_seconds checks resources_checked "
@@ -118,7 +119,8 @@ EVENTS: Final = {
             "errors advice evidence:text out copies source missing damaged stopped_by verdict "
             "uri reason is_there is_altered asked trouble finding:any set_aside runs:count via "
             "here:any trash:any last_change:any rules plugins others packages:any packages_kept "
-            "packed_entries packed_bytes rows:count versions patches wrong lists messages"
+            "packed_entries packed_bytes rows:count versions excluded patches wrong lists "
+            "messages"
         ),
     ),
     "error": EventSpec(
@@ -129,6 +131,14 @@ EVENTS: Final = {
         meaning="A problem that does not end the run.",
         always="code message",
         sometimes="evidence hint mirror path uri",
+    ),
+    "leniency": EventSpec(
+        meaning=(
+            "A departure from the rules that a list was read in spite of; count: the number of"
+            " entries or other places, uri and line: the first of them."
+        ),
+        always="code rule reason count uri line",
+        sometimes="mirror",
     ),
     "source": EventSpec(
         meaning="The addresses of the Source's lists.",
@@ -157,7 +167,7 @@ EVENTS: Final = {
         always="status action uri path",
         sometimes=(
             "bytes? was_bytes?:integer hash verified fixity adopted local patched:any linked:any "
-            "code reason tries kept mirror dry_run length? was"
+            "bad_digest code reason tries kept mirror dry_run length? was"
         ),
     ),
     "patch": EventSpec(
@@ -222,7 +232,7 @@ EVENTS: Final = {
     "change": EventSpec(
         meaning="One change of a mirror's content.",
         always="seq change uri path bytes:integer time",
-        sometimes="hash prev_hash",
+        sometimes="hash prev_hash position",
     ),
     "verdict": EventSpec(
         meaning="The result of one check of doctor: level is ok, warning or problem.",
@@ -261,6 +271,11 @@ EVENTS: Final = {
             "uri branches depth kind media_type hash at? completed? from? until? contents? name "
             "entries"
         ),
+    ),
+    "cost": EventSpec(
+        meaning="What mirrors cost a Source: the inputs of the estimate, the cost of one mirror by "
+        "each way to follow, and the recommended settings. Times are in seconds.",
+        always="inputs:table modes:rows recommended:table",
     ),
     "sum": EventSpec(
         meaning="The sum of the parts of an index.",

@@ -5,7 +5,7 @@ A crash report is sent to strangers, so it hides queries too, and rather too muc
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -26,6 +26,7 @@ __all__ = [
     "LABEL_WIDTH",
     "NORMAL",
     "QUIET",
+    "SERVER_VERIFIED",
     "TextLine",
     "age",
     "count",
@@ -35,6 +36,7 @@ __all__ = [
     "labelled",
     "moment",
     "not_given",
+    "proof",
     "share",
     "size",
     "stamp",
@@ -158,3 +160,25 @@ def _split_address(text: str) -> tuple[str, tuple[str, ...]]:
 def clause_of(text: str) -> str:
     """Return a clause as a phrase: ``section 12.1``, or the name of another document."""
     return f"section {text}" if text[:1].isdigit() else text
+
+
+def leniency_line(fields: Mapping[str, object]) -> TextLine:
+    """Return the line about a departure from the rules that was tolerated."""
+    where = f"{fields['uri']}, line {fields['line']}" if fields["line"] else str(fields["uri"])
+    rule = f"; rule {fields['rule']}" if fields["rule"] else ""
+    places = counted(int(str(fields["count"])), "place")
+    return TextLine(f"{fields['reason']}  ({places}; {where}{rule})", "Lenient", DETAIL)
+
+
+SERVER_VERIFIED: Final = "verified by the server's digest"
+"""Words for copies that the server's own digest proves, and no list."""
+
+
+def proof(fields: Mapping[str, object]) -> str:
+    """Return how the bytes of an ``item`` event were proven; empty if they were not."""
+    if fields.get("fixity") == "server-verified":
+        return SERVER_VERIFIED
+    if fields.get("bad_digest"):
+        return "its digest field is malformed"
+    algorithm = str(fields.get("hash") or "").partition(":")[0]
+    return f"{algorithm} verified" if fields.get("verified") else ""

@@ -1,5 +1,6 @@
 """The entry point: the one place where errors, signals and crashes become exit codes."""
 
+import gc
 import importlib
 import os
 import sys
@@ -86,6 +87,11 @@ Exit codes: 0 in sync, 1 findings, 2 usage, 3 partial, 4 unreachable,
 """
 
 
+_GARBAGE_THRESHOLD: Final = 30_000
+"""New objects until the next search for cycles. With Python's 700, imports alone cause 77 of them,
+and a tenth of the time of a short command.
+"""
+
 _FOLDERS: Final = {"watch": "service", "simulate": "simulation", "demo": "simulation"}
 """Folders of commands that are more than a module."""
 
@@ -159,7 +165,11 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
-    sys.exit(run(sys.argv[1:], ends_process=True))
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+    code = run(sys.argv[1:], ends_process=True)
+    if "duckdb" not in sys.modules:  # which reports objects that are never freed on stderr
+        gc.freeze()  # else the interpreter searches all modules for cycles before it ends: 25 ms
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:

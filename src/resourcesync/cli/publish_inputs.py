@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
@@ -177,8 +179,7 @@ def check_folder(target: str, values: Mapping[str, Any]) -> None:
         raise ConfigurationError(f"{target[:200]!r} is not a folder") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExternalInput:
+class ExternalInput(msgspec.Struct, frozen=True, kw_only=True):
     """An external input of ``publish``.
 
     Attributes:

@@ -19,7 +19,8 @@ from resourcesync.settings.schema import make
 from resourcesync.settings.tables import SettingValue, overlay
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.sets import SetMirror, SetPlan
+    from resourcesync.app.mirrors.mirror_state import SetMirror
+    from resourcesync.app.mirrors.sets import SetPlan
     from resourcesync.app.mirrors.stores import Home
     from resourcesync.cli.render.pull import PullRenderer
     from resourcesync.destination.options import PullOptions, Review
@@ -142,12 +143,12 @@ def pull(
     Raises:
         ResourceSyncError: The pull failed.
     """
-    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     settings, folder = target.settings, target.folder
     network = _network(target, context.configuration)
     is_several = settings.all_sets or len(settings.set_names) > 1
-    is_folder_of_sets = opening.is_folder_of_sets(folder)
+    is_folder_of_sets = mirror_state.is_folder_of_sets(folder)
     if settings.moved and (is_several or is_folder_of_sets):
         raise ConfigurationError(
             "--moved needs exactly one mirror",
@@ -162,7 +163,7 @@ def pull(
         name = "".join(settings.set_names)
         return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
 
-    from resourcesync.app.mirrors import sets  # noqa: PLC0415 - rarely
+    from resourcesync.app.mirrors import mirror_state, sets  # noqa: PLC0415 - rarely
 
     request = sets.SetRequest(
         source=target.address, names=settings.set_names, every=settings.all_sets
@@ -230,17 +231,17 @@ def _home(pull: _MirrorPull) -> "Path | Home":
 
 def _network(target: PullTarget, configuration: MirrorConfiguration) -> Network:
     """Return the network settings for the Source, with its secret."""
-    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     source = target.settings.moved or target.address or ""
-    if target.secrets.auth and not source and opening.is_mirror(target.folder):
-        source = opening.read_status(target.folder).source
+    if target.secrets.auth and not source and mirror_state.is_mirror(target.folder):
+        source = mirror_state.read_status(target.folder).source
     return configuration.with_secrets(target.network, target.secrets, source)
 
 
 def _options(pull: _MirrorPull, now: datetime, review: "Review | None") -> "PullOptions":
     from resourcesync.app.options import pull_options  # noqa: PLC0415 - help stays quick
-    from resourcesync.destination.options import Filters  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.scope import Filters  # noqa: PLC0415 - help stays quick
 
     return structs.replace(
         pull_options(pull.target.settings, now, set_name=pull.set_name),

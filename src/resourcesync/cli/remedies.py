@@ -32,7 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "empty-trash": "resourcesync trash empty {target|MIRROR}",
     "make-table": "resourcesync tables make {target|MIRROR}",
     "unmake-table": "resourcesync tables unmake {target|MIRROR}",
-    "read-all-changes": "resourcesync changes {target|MIRROR} (without --since)",
+    "read-all-changes": "resourcesync changes {target|MIRROR} --since start",
     "restart-consumer": ("resourcesync changes {target|MIRROR} --consumer {value|NAME} --restart"),
     # connections and secrets
     "name-authorities": "--ca-file FILE",

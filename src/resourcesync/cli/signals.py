@@ -26,7 +26,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Interrupted(KeyboardInterrupt):
     """SIGINT.
 
-    A class of its own: after a plain ``KeyboardInterrupt`` has left an ``exec`` (dataclasses use
+    A class of its own: after a plain ``KeyboardInterrupt`` has left an ``exec`` (imports use
     it), the interpreter ends by the signal, though it was handled, and the exit code is lost.
     """
 

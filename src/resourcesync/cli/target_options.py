@@ -2,12 +2,13 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.output import Job
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from resourcesync.settings.network import Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorArgument:
+class MirrorArgument(msgspec.Struct, frozen=True, kw_only=True):
     """The mirror of a command.
 
     Attributes:
@@ -52,8 +52,7 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
     return with_mirror
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceAccess:
+class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The options and secrets of requests to a Source.
 
     Attributes:

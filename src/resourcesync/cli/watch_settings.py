@@ -1,10 +1,10 @@
 """The settings of the service behind `watch`: its mirrors, and the jobs of each."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import structs
 
 from resourcesync.app.watching.push_subscriptions import PushState
@@ -33,8 +33,7 @@ DEFAULT_LIMIT: Final = 3_600.0
 _FULL_AUDIT: Final = AuditOptions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedMirror:
+class WatchedMirror(msgspec.Struct, frozen=True, kw_only=True):
     """One mirror, and its jobs.
 
     Attributes:
@@ -52,8 +51,7 @@ class WatchedMirror:
     audit: AuditOptions = _FULL_AUDIT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchSettings:
+class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the service.
 
     Attributes:
@@ -66,7 +64,7 @@ class WatchSettings:
     configuration: MirrorConfiguration
     names: tuple[str, ...]
     every: float | None = None
-    service: ServiceSettings = field(default_factory=ServiceSettings)
+    service: ServiceSettings = msgspec.field(default_factory=ServiceSettings)
 
     def watched_mirrors(self) -> tuple[dict[str, WatchedMirror], TargetResolver]:
         """Return the mirrors, and the resolver for their pulls.

@@ -114,11 +114,12 @@ class PackageFetcher:
         units = self._units(packages, options, waiting)
         try:
             with closing(closable(self._workers.unpack(units))) as outcomes:
-                for outcome in outcomes:
+                for outcome in map(self._slices.current, outcomes):
                     self._pull.budget.release(waiting.pop(outcome.name, None))
                     if outcome.failed is None:
-                        self._slices.accept_package(outcome.name)
-                        ended = ended.plus(self._slices.decode_outcome(outcome))
+                        result = self._slices.decode_outcome(outcome)
+                        self._slices.accept_package(outcome.name, result.attempt)
+                        ended = ended.plus(result)
                     else:
                         message = f"a package cannot be used: {outcome.failed[1]}"
                         self._pull.warn("bad-package", message)

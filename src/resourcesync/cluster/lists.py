@@ -16,9 +16,9 @@ from resourcesync.cluster.units import (
     restore_error,
 )
 from resourcesync.cluster.worker_context import WorkerContext
+from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.resource_reader import (
     ListSnapshot,
-    ListVersion,
     check_capability,
     count_outdated,
     fits_index,
@@ -30,7 +30,7 @@ from resourcesync.destination.lists.resource_reader import (
 )
 from resourcesync.destination.lists.selection import Refusals
 from resourcesync.destination.session import SyncSession
-from resourcesync.discovery import DocumentFetcher
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import DocumentError, EngineError, ResourceSyncError, SourceError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, known_microseconds
@@ -88,6 +88,7 @@ class DistributedLists:
                 return self._read_locally(uri)
             check_capability(index, Capability.RESOURCE_LIST)
             parts, header, dialect = parts_of(index), index.header, index.dialect
+            self._pull.selection.refusals.count_tolerated(index)
             same_host, head = is_same_host(fetched), list_version(fetched)
         unread: list[ResourceSyncError] = []
         found = list(self._read_parts(parts, unread))
@@ -176,6 +177,7 @@ class DistributedLists:
         refusals.dropped += result.dropped
         refusals.example = refusals.example or result.example
         refusals.encoded += result.encoded
+        refusals.leniencies.add(result.leniencies)
         refusals.encoded_example = refusals.encoded_example or result.encoded_example
 
 

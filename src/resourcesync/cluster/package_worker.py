@@ -7,7 +7,15 @@ import msgspec
 
 from resourcesync.cluster.rows import listed_of
 from resourcesync.cluster.units import PackageUnit, SliceOutcome
-from resourcesync.cluster.worker import FencedCopies, WorkerTools, failed_outcome, selection_of
+from resourcesync.cluster.worker import (
+    FencedCopies,
+    PlanClock,
+    UnitAttempt,
+    WorkerTools,
+    failed_outcome,
+    results_of,
+    selection_of,
+)
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.external_sort import ExternalSorter
@@ -38,9 +46,12 @@ MATCHED: Final = ".matched"
 """Suffix of the file with the rows that a package may install, written before it does."""
 PERMIT: Final = ".permit"
 """Suffix of the file that permits the unit to install copies, as long as it exists."""
-PAIRS: Final = ".pairs"
-"""Suffix of the file with the rows that were installed."""
 _GROUP: Final = 1_000
+
+
+def pairs_of(name: str, attempt: str) -> str:
+    """Return the name of the file with the rows that an attempt at a package installed."""
+    return f"{name}.{attempt}.pairs"
 
 
 def unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
@@ -52,29 +63,34 @@ def unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
 
 
 def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
-    pull = _pull(unit, tools)
+    attempt = UnitAttempt(unit.name, f"{unit.name}{PERMIT}", tools)
+    pull = _pull(unit, tools, attempt)
     package = _PackageFetch(pull, unit, tools)
     package.fetch_package()
-    work, done = tools.file(f"{unit.name}{PAIRS}"), tools.file(unit.name)
+    names = pairs_of(unit.name, attempt.number), results_of(unit.name, attempt.number)
+    work, done = map(tools.file, names)
     count = tools.tables.write_work(work, (row for row, _ in package.fetched()))
     tools.tables.write_done(done, (row for _, row in package.fetched()))
-    tools.exchange.send(f"{unit.name}{PAIRS}", work)
-    tools.exchange.send(unit.name, done)
+    attempt.check()
+    tools.exchange.send(names[0], work)
+    tools.exchange.send(names[1], done)
     requests, received = tools.traffic()
-    result = SliceOutcome(tally=package.tally, requests=requests, received=received)
+    result = SliceOutcome(
+        tally=package.tally, requests=requests, received=received, attempt=attempt.number
+    )
     return UnitOutcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(result))
 
 
-def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
+def _pull(unit: PackageUnit, tools: WorkerTools, attempt: UnitAttempt) -> SyncSession:
     """Return a session whose mirror is as large as the package's members."""
     terms, state = unit.options, tools.memory()
     state.commit(StateTransaction(notes=cursor_note(Cursor(generation=terms.generation - 1))))
     dependencies = Dependencies(
         folder=unit.name,
         fetcher=tools.fetcher,
-        copies=FencedCopies(tools.copies, f"{unit.name}{PERMIT}", tools.exchange, is_begun=True),
+        copies=FencedCopies(tools, attempt, is_begun=True),
         state=state,
-        clock=tools.clock,
+        clock=PlanClock(terms, tools.clock),
         cancel=tools.cancel,
         report=lambda _event, _fields: None,
         scratch=tools.scratch,

@@ -7,9 +7,10 @@ the caller, in seconds of a clock that never goes back.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.engines import HostShare, UnitOutcome, WorkUnit
@@ -22,8 +23,7 @@ _REMEMBERED: Final = 10_000
 _ROUNDING: Final = 1 + 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostLimits:
+class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one host, for all workers together.
 
     Attributes:
@@ -71,8 +71,7 @@ class Turn(NamedTuple):
     share: HostShare
 
 
-@dataclass(slots=True)
-class _HostQueue:
+class _HostQueue(msgspec.Struct):
     """State of one host.
 
     Attributes:
@@ -85,8 +84,8 @@ class _HostQueue:
         quiet_until: The end of its pause.
     """
 
-    waiting: deque[WorkUnit] = field(default_factory=deque)
-    running: dict[int, HostShare] = field(default_factory=dict)
+    waiting: deque[WorkUnit] = msgspec.field(default_factory=deque)
+    running: dict[int, HostShare] = msgspec.field(default_factory=dict)
     limit: float = inf
     clean: int = 0
     cut: int = 0

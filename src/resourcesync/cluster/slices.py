@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.cluster.lists import READ_PREFIX, host_of
-from resourcesync.cluster.package_worker import MATCHED, PAIRS, PERMIT, WANTED
+from resourcesync.cluster.package_worker import MATCHED, PERMIT, WANTED, pairs_of
 from resourcesync.cluster.units import SliceOutcome, SliceUnit, UnitOptions
-from resourcesync.cluster.worker import BEGUN_SUFFIX, REPORT_SUFFIX
+from resourcesync.cluster.worker import BEGUN_SUFFIX, owner_of, results_of, run_over_error
 from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.planner import as_unknown
 from resourcesync.destination.tasks import next_try
@@ -116,19 +116,23 @@ class SliceQueue:
         Those workers cannot install anything more: their slices are gone.
         """
         exchange = self._workers.exchange
-        done = set(exchange.names(_DONE_PREFIX))
         for name in sorted(exchange.names(_WORK_PREFIX)):
-            outcome = f"{_DONE_PREFIX}{name.removeprefix(_WORK_PREFIX)}"
-            if outcome not in done or not self._try_accept(partial(self.accept, name, outcome)):
+            unit = f"{_DONE_PREFIX}{name.removeprefix(_WORK_PREFIX)}"
+            if not self._try_accept(partial(self.accept, name, unit, self._owner(unit))):
                 self._abandon(_abandoned_slice(name))
         packages = sorted(exchange.names(PACKAGE_PREFIX))
         for base in dict.fromkeys(name.partition(".")[0] for name in packages):
-            is_done = base in packages and f"{base}{PERMIT}" in packages
-            if not (is_done and self._try_accept(partial(self.accept_package, base))):
+            is_current = f"{base}{PERMIT}" in packages
+            accept = partial(self.accept_package, base, self._owner(base))
+            if not (is_current and self._try_accept(accept)):
                 self.discard_package(base)
-        for prefix in (_DONE_PREFIX, WANTED, READ_PREFIX):
+        for prefix in (_DONE_PREFIX, PACKAGE_PREFIX, WANTED, READ_PREFIX):
             for name in list(exchange.names(prefix)):
                 exchange.remove(name)
+
+    def _owner(self, unit: str) -> str:
+        """Return the attempt whose results count; empty if no attempt was begun."""
+        return owner_of(unit, self._workers.exchange) or ""
 
     @staticmethod
     def _try_accept(take: Callable[[], None]) -> bool:
@@ -139,19 +143,21 @@ class SliceQueue:
             return False
         return True
 
-    def accept_package(self, base: str) -> None:
-        """Store the results of a package."""
-        self.accept(f"{base}{PAIRS}", base, f"{base}{PERMIT}")
-        self._drop_package(base)
+    def accept_package(self, base: str, attempt: str) -> None:
+        """Store the results of an attempt at a package."""
+        self._store_rows(pairs_of(base, attempt), results_of(base, attempt))
+        self._workers.exchange.remove(f"{base}{PERMIT}")  # first: without it, it is abandoned
+        self._drop(base)
 
     def discard_package(self, base: str) -> None:
         """Mark the rows that a package may have installed as suspect; it installs no more."""
         matched = f"{base}{MATCHED}"
         self._abandon(_AbandonedUnit(matched, f"{base}{PERMIT}", matched))
-        self._drop_package(base)
+        self._drop(base)
 
-    def _drop_package(self, base: str) -> None:
-        for name in [*self._workers.exchange.names(f"{base}."), base]:
+    def _drop(self, unit: str) -> None:
+        """Remove the files of a unit."""
+        for name in list(self._workers.exchange.names(f"{unit}.")):
             self._workers.exchange.remove(name)
 
     def _abandon(self, left: "_AbandonedUnit") -> None:
@@ -180,6 +186,15 @@ class SliceQueue:
             self._workers.state.commit(
                 StateTransaction(suspect=[_suspect_copy(row) for row in group])
             )
+
+    def current(self, outcome: UnitOutcome) -> UnitOutcome:
+        """Return an outcome; that of an attempt which does not own its unit is a failure."""
+        if outcome.failed is None:
+            result = msgspec.json.decode(outcome.details, type=SliceOutcome)
+            if result.attempt != self._owner(outcome.name):
+                error = run_over_error(outcome.name)
+                return outcome._replace(failed=(error.code, error.message))
+        return outcome
 
     def decode_outcome(self, outcome: UnitOutcome) -> SliceOutcome:
         """Return the result of a unit; its network traffic is counted."""
@@ -266,23 +281,33 @@ class SliceQueue:
     def _accept_outcome(
         self, unit: SliceUnit, outcome: UnitOutcome, before: SliceResults
     ) -> SliceResults:
+        outcome = self.current(outcome)
         if outcome.failed is not None:
             self._abandon(_abandoned_slice(unit.work))
             code, reason = outcome.failed
             message = f"{unit.rows} resources were not fetched: {reason}"
             self._report("warning", {"code": code, "message": message})
             return before._replace(complete=False)
-        self.accept(unit.work, unit.name)
-        return before.plus(self.decode_outcome(outcome))
+        result = self.decode_outcome(outcome)
+        self.accept(unit.work, unit.name, result.attempt)
+        return before.plus(result)
 
-    def accept(self, work: str, done: str, token: str = "") -> None:
-        """Store the results of rows; then their files are not needed any more.
+    def accept(self, work: str, unit: str, attempt: str) -> None:
+        """Store the results of an attempt at a slice; then its files are not needed any more.
 
         Args:
             work: The file of the rows.
-            done: The file of their results.
-            token: The file without which both are abandoned; empty for the first.
+            unit: The name of the unit.
+            attempt: The attempt.
+
+        Raises:
+            StateError: They cannot be read; all are as before.
         """
+        self._store_rows(work, results_of(unit, attempt))
+        self._workers.exchange.remove(work)  # first: without it, the others are abandoned
+        self._drop(unit)
+
+    def _store_rows(self, work: str, done: str) -> None:
         exchange, tables = self._workers.exchange, self._workers.tables
         slice_, outcome = exchange.receive(work), exchange.receive(done)
         if slice_ is None or outcome is None:
@@ -297,15 +322,17 @@ class SliceQueue:
             if [row.listed.uri for row in group] != [row.uri for row in same]:
                 raise StateError(f"the results of {work} do not match its rows")
             self._store(list(zip(group, same, strict=True)))
-        exchange.remove(token or work)  # first: without it, the others are abandoned
-        for name in (work, done, f"{done}{REPORT_SUFFIX}", f"{done}{BEGUN_SUFFIX}"):
-            exchange.remove(name)
 
     def _store(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:
         state = self._workers.state
         # Not the slice's own rows: it may be accepted again after the table was rebuilt.
         state.recall([done.uri for _, done in pairs])
-        changed = [(w, d.copy) for w, d in pairs if d.copy is not None and d.copy != w.copy]
+        now = to_microseconds(self._clock.now())
+        changed = [
+            (w, _recorded(d.copy, w.copy, now))
+            for w, d in pairs
+            if d.copy is not None and d.copy != w.copy
+        ]
         state.commit(
             StateTransaction(
                 installed=[copy for _, copy in changed if copy.length >= 0],
@@ -315,7 +342,7 @@ class SliceQueue:
                 pending=[
                     self._with_earlier_tries(d.pending) for _, d in pairs if d.pending is not None
                 ],
-                now=to_microseconds(self._clock.now()),
+                now=now,
             )
         )
         for work, copy in changed:
@@ -384,6 +411,15 @@ class _Total:
     def __init__(self) -> None:
         self.rows = 0
         self.size = 0
+
+
+def _recorded(copy: Copy, before: Copy | None, now: int) -> Copy:
+    """Return a copy as it is recorded: installed now, unless only its description changed.
+
+    An export since its last run must not miss it.
+    """
+    is_same = before is not None and copy.installed == before.installed
+    return copy if is_same else copy._replace(installed=now)
 
 
 def _suspect_copy(row: WorkRow) -> Copy:

@@ -1,17 +1,16 @@
 """Units of a pull: a list to read, a slice of tasks to fetch, a package to unpack."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from resourcesync import errors
+from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.packages import DumpPackage
-from resourcesync.destination.lists.resource_reader import ListVersion
-from resourcesync.destination.options import Filters
+from resourcesync.destination.scope import Filters
 from resourcesync.destination.sync_state import MirrorIdentity
 from resourcesync.destination.transfers.commit import TransferTally
-from resourcesync.discovery import SourceLists
+from resourcesync.discovery.sets import SourceLists
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
@@ -22,14 +21,14 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
+from resourcesync.model.leniencies import CountedLeniency
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import RefusedRow
 
 _TRANSFERABLE = (ConfigurationError, DocumentError, SourceError, StorageError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitOptions:
+class UnitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of all units of one pull; can be pickled.
 
     Attributes:
@@ -41,6 +40,7 @@ class UnitOptions:
             coordinator writes nothing that is taken for another's.
         generation: The reading of the Source.
         at: The Source's time up to which the plan is complete, microseconds.
+        now: The coordinator's time when the pull began, microseconds: see `PlanClock`.
         lenient: True to store bytes that differ from the list.
         accepts_missing: True if resources that the Source does not have are no failure.
         own_algorithm: The digest computed of every copy.
@@ -54,14 +54,14 @@ class UnitOptions:
     run: str
     generation: int
     at: int
+    now: int
     lenient: bool
     accepts_missing: bool
     own_algorithm: str
     applies_deletions: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListDocumentUnit:
+class ListDocumentUnit(msgspec.Struct, frozen=True, kw_only=True):
     """A list document to read.
 
     Attributes:
@@ -77,8 +77,7 @@ class ListDocumentUnit:
     options: UnitOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceUnit:
+class SliceUnit(msgspec.Struct, frozen=True, kw_only=True):
     """A slice of tasks to fetch.
 
     Attributes:
@@ -101,8 +100,7 @@ class SliceUnit:
     is_decided: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageUnit:
+class PackageUnit(msgspec.Struct, frozen=True, kw_only=True):
     """A package of a dump to unpack.
 
     Attributes:
@@ -139,16 +137,18 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
     example: str = ""
     encoded: int = 0
     encoded_example: str = ""
+    leniencies: tuple[CountedLeniency, ...] = ()
     requests: int
     received: int
 
 
 class SliceOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a slice, and its network traffic."""
+    """Result of an attempt at a slice, and its network traffic."""
 
     tally: TransferTally
     requests: int
     received: int
+    attempt: str
 
 
 class ErrorReport(msgspec.Struct, frozen=True, kw_only=True):

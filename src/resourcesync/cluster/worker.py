@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -19,7 +19,7 @@ from resourcesync.cluster.units import (
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.resource_reader import ResourceListReader
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.mapping.tree import MapperFactory
+from resourcesync.destination.mapping.path_mapping import MapperFactory
 from resourcesync.destination.planner import (
     Absence,
     DecisionPolicy,
@@ -34,29 +34,37 @@ from resourcesync.destination.runs import new_run_id
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
 from resourcesync.destination.transfers.transfer import ResourceTransfer
-from resourcesync.discovery import DocumentFetcher
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import Remedy, ResourceSyncError, StorageError, UnexpectedDocumentError
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, Copies, CopyInstallation, CopyRemoval, Fetcher
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import FileExchange, UnitOutcome
 from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, Tables, WorkRow
 
-REPORT_SUFFIX: Final = ".told"
-"""Suffix of the file with a unit's report, beside its rows."""
 BEGUN_SUFFIX: Final = ".begun"
-"""Suffix of the mark that a slice was begun: then some of it may be installed."""
+"""Suffix of the mark that a unit was begun, with the last attempt: some of it may be installed."""
 _GROUP: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerTools:
+def results_of(name: str, attempt: str) -> str:
+    """Return the name of the file with the results of an attempt at a unit."""
+    return f"{name}.{attempt}.done"
+
+
+def report_of(name: str, attempt: str) -> str:
+    """Return the name of the file with the report of an attempt at a unit."""
+    return f"{name}.{attempt}.told"
+
+
+class WorkerTools(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a worker.
 
     Attributes:
         fetcher: The fetcher, limited to the unit's share.
-        copies: The mirror's copies.
+        copies: Opens the mirror's copies; the given function is called before an object that is not
+            the expected one is replaced, and raises if that is not allowed any more.
         memory: Opens an empty state, for one slice.
         clock: The clock.
         cancel: The request to stop.
@@ -70,7 +78,7 @@ class WorkerTools:
     """
 
     fetcher: Fetcher
-    copies: Copies
+    copies: Callable[[Callable[[], None]], Copies]
     memory: Callable[[], MirrorStateStore]
     clock: Clock
     cancel: CancelToken
@@ -81,6 +89,33 @@ class WorkerTools:
     mappers: Callable[[str], MapperFactory]
     traffic: Callable[[], tuple[int, int]]
     wait: Callable[[], float | None]
+
+
+class PlanClock:
+    """The clock of a unit: the moment is the coordinator's, only durations are measured here.
+
+    So nothing that is recorded depends on the clock of a worker's machine.
+
+    Args:
+        options: The options of the unit, with the coordinator's time.
+        clock: This machine's clock.
+    """
+
+    def __init__(self, options: UnitOptions, clock: Clock) -> None:
+        self._now = from_microseconds(options.now)
+        self._clock = clock
+
+    def now(self) -> datetime:
+        """Return when the pull began."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back, for durations."""
+        return self._clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait ``seconds``."""
+        self._clock.sleep(seconds)
 
 
 def selection_of(
@@ -134,10 +169,60 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
         example=selection.refusals.example,
         encoded=selection.refusals.encoded,
         encoded_example=selection.refusals.encoded_example,
+        leniencies=selection.refusals.leniencies.rows,
         requests=requests,
         received=received,
     )
     return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(result))
+
+
+class UnitAttempt:
+    """An attempt at a unit; the last one that began owns the unit.
+
+    An engine gives a unit to another worker when it takes the first one for dead. That one may live
+    on behind a broken link, and end late, as may a worker whose coordinator was killed. It is
+    stopped: only the owner replaces objects, and only its results are used.
+
+    Args:
+        name: The unit's name.
+        token: The file without which the unit is no part of a run any more.
+        tools: The tools of the worker.
+
+    Attributes:
+        number: A name that no other attempt has.
+        is_first: True if the unit was not begun before.
+        token: The token.
+    """
+
+    def __init__(self, name: str, token: str, tools: WorkerTools) -> None:
+        self.number = new_run_id()
+        self.token = token
+        self._mark = f"{name}{BEGUN_SUFFIX}"
+        self._exchange = tools.exchange
+        self.is_first = owner_of(name, tools.exchange) is None
+        file = tools.file(self._mark)
+        write_file(file, self.number.encode())
+        self._exchange.send(self._mark, file)
+
+    def check(self) -> None:
+        """Check that this attempt owns the unit, and that the unit is part of a run.
+
+        Raises:
+            StorageError: It does not, with the code ``run-over``.
+        """
+        is_over = next(self._exchange.names(self.token), None) is None
+        if is_over or _read_name(self._mark, self._exchange) != self.number:
+            raise run_over_error(self.token)
+
+
+def owner_of(name: str, exchange: FileExchange) -> str | None:
+    """Return the attempt that owns a unit; ``None`` if it was not begun."""
+    return _read_name(f"{name}{BEGUN_SUFFIX}", exchange)
+
+
+def _read_name(name: str, exchange: FileExchange) -> str | None:
+    file = exchange.receive(name)
+    return None if file is None else _read_file(file).decode("ascii", "replace")
 
 
 def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
@@ -146,33 +231,48 @@ def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
     Repeated, it does nothing when that file exists; otherwise it reuses installed copies.
     """
     try:
-        known = tools.exchange.receive(f"{unit.name}{REPORT_SUFFIX}")
-        if known is not None and tools.exchange.receive(unit.name) is not None:
-            return UnitOutcome(unit.name, unit.rows, details=_read_file(known))
+        known = _known_report(unit, tools.exchange)
+        if known is not None:
+            return UnitOutcome(unit.name, unit.rows, details=known)
         work = tools.exchange.receive(unit.work)
         if work is None:
             raise run_over_error(unit.work)
         rows = list(tools.tables.read_work(work))
-        slice_ = _SliceMirror(unit, tools, rows)
+        attempt = UnitAttempt(unit.name, unit.work, tools)
+        slice_ = _SliceMirror(unit, tools, rows, attempt)
         result = slice_.carry_out()
-        done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
+        names = results_of(unit.name, attempt.number), report_of(unit.name, attempt.number)
+        done, words = map(tools.file, names)
         count = tools.tables.write_done(done, slice_.done())
         encoded = msgspec.json.encode(result)
         write_file(words, encoded)
-        tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
-        tools.exchange.send(unit.name, done)
+        attempt.check()
+        tools.exchange.send(names[1], words)
+        tools.exchange.send(names[0], done)
         return UnitOutcome(unit.name, count, wait=tools.wait(), details=encoded)
     except ResourceSyncError as error:
         return failed_outcome(unit.name, error, tools)
 
 
+def _known_report(unit: SliceUnit, exchange: FileExchange) -> bytes | None:
+    """Return the report of the unit's owner; ``None`` if it has not finished."""
+    owner = owner_of(unit.name, exchange)
+    report = None if owner is None else exchange.receive(report_of(unit.name, owner))
+    if owner is None or report is None or exchange.receive(results_of(unit.name, owner)) is None:
+        return None
+    return _read_file(report)
+
+
 class _SliceMirror:
     """A slice as a small mirror of its own: its copies, its state, and its listed entries."""
 
-    def __init__(self, unit: SliceUnit, tools: WorkerTools, rows: list[WorkRow]) -> None:
+    def __init__(
+        self, unit: SliceUnit, tools: WorkerTools, rows: list[WorkRow], attempt: UnitAttempt
+    ) -> None:
         self._unit = unit
         self._tools = tools
         self._rows = rows
+        self._attempt = attempt
         self._state = tools.memory()
         self._tally = TransferTally()
         copies = [row.copy for row in rows if row.copy is not None]
@@ -188,33 +288,25 @@ class _SliceMirror:
             own_algorithm=options.own_algorithm,
             generation=options.generation,
             at=options.at,
-            began=to_microseconds(tools.clock.now()),
+            began=options.now,
         )
         transfer = ResourceTransfer(
             fetcher=tools.fetcher,
-            copies=FencedCopies(tools.copies, unit.work, tools.exchange, is_begun=self._is_begun()),
+            copies=FencedCopies(tools, self._attempt, is_begun=not self._attempt.is_first),
             state=self._state,
-            clock=tools.clock,
+            clock=PlanClock(options, tools.clock),
             policy=policy,
             report=lambda _event, _fields: None,
         )
         tally = transfer.execute(self._fetches(), total=unit.rows, size=unit.size)
         tally.same += self._tally.same
         requests, received = tools.traffic()
-        return SliceOutcome(tally=tally, requests=requests, received=received)
-
-    def _is_begun(self) -> bool:
-        """Return whether the slice was begun before, and mark it as begun."""
-        name = f"{self._unit.name}{BEGUN_SUFFIX}"
-        if self._tools.exchange.receive(name) is not None:
-            return True
-        mark = self._tools.file(name)
-        write_file(mark, b"begun")
-        self._tools.exchange.send(name, mark)
-        return False
+        return SliceOutcome(
+            tally=tally, requests=requests, received=received, attempt=self._attempt.number
+        )
 
     def _fetches(self) -> Iterator[Fetch]:
-        options, now = self._unit.options, to_microseconds(self._tools.clock.now())
+        options, now = self._unit.options, self._unit.options.now
         policy = DecisionPolicy(
             absence=Absence.UNCHANGED if self._unit.is_decided else Absence.UNPROVEN,
             delete="auto" if options.applies_deletions else "never",
@@ -244,18 +336,19 @@ class _SliceMirror:
 
 
 class FencedCopies:
-    """The copies, read-only for a unit that is no longer part of a run: its token is gone.
+    """The copies, read-only for an attempt that does not own its unit, or whose run is over.
 
-    A coordinator that was killed may leave workers behind. Another run may have installed newer
-    copies meanwhile, which they must not replace.
+    The owner, or another run, may have installed newer copies, which it must not replace.
+
+    Args:
+        tools: The tools of the worker.
+        attempt: The attempt.
+        is_begun: True if some copies of the unit may be in place already.
     """
 
-    def __init__(
-        self, copies: Copies, token: str, exchange: FileExchange, *, is_begun: bool
-    ) -> None:
-        self._copies = copies
-        self._token = token
-        self._exchange = exchange
+    def __init__(self, tools: WorkerTools, attempt: UnitAttempt, *, is_begun: bool) -> None:
+        self._copies = tools.copies(attempt.check)
+        self._attempt = attempt
         self._is_begun = is_begun
 
     def __getattr__(self, name: str) -> Any:
@@ -264,19 +357,24 @@ class FencedCopies:
     def paths(self) -> Iterator[str]:
         """Yield a path whose copy may be reused; a store has too many to list them."""
         if self._is_begun:
-            yield self._token
+            yield self._attempt.token
 
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
-        """Install a batch, while the unit is part of a run."""
-        if batch and next(self._exchange.names(self._token), None) is None:
+        """Install a batch, while the attempt owns its unit."""
+        try:
+            if batch:
+                self._attempt.check()
+        except StorageError:
             for installation in batch:
                 installation.staged.discard()
-            raise run_over_error(self._token)
+            raise
         return self._copies.install(batch)
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Refuse to remove anything: only the coordinator does."""
-        raise AssertionError(f"a unit of {self._token} removes copies: {reason}, {len(batch)}")
+        raise AssertionError(
+            f"a unit of {self._attempt.token} removes copies: {reason}, {len(batch)}"
+        )
 
 
 def run_over_error(token: str) -> StorageError:

@@ -1,12 +1,13 @@
 """Context of a pull with workers: the workers, the tables, and the options of units."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from resourcesync.cluster.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
-from resourcesync.destination.options import Filters
 from resourcesync.destination.runs import new_run_id
+from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import SyncSession
 from resourcesync.ports.engines import SLICE_ROWS, FileExchange, UnitOutcome
 from resourcesync.ports.mirror import MirrorStateStore
@@ -45,8 +46,7 @@ class WorkerTraffic:
         self.received += received
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerContext:
+class WorkerContext(msgspec.Struct, frozen=True, kw_only=True):
     """Workers and tables.
 
     Attributes:
@@ -73,7 +73,7 @@ class WorkerContext:
     folder: Callable[[], str]
     site: Any
     slice_rows: int = SLICE_ROWS
-    traffic: WorkerTraffic = field(default_factory=WorkerTraffic)
+    traffic: WorkerTraffic = msgspec.field(default_factory=WorkerTraffic)
 
 
 def unit_options(pull: SyncSession, context: WorkerContext, *, at: int) -> UnitOptions:
@@ -94,6 +94,7 @@ def unit_options(pull: SyncSession, context: WorkerContext, *, at: int) -> UnitO
         run=new_run_id(),
         generation=pull.generation,
         at=at,
+        now=pull.now,
         lenient=pull.options.verify == "lenient",
         accepts_missing=pull.accepts_missing,
         own_algorithm=pull.options.own_algorithm,

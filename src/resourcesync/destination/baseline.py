@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Final
@@ -23,7 +22,8 @@ from resourcesync.destination.listed_rows import (
     store_entry_links,
     store_links,
 )
-from resourcesync.destination.lists.resource_reader import ListSnapshot, ListVersion
+from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     ABSENT,
     Absence,
@@ -508,7 +508,7 @@ class Baseline:
     ) -> Cursor:
         """Return the cursor once all that was read is stored."""
         pull, at = self._pull, snapshot.at
-        cursor = replace(
+        cursor = structs.replace(
             pull.cursor,
             phase=self._phase_after(snapshot),
             checkpoint=through,
@@ -518,12 +518,14 @@ class Baseline:
             completed_generation=pull.generation,
         )
         if self._swept_at is not None:
-            cursor = replace(cursor, swept_at=self._swept_at, swept_entries=snapshot.entries)
+            cursor = structs.replace(
+                cursor, swept_at=self._swept_at, swept_entries=snapshot.entries
+            )
         if history is None or at is None:
-            return replace(cursor, head="", processed=(), last_changes=())
+            return structs.replace(cursor, head="", processed=(), last_changes=())
         positions = pull.cursor.list_positions(at).after(history)
-        cursor = replace(cursor.after(history), positions_at=at, positions=positions)
-        return replace(cursor, checkpoint=through)
+        cursor = structs.replace(cursor.after(history), positions_at=at, positions=positions)
+        return structs.replace(cursor, checkpoint=through)
 
     def _phase_after(self, snapshot: ListSnapshot) -> Phase:
         if self._is_undecided or snapshot.outdated_parts:

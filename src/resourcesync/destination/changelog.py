@@ -1,73 +1,117 @@
-"""Change log of a mirror: its changes for other programs, from a cursor on, at least once."""
+"""Change log of a mirror: its changes for other programs, from a position on, at least once."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from resourcesync.errors import DiscontinuityError, Remedy
-from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
-from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.ports.changes import ChangeLogPosition, LoggedChange, MirrorChangeKind
+from resourcesync.ports.mirror import Copy, MirrorStateStore
 
 
 class Consumers(Protocol):
-    """Store of the cursor of each named program that reads the changes of a mirror."""
+    """Store of the position of each named program that reads the changes of a mirror."""
 
-    def cursor(self, name: str) -> int | None:
-        """Return the number of the last change that ``name`` acknowledged, or ``None``."""
+    def position(self, name: str) -> ChangeLogPosition | None:
+        """Return the position that ``name`` acknowledged, or ``None``."""
 
-    def acknowledge(self, name: str, cursor: int) -> None:
-        """Record durably that ``name`` has processed all changes up to ``cursor``."""
+    def acknowledge(self, name: str, position: ChangeLogPosition) -> None:
+        """Record durably that ``name`` has processed all changes up to ``position``."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ChangeLogReader:
-    """Reader of the changes of a mirror that continues from its cursor.
+class ChangeLogReader(msgspec.Struct, kw_only=True):
+    """Reader of the changes of a mirror that continues from its position.
 
     Attributes:
         state: The mirror's state; read-only is enough.
-        cursor: Number of the last change read; ``None`` before the first reading of a program that
-            starts without one.
+        position: The position after the last change that was yielded: stored with what was done
+            with the change, it continues there. ``None`` before the first change of a program that
+            starts with everything.
         include_touched: Yield also resources fetched again with the same bytes.
         remedy: How the reader starts over, for errors; ``None`` if it cannot.
     """
 
     state: MirrorStateStore
-    cursor: int | None = None
+    position: ChangeLogPosition | None = None
     include_touched: bool = False
     remedy: Remedy | None = None
 
     def read_new(self) -> Iterator[LoggedChange]:
-        """Yield the changes since the cursor, which moves when all were consumed.
+        """Yield the changes since the position, which moves with each of them.
 
-        Without a cursor each present copy is yielded as ``created``.
+        Without a position, or with one of a first reading that was interrupted, each present copy
+        is yielded as ``created`` first.
 
         Raises:
-            DiscontinuityError: The log does not, or no longer, reach back to the cursor.
+            DiscontinuityError: The log does not, or no longer, reach back to the position, or it
+                is another log.
         """
-        forgotten, newest = self.state.change_bounds()
-        if self.cursor is None:
-            created = MirrorChangeKind.CREATED.value
-            for copy in self.state.copies():
-                if copy.length >= 0:  # else its file is being replaced: the log will have it
-                    seen = (copy.installed, created, copy.uri, copy.path, copy.length, copy.digests)
-                    yield LoggedChange(newest, *seen, "")
-            self.cursor = newest
-            return
-        if not forgotten <= self.cursor <= newest:
-            raise self._lost_error(forgotten, newest)
-        read = self.cursor
+        begin, is_new = self.position or self._newest(), self.position is None
+        self._check(begin)
+        if is_new or begin.uri:
+            yield from self._read_copies(begin)
+        yield from self._read_changes(begin.number)
+
+    def _read_copies(self, begin: ChangeLogPosition) -> Iterator[LoggedChange]:
+        """Yield the copies after a URI; what changes meanwhile is in the log after ``begin``."""
+        created = MirrorChangeKind.CREATED.value
+        for listed in self.state.copies():
+            copy = listed if listed.length >= 0 else self._content(listed.uri)
+            if copy is not None and copy.uri > begin.uri:
+                self.position = begin._replace(uri=copy.uri)
+                seen = (copy.installed, created, copy.uri, copy.path, copy.length, copy.digests)
+                yield LoggedChange(begin.number, *seen, "")
+        self.position = begin._replace(uri="")
+
+    def _content(self, uri: str) -> Copy | None:
+        """Return a copy whose file is being replaced, with its former content; ``None`` if new.
+
+        If the new bytes turn out to be the same, the log has no change that a reader gets.
+        """
+        for _ in range(2):  # it may be replaced again between the two readings
+            before = self.state.content_before(uri)
+            copy = self.state.copy(uri)
+            if copy is None or copy.length >= 0:
+                return copy
+            if before is not None:
+                return copy._replace(length=before[0], digests=before[1])
+        return None
+
+    def _read_changes(self, read: int) -> Iterator[LoggedChange]:
         for row in self.state.changes(read):
             if row.seq != read + 1:  # a pull pruned the log during a slow read
-                raise self._lost_error(*self.state.change_bounds())
+                raise self._lost_error(ChangeLogPosition(read), *self.state.change_bounds())
             read = row.seq
+            self.position = ChangeLogPosition(read, row.time)
             if self.include_touched or row.kind != MirrorChangeKind.TOUCHED:
                 yield row
-        self.cursor = read
 
-    def _lost_error(self, forgotten: int, newest: int) -> DiscontinuityError:
-        reason = f"the mirror's change log does not reach back to cursor {self.cursor}"
-        if self.cursor is not None and self.cursor > newest:
-            reason = f"cursor {self.cursor} is beyond the end of the mirror's change log"
+    def _newest(self) -> ChangeLogPosition:
+        number = self.state.change_bounds()[1]
+        return ChangeLogPosition(number, self._time_of(number))
+
+    def _time_of(self, number: int) -> int:
+        """Return the time of a change; 0 if it is not in the log."""
+        row = next(self.state.changes(number - 1), None) if number else None
+        return row.time if row is not None and row.seq == number else 0
+
+    def _check(self, position: ChangeLogPosition) -> None:
+        forgotten, newest = self.state.change_bounds()
+        if not forgotten <= position.number <= newest:
+            raise self._lost_error(position, forgotten, newest)
+        if position.time and self._time_of(position.number) != position.time:
+            raise self._lost_error(position, forgotten, newest)
+
+    def _lost_error(
+        self, position: ChangeLogPosition, forgotten: int, newest: int
+    ) -> DiscontinuityError:
+        number = position.number
+        reason = f"the mirror's change log does not reach back to cursor {number}"
+        if number > newest:
+            reason = f"cursor {number} is beyond the end of the mirror's change log"
+        elif number > forgotten:
+            reason = f"the mirror's change log has another change {number}: the mirror was restored"
         here = f"changes {forgotten + 1} to {newest}" if newest > forgotten else "no change yet"
         return DiscontinuityError(
             reason,
@@ -78,11 +122,11 @@ class ChangeLogReader:
         )
 
 
-def oldest_cursor(state: MirrorStateStore) -> int:
-    """Return the cursor before the oldest logged change."""
-    return state.change_bounds()[0]
+def oldest_position(state: MirrorStateStore) -> ChangeLogPosition:
+    """Return the position before the oldest logged change."""
+    return ChangeLogPosition(state.change_bounds()[0])
 
 
-def cursor_at(state: MirrorStateStore, moment: int) -> int:
-    """Return the cursor before the changes at or after a moment, microseconds."""
-    return state.sequence_before(moment)
+def position_at(state: MirrorStateStore, moment: int) -> ChangeLogPosition:
+    """Return the position before the changes at or after a moment, microseconds."""
+    return ChangeLogPosition(state.sequence_before(moment))

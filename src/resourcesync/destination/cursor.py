@@ -7,16 +7,20 @@ come from the clock of the resources, so T by the clock of the lists is stored b
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from resourcesync.destination.changes.history import ChangeHistory
+import msgspec
+from msgspec.structs import replace
+
 from resourcesync.destination.changes.spans import OVERLAP
 from resourcesync.destination.changes.start import ListPositions, ReadingStart
 from resourcesync.errors import Remedy, RollbackError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import ProcessedDocument
+
+if TYPE_CHECKING:
+    from resourcesync.destination.changes.history import ChangeHistory
 
 
 class Phase(StrEnum):
@@ -39,8 +43,7 @@ class Phase(StrEnum):
 _INCOMPLETE: Final = frozenset({Phase.BASELINE_DUE, Phase.ROLLED_BACK})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
+class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     """Position of a mirror in the Source's history. Moments are microseconds.
 
     Attributes:
@@ -75,7 +78,7 @@ class Cursor:
     swept_at: int | None = None
     swept_entries: int = 0
     positions_at: int | None = None
-    positions: Mapping[str, int] = field(default_factory=dict)
+    positions: Mapping[str, int] = msgspec.field(default_factory=dict)
     generation: int = 0
     completed_generation: int = 0
     closed_lists_checked_at: int | None = None
@@ -133,7 +136,7 @@ class Cursor:
         """Return the cursor after a repair has acted on the lists of that moment."""
         return self if self.is_incomplete else replace(self, phase=Phase.REPAIRED)
 
-    def after(self, history: ChangeHistory) -> "Cursor":
+    def after(self, history: "ChangeHistory") -> "Cursor":
         """Return the cursor behind what was read; its phase stays."""
         return replace(
             self,
@@ -147,7 +150,7 @@ class Cursor:
         )
 
 
-def _frontier(history: ChangeHistory, cursor: Cursor) -> tuple[ProcessedDocument, ...]:
+def _frontier(history: "ChangeHistory", cursor: Cursor) -> tuple[ProcessedDocument, ...]:
     """Return the lists that later readings must continue: open ones, else the newest."""
     records = [read.record for read in history.lists]
     if history.is_unchanged_head:  # only the open lists were requested
@@ -161,18 +164,15 @@ def _end(record: ProcessedDocument) -> int:
     return record.until or record.from_
 
 
-@dataclass(frozen=True, slots=True)
-class Following:
+class Following(msgspec.Struct, frozen=True):
     """Verdict: the lists continue the processed changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(msgspec.Struct, frozen=True):
     """Verdict: changes between the processed ones and the lists are missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(msgspec.Struct, frozen=True):
     """Verdict: nothing proves that the lists still have what was processed.
 
     Attributes:
@@ -182,8 +182,7 @@ class Rewritten:
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(msgspec.Struct, frozen=True):
     """Verdict: the lists are complete to an earlier moment than the processed ones.
 
     They are old copies, or the Source was restored from an older state.
@@ -198,7 +197,7 @@ class Stale:
 Verdict = Following | Gap | Rewritten | Stale
 
 
-def judge(cursor: Cursor, history: ChangeHistory) -> Verdict:
+def judge(cursor: Cursor, history: "ChangeHistory") -> Verdict:
     """Return whether lists continue what was processed; what nothing proves leads to a baseline.
 
     Args:
@@ -244,12 +243,12 @@ def stale_lists(uri: str, cursor: Cursor, reported: int) -> SourceUnavailableErr
     )
 
 
-def is_followed(cursor: Cursor, history: ChangeHistory) -> bool:
+def is_followed(cursor: Cursor, history: "ChangeHistory") -> bool:
     """True if lists continue what was processed."""
     return isinstance(judge(cursor, history), Following)
 
 
-def _continues(done: ProcessedDocument, history: ChangeHistory) -> bool:
+def _continues(done: ProcessedDocument, history: "ChangeHistory") -> bool:
     """True if a processed list is there as it was, or a list begins where it ended."""
     now = next((read for read in history.lists if read.is_of(done)), None)
     if now is not None:
@@ -267,7 +266,7 @@ def _is_over(done: ProcessedDocument, there: Sequence[ProcessedDocument]) -> boo
     return any((later.from_ or 0) > (done.from_ or 0) for later in there)
 
 
-def _is_replaced(cursor: Cursor, history: ChangeHistory) -> bool:
+def _is_replaced(cursor: Cursor, history: "ChangeHistory") -> bool:
     """True if the one list that was processed gave way to others.
 
     One of several may have had changes that were not read; the last change was in another.
@@ -300,7 +299,7 @@ def check_no_older(at: int, known: int | None) -> None:
         )
 
 
-def after_list(cursor: Cursor, history: ChangeHistory, now: int) -> ChangeHistory:
+def after_list(cursor: Cursor, history: "ChangeHistory", now: int) -> "ChangeHistory":
     """Return the changes since a Resource List, which report all that was processed before.
 
     The clock of the lists is exact. T itself may be ahead of it, and changes of one moment that are

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +13,8 @@ from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_re
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
-from resourcesync.destination.mapping.tree import FileSystemProfile
-from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.options import Dependencies, PullOptions, SyncStrategy
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
@@ -26,15 +25,15 @@ from resourcesync.destination.runs import (
     REPORTED_SKEW,
     MirrorRun,
     SkewMeasuringFetcher,
+    build_report,
     describe_skew,
     new_run_id,
 )
-from resourcesync.destination.scope import Scope
+from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession
-from resourcesync.destination.status import build_report
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState
 from resourcesync.destination.tasks import gone_rows
-from resourcesync.discovery import SourceLists
+from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
     BudgetError,
@@ -134,7 +133,9 @@ class Destination:
             raise
         report = build_report(run.id, pulled, self._dependencies, dry_run=options.dry_run)
         renamed = sum(assignment.renamed for assignment in self._path_assignments)
-        report = replace(run.with_duration(report), lists_only=options.lists_only, renamed=renamed)
+        report = structs.replace(
+            run.with_duration(report), lists_only=options.lists_only, renamed=renamed
+        )
         report = self._apply_clock_check(report)
         if not options.dry_run:
             run.record(report, report.mode)
@@ -156,7 +157,7 @@ class Destination:
         if abs(skew) < MAX_SKEW or is_right:
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
-        return replace(report, state=state, skew=skew.total_seconds())
+        return structs.replace(report, state=state, skew=skew.total_seconds())
 
     def _report_skew(self) -> timedelta:
         skew = self._measuring_fetcher.skew
@@ -261,6 +262,7 @@ class Destination:
         with pull.packages.retaining_packages():
             pulled = self._synchronize(pull, options, lists, is_due=is_due)
         pull.warn_dropped_values()
+        pull.report_leniencies()
         return pulled or self._pull_from(address, lists.found, options, filters, is_due=is_due)
 
     def _synchronize(
@@ -519,10 +521,12 @@ class Destination:
                 findings.set_name(report.run, clock.now().strftime("%Y%m%d%H%M%S"))
         at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
         if abs(skew) >= MAX_SKEW and abs(clock.now() - at) > MAX_SKEW:
-            report = replace(report, has_gap=True)
+            report = structs.replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
-        report = replace(report, seconds=clock.monotonic() - started)
-        audit_record = AuditRecord(ended=moment, method=method, report=replace(report, findings=()))
+        report = structs.replace(report, seconds=clock.monotonic() - started)
+        audit_record = AuditRecord(
+            ended=moment, method=method, report=structs.replace(report, findings=())
+        )
         state = self._dependencies.state
         state.commit(StateTransaction(notes=notes_with_audit(state, audit_record)))
         return report

@@ -5,10 +5,8 @@ already, as most are, is only written and read back, never sorted.
 """
 
 import errno
-import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from heapq import merge
 from itertools import compress, islice
 from operator import itemgetter, lt
@@ -288,28 +286,16 @@ class ExternalSorter(Generic[T]):
 
 
 class TupleSorter(ExternalSorter[N]):
-    """Sorter of named tuples of plain values by their first field, without a call for each.
+    """Sorter of named tuples by their first field, written as MessagePack.
 
     Args:
-        kind: Class of the entries.
+        kind: Class of the entries; its fields have values of MessagePack.
         spill: As for `ExternalSorter`.
     """
 
     def __init__(self, kind: type[N], spill: Callable[[], BinaryIO]) -> None:
-        super().__init__(key=_key_of, dump=marshal.dumps, load=marshal.loads, spill=spill)
-        self._make: Callable[[N], N] = partial(tuple.__new__, kind)
-
-    def add(self, entry: N) -> None:
-        """Add one entry, as `ExternalSorter.add` does."""
-        super().add(tuple(entry))  # type: ignore[arg-type]  # marshal accepts only plain tuples
-
-    def add_all(self, entries: Iterable[N]) -> None:
-        """Add entries, as `ExternalSorter.add_all` does."""
-        super().add_all(map(tuple, entries))  # type: ignore[arg-type]  # the same
-
-    def __iter__(self) -> Iterator[N]:
-        """Return the entries in order, as `ExternalSorter` does."""
-        return map(self._make, super().__iter__())
+        load = msgspec.msgpack.Decoder(kind).decode
+        super().__init__(key=_key_of, dump=_encode, load=load, spill=spill)
 
 
 def merge_sorted(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 from heapq import merge
 from itertools import groupby, islice
@@ -40,9 +39,8 @@ from resourcesync.destination.listed_rows import (
     store_links,
     unlisted_changes,
 )
-from resourcesync.destination.lists.resource_reader import ListVersion
+from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.planner import (
-    MISMATCH_CODES,
     Absence,
     Decision,
     Delete,
@@ -61,6 +59,7 @@ from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import cursor_note, encode_notes
+from resourcesync.destination.task_codes import MISMATCH_CODES
 from resourcesync.destination.tasks import task_of, undone_tasks
 from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
 from resourcesync.errors import DocumentError, SourceError
@@ -125,7 +124,7 @@ class Incremental:
                     pass
             if changed := self._find_changed_list():
                 return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
-            if self._check_for_newer_list():
+            if not self._leads_to_all(uri, history) and self._check_for_newer_list():
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 
@@ -137,7 +136,7 @@ class Incremental:
         pull = self._pull
         pull.warn("rewritten", f"{message}: running a baseline")
         # At once, even if the baseline cannot run now: the rewriting may be seen only once.
-        pull.move(replace(pull.cursor, phase=Phase.ROLLED_BACK))
+        pull.move(structs.replace(pull.cursor, phase=Phase.ROLLED_BACK))
         return self._from_baseline(gap=False)
 
     def _from_stale(self, uri: str, reported: int) -> SyncOutcome:
@@ -156,6 +155,21 @@ class Incremental:
         if self._pull.options.dry_run:
             return ""
         return find_changed_closed_list(self._pull)
+
+    def _leads_to_all(self, uri: str, history: ChangeHistory) -> bool:
+        """True if the Source says that these Change Lists lead to all of its Resource List.
+
+        They do from a Resource List on that was read. Lists that continue the mirror are then
+        enough. Without a change to continue from, only the Resource List proves the state; and only
+        another one can supply missing changes.
+        """
+        pull = self._pull
+        since, read_at = pull.found.monitored_since, pull.cursor.resource_list_at
+        if pull.found.monitor != uri or pull.cursor.has_gap:
+            return False
+        if since is None or read_at is None or read_at < since:
+            return False
+        return history.change_count > 0 or any(done.entries for done in pull.cursor.processed)
 
     def _check_for_newer_list(self) -> bool:
         """Return whether there is a newer Resource List than the one read last.
@@ -204,7 +218,7 @@ class Incremental:
         if self._pull.options.dry_run:
             return pulled
         pull = self._pull
-        cursor = replace(
+        cursor = structs.replace(
             pull.cursor.after(history),
             generation=pull.generation,
             completed_generation=pull.generation,
@@ -213,7 +227,7 @@ class Incremental:
             pull.begin()
             # New changes without a time are later all the same: T must advance.
             least = (pull.cursor.checkpoint or 0) + 1
-            cursor = replace(cursor, checkpoint=max(history.checkpoint, least))
+            cursor = structs.replace(cursor, checkpoint=max(history.checkpoint, least))
         self._store_tasks(history, cursor.checkpoint or 0)
         pull.record_refused(add=True)
         notes = cursor_note(cursor) | encode_notes(found=pull.discovered)

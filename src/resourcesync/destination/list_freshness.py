@@ -8,16 +8,16 @@ conditionally, except parts that the index proves to be unchanged.
 import logging
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
 
 from resourcesync.destination.changes.spans import ListPrefix
 from resourcesync.destination.changes.times import DAY, is_later
-from resourcesync.destination.lists.resource_reader import ListVersion, list_version
+from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.session import SyncSession
-from resourcesync.discovery import DocumentFetcher
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
@@ -45,7 +45,7 @@ def find_changed_closed_list(pull: SyncSession) -> str:
         return ""
     changed = "" if checked_at is None else _find_changed(pull)  # the lists were read just now
     if not changed:
-        pull.move(replace(pull.cursor, closed_lists_checked_at=pull.now))
+        pull.move(structs.replace(pull.cursor, closed_lists_checked_at=pull.now))
     return changed
 
 

@@ -10,10 +10,12 @@ from typing import Final
 import msgspec
 
 from resourcesync.destination.changes.times import DAY
-from resourcesync.destination.options import Dependencies, Filters
+from resourcesync.destination.options import Dependencies
+from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, discovery_rank
-from resourcesync.discovery import DocumentFetcher, SetChoice, SourceLists, discover, offered_by
+from resourcesync.discovery.document_fetcher import DocumentFetcher
+from resourcesync.discovery.sets import SetChoice, SourceLists
 from resourcesync.errors import ConfigurationError, DocumentError, Remedy, SourceError
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 
@@ -77,6 +79,8 @@ class ListLocator:
             folder=equipment.folder,
         )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
+        from resourcesync.discovery.discover import discover  # noqa: PLC0415 - no pull with nothing new discovers
+
         found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
         if set_name and pinned and pinned not in found.documents:
             raise ConfigurationError(
@@ -110,6 +114,8 @@ class ListLocator:
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         choice = SetChoice(requested=set_name, folder=equipment.folder)
+        from resourcesync.discovery.discover import discover  # noqa: PLC0415 - no pull with nothing new discovers
+
         found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
         return found, identity.after_move(address, found.entry, found.set_uri)
 
@@ -246,6 +252,8 @@ class CapabilityListProbe:
             self._record_probe(before.etag, before.last_modified, uri)
             return None
         with fetched:
+            from resourcesync.discovery.discover import offered_by  # noqa: PLC0415 - no pull with nothing new discovers
+
             found = offered_by(fetched.open(), known)
         if found == known:
             self._record_probe(fetched.etag, fetched.last_modified, uri)

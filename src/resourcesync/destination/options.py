@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 import msgspec
 
-from resourcesync.destination.mapping.tree import MapperFactory, load_no_mapper
+from resourcesync.destination.mapping.path_mapping import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
 from resourcesync.destination.reports import Mode
+from resourcesync.destination.scope import Filters
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
@@ -28,27 +28,6 @@ Called with the mode of the pull, a function that yields the decisions in URI or
 and the number of up-to-date copies. For these, and for a resource that is not due, nothing is done:
 the decisions leave them out.
 """
-
-
-class Filters(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters of the listed resources. They are stored with the mirror.
-
-    Attributes:
-        include, exclude: Globs on the URI's path.
-        types: Media types.
-        max_size: Bytes.
-        since: Only resources modified since, UTC.
-        allow_origins: Origins that the Source may list besides its own.
-        links: Relations; targets of such links of selected entries are selected too.
-    """
-
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    max_size: int | None = None
-    since: datetime | None = None
-    allow_origins: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
 
 
 class PullOptions(msgspec.Struct, frozen=True, kw_only=True):

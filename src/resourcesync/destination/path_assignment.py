@@ -12,15 +12,16 @@ that of the mapping.
 
 import marshal
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import chain, islice
 from operator import attrgetter, itemgetter
 from typing import BinaryIO, Final
 
+from msgspec.structs import replace
+
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.tree import FileSystemProfile, PathMapping
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile, PathMapping
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
 from resourcesync.destination.sync_state import MOVING, MirrorIdentity, SyncState
@@ -137,12 +138,16 @@ class PathAssignment:
         mapping, state = self._mapping, self._state
         if not isinstance(mapping, NameMapping):
             return False
+        rows = iter(rows)
+        first = next(rows, None)
+        if first is None:
+            return False
         is_empty = next(self._existing_paths(), None) is None
         key = None if mapping.profile is FileSystemProfile.POSIX else mapping.key
         with new_claim_sorter(self._dependencies.scratch) as spool:
             wanted = (
                 (row.path, row.uri)
-                for row in self._selection.with_current_paths(rows)
+                for row in self._selection.with_current_paths(chain([first], rows))
                 if row.change not in _NOT_WANTED and (is_empty or state.copy(row.uri) is None)
             )
             new = list(islice(wanted, _MAX_NEW))

@@ -1,6 +1,5 @@
 """Reports: results of runs, and the status of a mirror, as values."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -49,8 +48,7 @@ class PlanSummary(msgspec.Struct, frozen=True, kw_only=True):
     unsized: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
+class Failing(msgspec.Struct, frozen=True, kw_only=True):
     """Listed resource that is not in the mirror as listed, and the reason.
 
     Attributes:
@@ -69,8 +67,7 @@ class Failing:
     due: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of one pull.
 
     Attributes:
@@ -108,7 +105,8 @@ class RunReport:
         unlisted: Copies that the Source no longer lists and that policy retains.
         filtered: Copies of listed resources that no longer match the filters; kept.
         restored: Unlisted copies that were restored from the trash; kept.
-        verified, weak, unverified: Fixity of the resources fetched in this run.
+        verified, server_verified, weak, unverified: Fixity of the resources fetched in this run:
+            by a hash of the list; by the server's digest alone; by a weak hash or the length; not.
         contradicting: Of the pending, those whose bytes are kept although they are not as listed
             (``verify="lenient"``).
         renamed: Files moved to other names; in a dry run, to be moved.
@@ -155,6 +153,7 @@ class RunReport:
     filtered: int = 0
     restored: int = 0
     verified: int = 0
+    server_verified: int = 0
     weak: int = 0
     unverified: int = 0
     contradicting: int = 0
@@ -171,8 +170,7 @@ class RunReport:
     skew: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedRun:
+class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Error that ended a run.
 
     Attributes:
@@ -190,8 +188,7 @@ class FailedRun:
     remedy: Remedy | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorStatus:
+class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Status of a mirror by its own state, without a request to the Source.
 
     Attributes:

@@ -13,11 +13,12 @@ A glob is compared with the path of the URI in its normal form, so ``%7e`` is ``
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
+
+import msgspec
 
 from resourcesync.discovery.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
@@ -39,8 +40,7 @@ _UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
 _ANY_FOLDERS: Final = "**"
 
 
-@dataclass(frozen=True, slots=True)
-class Glob:
+class Glob(msgspec.Struct, frozen=True):
     """Pattern for URIs.
 
     Attributes:
@@ -166,8 +166,28 @@ _LOOSE_PATH: Final = re.compile(
 _TYPE: Final = re.compile(r"(?:\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+))")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Filters(msgspec.Struct, frozen=True, kw_only=True):
+    """Filters of the listed resources. They are stored with the mirror.
+
+    Attributes:
+        include, exclude: Globs on the URI's path.
+        types: Media types.
+        max_size: Bytes.
+        since: Only resources modified since, UTC.
+        allow_origins: Origins that the Source may list besides its own.
+        links: Relations; targets of such links of selected entries are selected too.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    max_size: int | None = None
+    since: datetime | None = None
+    allow_origins: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Origins that a Source may list, and the operator's filters.
 
     Missing fields exclude nothing: an entry without a type, length or time passes the filter for it
@@ -191,11 +211,6 @@ class Scope:
     types: tuple[str, ...] = ()
     max_size: int | None = None
     since: datetime | None = None
-    _roots: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _include: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
-    _exclude: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
-    _types: frozenset[str] = field(init=False, repr=False, compare=False)
-    _filters: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.max_size is not None and self.max_size < 0:
@@ -211,20 +226,36 @@ class Scope:
                 code="since",
                 hint="use for example 2026-01-01T00:00:00Z",
             )
-        object.__setattr__(self, "_roots", _roots(self.origins))
-        object.__setattr__(self, "_include", tuple(map(parse_glob, self.include)))
-        object.__setattr__(self, "_exclude", tuple(map(parse_glob, self.exclude)))
-        names = frozenset(name.strip().lower() for name in self.types)
-        for name in sorted(names):
+        _roots(self.origins)
+        for pattern in (*self.include, *self.exclude):
+            parse_glob(pattern)
+        for name in sorted(self._types):
             if _TYPE.fullmatch(name) is None:
                 raise ConfigurationError(
                     f"{name!r} is not a media type", hint="use text/html or text/*", code="type"
                 )
-        object.__setattr__(self, "_types", names)
+
+    @cached_property
+    def _roots(self) -> tuple[str, ...]:
+        return _roots(self.origins)
+
+    @cached_property
+    def _include(self) -> tuple[Glob, ...]:
+        return tuple(map(parse_glob, self.include))
+
+    @cached_property
+    def _exclude(self) -> tuple[Glob, ...]:
+        return tuple(map(parse_glob, self.exclude))
+
+    @cached_property
+    def _types(self) -> frozenset[str]:
+        return frozenset(name.strip().lower() for name in self.types)
+
+    @cached_property
+    def has_filters(self) -> bool:
+        """True if the operator selects less than the Source may list."""
         limits = self.max_size is not None or self.since is not None
-        object.__setattr__(
-            self, "_filters", bool(limits or self.include or self.exclude or self.types)
-        )
+        return bool(limits or self.include or self.exclude or self.types)
 
     def judge(self, resource: Resource) -> FilterVerdict:
         """Return whether the filters select an entry; what they exclude is never refused.
@@ -236,7 +267,7 @@ class Scope:
                 invalid (see ``normalise``).
         """
         uri = resource.uri
-        if self._filters and not (
+        if self.has_filters and not (
             (self.max_size is None or resource.length is None or resource.length <= self.max_size)
             and (self.since is None or resource.lastmod is None or resource.lastmod >= self.since)
             and self._fits_type(resource.media_type)
@@ -253,11 +284,6 @@ class Scope:
     def speaks_for(self, uri: str) -> bool:
         """True if the Source may list a URI that is in normal form."""
         return uri.startswith(self._roots)
-
-    @property
-    def has_filters(self) -> bool:
-        """True if the operator selects less than the Source may list."""
-        return self._filters
 
     def fingerprint(self) -> str:
         """Return text that is equal for scopes that select alike, to be stored with a mirror."""

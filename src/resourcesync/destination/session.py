@@ -1,7 +1,6 @@
 """Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -30,9 +29,11 @@ from resourcesync.destination.sync_state import MirrorIdentity, SyncState, curso
 from resourcesync.destination.transfers.budget import Budget, Spent
 from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
 from resourcesync.destination.transfers.transfer import ResourceTransfer
-from resourcesync.discovery import DocumentFetcher, SourceLists
+from resourcesync.discovery.document_fetcher import DocumentFetcher
+from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import Remedy
+from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import MirrorStateStore, Pending, ProcessedDocument
@@ -152,7 +153,7 @@ class SyncSession:
             return found
         uri = found.change_list
         if uri is not None and found.change_dump is None and self._is_dump(uri):
-            found = replace(found, change_dump=uri)
+            found = structs.replace(found, change_dump=uri)
         return with_dumps(found)
 
     def _is_dump(self, change_list: str) -> bool:
@@ -222,7 +223,7 @@ class SyncSession:
         So what a killed run left behind can be told from what this one writes. If the run is
         killed before all is stored, only a baseline can continue.
         """
-        self.move(replace(self.cursor, generation=self.generation).with_baseline_due())
+        self.move(structs.replace(self.cursor, generation=self.generation).with_baseline_due())
 
     def begin_repair(self) -> None:
         """Record that a repair is about to act on the present lists.
@@ -230,7 +231,7 @@ class SyncSession:
         No pull has processed these, and they may be withdrawn before the next one reads them: so a
         baseline is due.
         """
-        self.move(replace(self.cursor, generation=self.generation).repaired())
+        self.move(structs.replace(self.cursor, generation=self.generation).repaired())
 
     def _has_unprocessed(self, read: ChangeHistory | None) -> bool:
         """True if a list has changes that no pull processed."""
@@ -391,6 +392,11 @@ class SyncSession:
                 f" {refusals.encoded_example!r}: they are percent-encoded, as browsers do",
             )
 
+    def report_leniencies(self) -> None:
+        """Report what the reading of the lists tolerated."""
+        for row in self.selection.refusals.leniencies.rows:
+            self.dependencies.report("leniency", leniency_fields(row))
+
     def warn(
         self, code: str, message: str, *, hint: str = "", remedy: Remedy | None = None
     ) -> None:
@@ -413,7 +419,7 @@ def no_time_note(snapshot: ListSnapshot) -> dict[str, str]:
 
 def with_dumps(found: SourceLists) -> SourceLists:
     """Return the lists, with dumps in place of missing ones."""
-    return replace(
+    return structs.replace(
         found,
         resource_list=found.resource_list or found.resource_dump,
         change_list=found.change_list or found.change_dump,

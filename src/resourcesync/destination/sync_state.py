@@ -8,19 +8,18 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.destination.cursor import Cursor, Phase
-from resourcesync.destination.lists.resource_reader import ListVersion
-from resourcesync.destination.mapping.names import NAMES, TREE, NameMapping, is_rule
-from resourcesync.destination.mapping.tree import (
+from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.mapping.path_mapping import (
+    NAMES,
+    TREE,
     FileSystemProfile,
     MapperFactory,
     PathMapping,
-    TreeMapping,
     load_no_mapper,
 )
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState as MirrorWord
-from resourcesync.destination.scope import Scope
-from resourcesync.discovery import SourceLists
+from resourcesync.destination.scope import Filters, Scope
+from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
@@ -98,13 +97,17 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
             ConfigurationError: The plug-in is missing, or cannot be used.
         """
         if self.mapper == NAMES:
+            from resourcesync.destination.mapping.names import NameMapping  # noqa: PLC0415 - one of these
+
             yields = frozenset(yielding)
             return NameMapping(base=self.base, profile=self.profile, relocated=yields)
         if self.mapper == TREE:
-            return TreeMapping(base=self.base, profile=self.profile)
-        from resourcesync.destination.mapping import rules  # noqa: PLC0415 - rarely
+            from resourcesync.destination.mapping.tree import TreeMapping  # noqa: PLC0415 - one of these
 
-        if is_rule(self.mapper):
+            return TreeMapping(base=self.base, profile=self.profile)
+        from resourcesync.destination.mapping import names, rules  # noqa: PLC0415 - one of these
+
+        if names.is_rule(self.mapper):
             return rules.TemplateMapping(self.mapper, self.base, self.profile)
         return rules.PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
 

@@ -10,7 +10,6 @@ from resourcesync.destination.links import encode_patch
 from resourcesync.destination.planner import (
     CONTRADICTION_PREFIX,
     FILTERED,
-    RESTORED,
     Delete,
     Fetch,
     ListedEntry,
@@ -19,6 +18,7 @@ from resourcesync.destination.planner import (
     is_gone,
     is_restored,
 )
+from resourcesync.destination.task_codes import RESTORED
 from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask
 
 _IMMEDIATE_TRIES: Final = 5

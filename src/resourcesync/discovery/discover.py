@@ -1,66 +1,24 @@
 """Discovery of a Source's lists from any address (§6.3), or from a known Capability List (§9)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
-from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, choose
+from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, SourceLists, choose
 from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentError, NotAListError, SourceError, UnexpectedDocumentError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
-from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.model.timestamps import parse_w3c, to_microseconds
+from resourcesync.model.vocabulary import VALID_FROM, Capability, Relation
 
 _MAX_SETS: Final = 1_000
 _MAX_DESCRIPTIONS: Final = 100
 _MAX_HOPS: Final = 4
 _SETS: Final = frozenset({Capability.CAPABILITY_LIST, Capability.DESCRIPTION})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceLists:
-    """The lists that discovery found.
-
-    Attributes:
-        entry: The document that answered first, after redirects.
-        dialect: Dialect of that document.
-        description: The Source Description, if there is one.
-        capability_list: The Capability List of the set, if there is one.
-        resource_list: The Resource List, its index, or a plain sitemap; ``None`` if there is none.
-        change_list: The Change List or its index, or an archive where there is nothing else;
-            ``None`` if there is none.
-        is_sitemap: True if ``resource_list`` is a plain sitemap: it promises less.
-        resource_dump: The Resource Dump or its index; ``None`` if there is none.
-        change_dump: The Change Dump or its index; ``None`` if there is none.
-        change_list_archive: The archive of Change Lists; ``None`` if none is offered.
-        road: The way to the entry, in words; empty when it is the address itself.
-    """
-
-    entry: str
-    dialect: Dialect
-    description: str | None = None
-    capability_list: str | None = None
-    resource_list: str | None = None
-    change_list: str | None = None
-    is_sitemap: bool = False
-    resource_dump: str | None = None
-    change_dump: str | None = None
-    change_list_archive: str | None = None
-    road: str = field(default="", compare=False)
-
-    @property
-    def set_uri(self) -> str:
-        """Identity of this set among those of the Source."""
-        return self.documents[0]
-
-    @property
-    def documents(self) -> tuple[str, ...]:
-        """All that was found of the set, the Capability List first; the entry if that is all."""
-        lists = (self.capability_list, self.resource_list, self.change_list)
-        dumps = (self.resource_dump, self.change_dump)
-        return tuple(uri for uri in (*lists, *dumps) if uri) or (self.entry,)
 
 
 def discover(
@@ -365,9 +323,14 @@ def absolute(document: Document, target: str) -> str:
 def from_capability_list(document: Document, found: SourceLists) -> SourceLists:
     """Return what was found, with the lists that a Capability List names."""
     lists: dict[Capability, str] = {}
+    monitor: str | None = None
+    since: int | None = None
     for entry in document.entries():
-        if isinstance(entry, CapabilityEntry) and entry.capability is not None:
-            lists.setdefault(entry.capability, absolute(document, entry.uri))
+        if not isinstance(entry, CapabilityEntry) or entry.capability is None:
+            continue
+        if entry.capability is Capability.RESOURCE_LIST and entry.capability not in lists:
+            monitor, since = _monitor_of(entry, document.uri)
+        lists.setdefault(entry.capability, absolute(document, entry.uri))
     resource_list = lists.get(Capability.RESOURCE_LIST, found.resource_list)
     archive = lists.get(Capability.CHANGE_LIST_ARCHIVE)
     change_list = lists.get(Capability.CHANGE_LIST, found.change_list) or archive
@@ -387,7 +350,21 @@ def from_capability_list(document: Document, found: SourceLists) -> SourceLists:
         resource_dump=resource_dump,
         change_dump=change_dump,
         change_list_archive=archive,
+        monitor=monitor,
+        monitored_since=since,
     )
+
+
+def _monitor_of(entry: CapabilityEntry, base: str) -> tuple[str | None, int | None]:
+    """Return the Change List that leads to all of a Resource List, and since when it does."""
+    link = entry.link_to(Relation.MONITOR)
+    if link is None:
+        return None, None
+    try:
+        since = to_microseconds(parse_w3c(dict(link.extra).get(VALID_FROM, "")))
+    except ValueError:
+        return None, None
+    return join(base, link.href), since
 
 
 def offered_by(capability_list: Document, known: SourceLists) -> SourceLists:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import BinaryIO, Final, Protocol, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 
 import msgspec
 
-from resourcesync.documents.reader import Document, read_stream
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import known_microseconds
@@ -20,6 +19,9 @@ from resourcesync.ports import (
     validators_of,
 )
 from resourcesync.ports.fetcher import CacheValidators
+
+if TYPE_CHECKING:
+    from resourcesync.documents.reader import Document
 
 Scratch = Callable[[], BinaryIO]
 """Opens a nameless temporary file."""
@@ -76,12 +78,14 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str
     served: int | None = None
 
-    def open(self, on_refused: Callable[[RefusedEntry], None] | None = None) -> Document:
+    def open(self, on_refused: Callable[[RefusedEntry], None] | None = None) -> "Document":
         """Begin to read it, from its start.
 
         Raises:
             DocumentError: It is not a document that can be used.
         """
+        from resourcesync.documents.reader import read_stream  # noqa: PLC0415 - most answers are 304
+
         self.stream.seek(0)
         return read_stream(self.stream, uri=self.final_uri, on_refused=on_refused)
 

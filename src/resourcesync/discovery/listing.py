@@ -6,14 +6,16 @@ plain sitemap is its entries. Two entries of one resource are compared by hash, 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from resourcesync.discovery.discover import SourceLists, absolute, discover, discover_locally
+import msgspec
+
+from resourcesync.discovery.discover import absolute, discover, discover_locally
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
+from resourcesync.discovery.sets import SourceLists
 from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
@@ -51,8 +53,7 @@ class ListingRow(NamedTuple):
     change: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class ListingSummary:
+class ListingSummary(msgspec.Struct, kw_only=True):
     """The documents and entries behind a listing.
 
     Attributes:
@@ -64,7 +65,7 @@ class ListingSummary:
         gap: True if the Change Lists begin after the Resource List.
     """
 
-    documents: list[str] = field(default_factory=list)
+    documents: list[str] = msgspec.field(default_factory=list)
     at: int | None = None
     entries: int = 0
     changes: int = 0

@@ -22,9 +22,7 @@ _MAX_LINKS: Final = 16
 
 _BEFORE_ROOT: Final = re.compile(r"\s+|<!--.*?-->|<\?.*?>", re.DOTALL)
 _ROOT: Final = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
-_FEED: Final = re.compile(r"<(?:\w+:)?(rss|RDF|feed)\b")
-_ADDRESS: Final = re.compile(r"[ \t]*https?://[^\s<>]+\s*$", re.IGNORECASE)
-_INSPECTED: Final = 4_096
+_OLD_FEED: Final = re.compile(r"<(?:\w+:)?RDF\b")
 _TAG: Final = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]*)")
 _SPACE: Final = re.compile(r"[\s/]*+")
 _ATTRIBUTE: Final = re.compile(
@@ -66,11 +64,7 @@ def unsupported_format(head: str) -> str:
     position = 0
     while (found := _BEFORE_ROOT.match(head, position)) is not None:
         position = found.end()
-    if (root := _FEED.match(head, position)) is not None:
-        return "an Atom feed" if root[1] == "feed" else "an RSS feed"
-    lines = head[position : position + _INSPECTED].split("\n")
-    is_list = all(_ADDRESS.match(line) or not line.strip() for line in lines[:-1] or lines)
-    return "a text sitemap" if is_list and _ADDRESS.match(lines[0]) else ""
+    return "an RSS 1.0 feed" if _OLD_FEED.match(head, position) else ""
 
 
 def linked_sets(head: str, base: str) -> tuple[str, ...]:

@@ -1,15 +1,15 @@
 """The search for the first document of a Source from any address of it (§6.3)."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from io import SEEK_END
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
+
+import msgspec
 
 from resourcesync.discovery.addresses import is_at_home, join, origin_of
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
-from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -27,17 +27,22 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
 
+if TYPE_CHECKING:
+    from resourcesync.documents.reader import Document
+
 __all__ = ["DocumentProvider", "Search", "fetch", "use_first"]
 
 _HINT: Final = "give the list's own address"
 _SOME_LIST: Final = "https://HOST/PATH/list.xml"
 _OTHER_ORIGIN: Final = "not requested: another origin, which is not allowed"
 _FORMAT_HINT: Final = (
-    "give the address of a sitemap in XML or of a ResourceSync document; where the site has"
-    " neither, its operator can publish one"
+    "give the address of a sitemap (XML, text, RSS 2.0 or Atom) or of a ResourceSync document;"
+    " where the site has neither, its operator can publish one"
 )
+_NO_FEEDS: Final = "; its feeds list recent pages only, and are not read"
+_NO_SITEMAPS: Final = ("/robots.txt", "/llms.txt")
 _FORMAT: Final = "format"
-_DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", "/resourcesync")
+_DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", ".txt", ".txt.gz", "/resourcesync")
 _WELL_KNOWN: Final = "well-known URI of "
 _ROBOTS: Final = "robots.txt of "
 _USUAL: Final = "usual place of a sitemap at "
@@ -49,7 +54,7 @@ _MAX_PROBED: Final = 20
 _MAX_BYTES: Final = 256 * 1024 * 1024
 
 T = TypeVar("T")
-Use = Callable[[Document, FetchedDocument], T]
+Use = Callable[["Document", FetchedDocument], T]
 """Use of the first document; it must not return ``None``. The document is closed afterwards."""
 UseSeveral = Callable[[tuple[OfferedSet, ...]], T]
 """Handler for several documents of which none is the first."""
@@ -257,7 +262,8 @@ class Search:
 
         Those beyond the budget are not read: the operator has to choose then, so none is lost.
         """
-        marked, plain, listed, size = list[str](), list[str](), set[str](), 0
+        marked, plain, feeds = list[str](), list[str](), list[str]()
+        listed, size = set[str](), 0
         for number, target in enumerate(targets):
             if number >= _MAX_PROBED or size >= _MAX_BYTES:
                 plain += targets[number:]
@@ -272,15 +278,17 @@ class Search:
                 except (NotAListError, UnexpectedDocumentError) as error:
                     self.note(target, error)
                     continue
-                if document.header.capability is None:
+                if document.form.is_feed:  # the sitemaps list what it lists, and more
+                    feeds.append(target)
+                elif document.header.capability is None:
                     plain.append(target)
                     listed |= _parts_among(targets, document)
                 else:
                     marked.append(target)
-        if marked:
-            return tuple(OfferedSet(uri=uri) for uri in marked)
-        whole = [uri for uri in plain if uri not in listed] or plain
-        return tuple(OfferedSet(uri=uri, is_sitemap=True) for uri in whole)
+        if feeds and (marked or plain):
+            self.found_by += _NO_FEEDS
+        whole = [uri for uri in plain if uri not in listed] or plain or feeds
+        return _offered(marked, whole)
 
     def _failure(self, address: str) -> ResourceSyncError:
         """Return the error that best explains why nothing was found."""
@@ -314,8 +322,7 @@ class Search:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _SearchGoal(Generic[T]):
+class _SearchGoal(msgspec.Struct, Generic[T], frozen=True):
     """The goal of a search, and the use of its result."""
 
     address: str
@@ -330,7 +337,7 @@ class _SearchGoal(Generic[T]):
         return self.several(offered)
 
 
-def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
+def _open(fetched: FetchedDocument, *, is_page: bool = False) -> "Document":
     """Begin to read a document.
 
     Args:
@@ -357,14 +364,21 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
         if isinstance(error, NotAListError):
             raise
         if is_html(head) or (is_page and not is_markup(head)):
-            what = "HTML" if is_html(head) else "neither XML nor HTML"
+            what = "HTML" if is_html(head) else "neither XML nor HTML, nor a list of addresses"
             raise NotAListError(
-                f"The document is not a list: it is {what}", uri=fetched.final_uri
+                f"The document is not a list: it is {what}", uri=fetched.final_uri, hint=error.hint
             ) from error
         raise
 
 
-def _parts_among(targets: Iterable[str], document: Document) -> set[str]:
+def _offered(marked: list[str], whole: list[str]) -> tuple[OfferedSet, ...]:
+    """Return the documents with a capability; without any, the sitemaps."""
+    if marked:
+        return tuple(OfferedSet(uri=uri) for uri in marked)
+    return tuple(OfferedSet(uri=uri, is_sitemap=True) for uri in whole)
+
+
+def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
     """Return which of the targets an index lists."""
     if not document.header.is_index:
         return set()
@@ -400,7 +414,8 @@ def _candidates(address: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_document(address: str) -> bool:
-    return urlsplit(address).path.lower().endswith(_DOCUMENT_ENDINGS)
+    path = urlsplit(address).path.lower()
+    return path.endswith(_DOCUMENT_ENDINGS) and path not in _NO_SITEMAPS
 
 
 def _is_root(address: str) -> bool:

@@ -6,13 +6,14 @@ chosen by guessing.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from msgspec.structs import astuple, replace
 
 from resourcesync.errors import ConfigurationError, Evidence, Remedy
+from resourcesync.model.vocabulary import Dialect
 
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ENDING: Final = re.compile(r"(?:\.xml)?(?:\.gz)?\Z", re.IGNORECASE)
@@ -21,8 +22,65 @@ _MAX_NAME: Final = 60
 _SHOWN: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedSet:
+class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
+    """The lists that discovery found.
+
+    Attributes:
+        entry: The document that answered first, after redirects.
+        dialect: Dialect of that document.
+        description: The Source Description, if there is one.
+        capability_list: The Capability List of the set, if there is one.
+        resource_list: The Resource List, its index, or a plain sitemap; ``None`` if there is none.
+        change_list: The Change List or its index, or an archive where there is nothing else;
+            ``None`` if there is none.
+        is_sitemap: True if ``resource_list`` is a plain sitemap: it promises less.
+        resource_dump: The Resource Dump or its index; ``None`` if there is none.
+        change_dump: The Change Dump or its index; ``None`` if there is none.
+        change_list_archive: The archive of Change Lists; ``None`` if none is offered.
+        monitor: The Change List that leads to all of the Resource List, as the Source says by a
+            link ``monitor``; ``None`` if it does not.
+        monitored_since: The moment from which it does, in microseconds.
+        road: The way to the entry, in words; empty when it is the address itself.
+    """
+
+    entry: str
+    dialect: Dialect
+    description: str | None = None
+    capability_list: str | None = None
+    resource_list: str | None = None
+    change_list: str | None = None
+    is_sitemap: bool = False
+    resource_dump: str | None = None
+    change_dump: str | None = None
+    change_list_archive: str | None = None
+    monitor: str | None = None
+    monitored_since: int | None = None
+    road: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SourceLists) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[object, ...]:
+        """Return what was found, whichever way led there."""
+        return astuple(replace(self, road=""))
+
+    @property
+    def set_uri(self) -> str:
+        """Identity of this set among those of the Source."""
+        return self.documents[0]
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """All that was found of the set, the Capability List first; the entry if that is all."""
+        lists = (self.capability_list, self.resource_list, self.change_list)
+        dumps = (self.resource_dump, self.change_dump)
+        return tuple(uri for uri in (*lists, *dumps) if uri) or (self.entry,)
+
+
+class OfferedSet(msgspec.Struct, frozen=True, kw_only=True):
     """A set of resources that a Source offers.
 
     Attributes:

@@ -6,11 +6,13 @@ alike but writes differently is encoded: see `percent_encode`.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 from urllib.parse import quote
+
+import msgspec
 
 from resourcesync.discovery.addresses import is_accepted
 from resourcesync.errors import OutOfScopeError
@@ -116,6 +118,18 @@ def tls_counterpart(home: str) -> str:
     return f"{other}://{authority}" if other else ""
 
 
+def host_twin(home: str) -> str:
+    """Return the origin of the same host with ``www.``, or without it; empty if there is none.
+
+    Origins with a port, numeric hosts, and names of one label have none.
+    """
+    scheme, _, host = home.partition("://")
+    bare = host.removeprefix("www.")
+    if scheme not in _PORTS or ":" in host or "." not in bare or _NUMERIC.fullmatch(bare):
+        return ""
+    return f"{scheme}://{bare if bare != host else f'www.{host}'}"
+
+
 def _normalise(uri: str) -> str:
     if len(uri) > MAX_URI:
         raise _refused(uri, "URL_TOO_LONG", f"is longer than {MAX_URI:,} characters")
@@ -174,8 +188,7 @@ def _normal_triplet(match: re.Match[str]) -> str:
     return character if character in _UNRESERVED else match[0].upper()
 
 
-@dataclass(frozen=True, slots=True)
-class _UriFault:
+class _UriFault(msgspec.Struct, frozen=True):
     code: str
     reason: str
 
@@ -218,3 +231,9 @@ def normalise_if_possible(uri: str) -> str:
         return normalise(uri)
     except OutOfScopeError:  # such as urn:isbn:…
         return uri
+
+
+def own_entries(uri: str, parts: Iterable[str]) -> list[str]:
+    """Return the entries of an index that lead to itself, with TLS or without."""
+    own = normalise_if_possible(uri).partition("://")[2]
+    return [part for part in parts if normalise_if_possible(part).partition("://")[2] == own]

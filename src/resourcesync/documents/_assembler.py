@@ -16,6 +16,7 @@ from resourcesync.documents._expat import (
 )
 from resourcesync.documents._raw_entries import EntryColumns, RawEntry
 from resourcesync.errors import MalformedDocumentError
+from resourcesync.model.leniencies import Leniency
 
 MAX_LINKS: Final = 1_000
 """Links of one entry or of one root: nothing real has as many."""
@@ -220,7 +221,7 @@ class EntryAssembler:
         """Add a link of the root."""
         if self.began:  # the header is already in use
             self._context.set_place(line, column)
-            self._context.tolerate("link-late")
+            self._context.tolerate(Leniency.LINK_LATE)
             return
         self.links.append(attributes)
         if len(self.links) > MAX_LINKS:
@@ -230,7 +231,7 @@ class EntryAssembler:
         is_long = self._length > self._limits.text
         if is_long and leaf in _HINTS:
             self._context.set_place(entry.line, entry.column)
-            self._context.drop_value("value-long", about=self._pieces[0])
+            self._context.drop_value(Leniency.VALUE_LONG, about=self._pieces[0])
             return
         if is_long:
             code = "uri-too-long" if leaf == LOC else "entry-invalid"

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final
 
-from resourcesync.documents._context import Limits, limit_error
+from resourcesync.documents._context import MAX_BEFORE_DECLARATION, Limits, limit_error
 from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
 
 BLOCK: Final = 65_536
@@ -97,27 +97,44 @@ def _part_comments(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield parted
 
 
-_LATE_DECLARATION: Final = re.compile(rb"([ \t\r\n]+)(<\?xml[ \t\r\n][^<>]*\?>)")
+_BEFORE: Final = re.compile(rb"(?:[ \t\r\n]++|\xef\xbb\xbf|(?><!--.*?-->))+", re.DOTALL)
+_DECLARATION: Final = re.compile(rb"<\?xml[ \t\r\n][^<>]*\?>")
 
 
 def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> Iterator[bytes]:
-    """Yield a document that begins with its declaration, though blanks may precede it.
+    """Yield a document that begins with its declaration, though blanks or comments precede it.
 
-    They come behind it then, so that all lines keep their numbers.
+    They come behind it then, so that all lines keep their numbers; byte order marks among them
+    become blanks. More of them than `MAX_BEFORE_DECLARATION` is left to the parser, as an error.
 
     Args:
         pieces: The document.
-        on_late: Called for such blanks.
+        on_late: Called if they are moved or changed.
     """
     for first in pieces:
-        match = _LATE_DECLARATION.match(first)
-        if match is None:
+        before = _BEFORE.match(first)
+        if before is None or len(before[0]) > MAX_BEFORE_DECLARATION:
             yield first
+            break
+        found = _DECLARATION.match(first, before.end())
+        if found is None and codecs.BOM_UTF8 not in before[0]:
+            yield first
+            break
+        on_late()
+        moved = before[0].replace(codecs.BOM_UTF8, b"   ")
+        if found is None:
+            yield moved + first[before.end() :]
         else:
-            on_late()
-            yield match[2] + match[1] + first[match.end() :]
+            yield found[0] + moved + first[found.end() :]
         break
     yield from pieces
+
+
+def is_markup(start: bytes) -> bool:
+    """True if a document may be XML: it begins with a tag, an instruction or a comment."""
+    before = _BEFORE.match(start)
+    rest = start if before is None else start[before.end() :]
+    return not rest or rest.startswith(b"<")
 
 
 def header_first(pieces: Iterator[bytes]) -> Iterator[bytes]:

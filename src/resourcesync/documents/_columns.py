@@ -25,9 +25,10 @@ from resourcesync.documents._values import (
     length_of,
     read_links,
 )
-from resourcesync.model.digests import Digest, format_digests
+from resourcesync.model.digests import Digest, are_sha256, format_digests, many_digests
+from resourcesync.model.leniencies import Leniency
 from resourcesync.model.links import Foreign, Link
-from resourcesync.model.resources import Change, Resource, ResourceRun, fill_slot, many_resources
+from resourcesync.model.resources import Change, Resource, ResourceRun, many_resources
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -36,8 +37,6 @@ T = TypeVar("T")
 _HTTP: Final = "http://"
 _HTTPS: Final = "https://"
 _MAX_DIGITS: Final = 18  # all such numbers are lengths
-_PREFIX: Final = "sha-256:"
-_SHA256_LENGTH: Final = len(_PREFIX) + 64
 _PUNCTUATION: Final = {
     len("2013-01-03T09:00:00Z"): {4: "-", 7: "-", 10: "T", 13: ":", 16: ":", 19: "Z"},
     len("2013-01-03T09:00:00.000000Z"): {
@@ -60,6 +59,12 @@ def resources_of(run: EntryColumns, context: ReadingContext) -> list[Resource]:
     Raises:
         RefusalError: One of them cannot be used, or not without a notice.
     """
+    found = _resources(run, context)
+    _count_naive(run, context)
+    return found
+
+
+def _resources(run: EntryColumns, context: ReadingContext) -> list[Resource]:
     return many_resources(
         len(run.lines),
         {
@@ -83,17 +88,20 @@ def plain_resources_of(run: EntryColumns, context: ReadingContext) -> Sequence[R
     Raises:
         RefusalError: One of them cannot be used, or not without a notice.
     """
-    others = (run.encodings, run.changefreqs, run.paths, run.priorities, run.links)
+    others = (run.encodings, run.changefreqs, run.priorities, run.links)
     if any(column is not None for column in others):
         return resources_of(run, context)
     count = len(run.lines)
-    return ResourceRun(
+    found = ResourceRun(
         uris=uris_of(run.uris),
         lastmods=list(islice(_lastmods(run.lastmods, context), count)),
         lengths=list(islice(_each(_lengths, run.lengths, None), count)),
         hashes=list(islice(_each(_hashes, run.hashes, ""), count)),
         media_types=list(islice(_each(_stripped, run.media_types, ""), count)),
+        paths=() if run.paths is None else list(_each(iter, run.paths, "")),
     )
+    _count_naive(run, context)
+    return found
 
 
 def changes_of(run: EntryColumns, kinds: list[ChangeKind], context: ReadingContext) -> list[Change]:
@@ -102,17 +110,17 @@ def changes_of(run: EntryColumns, kinds: list[ChangeKind], context: ReadingConte
     Raises:
         RefusalError: One of them cannot be used, or not without a notice.
     """
-    resources = resources_of(run, context)
-    made = list(map(Change.__new__, repeat(Change, len(resources))))
+    resources = _resources(run, context)
     times: Iterable[datetime | None] = [resource.lastmod for resource in resources]
     if run.datetimes is not None:
         read = partial(_moments, read=change_moment, context=context)
         found = _each(read, run.datetimes, None)
         times = [time or lastmod for time, lastmod in zip(found, times, strict=False)]
-    fill_slot(Change, "kind", made, kinds)
-    fill_slot(Change, "time", made, times)
-    fill_slot(Change, "resource", made, resources)
-    return made
+    _count_naive(run, context)
+    return [
+        Change(kind=kind, time=time, resource=resource)
+        for kind, time, resource in zip(kinds, times, resources, strict=True)
+    ]
 
 
 def _each(
@@ -194,11 +202,19 @@ def _moments(
         found: list[datetime | T] = list(map(parse_w3c, column))
     except ValueError:
         found = [read(text) for text in column]
-    if "time-zone" not in context.tolerated and any(
+    if Leniency.TIME_ZONE not in context.tolerated and any(
         lacks_zone(text.strip(BLANKS)) for text in column
     ):
         raise RefusalError("time-zone", "A time has no time zone")
     return found
+
+
+def _count_naive(run: EntryColumns, context: ReadingContext) -> None:
+    """Count the times without a zone, in columns that were read without a fault."""
+    if Leniency.TIME_ZONE in context.tolerated:
+        for column in filter(None, (run.lastmods, run.datetimes)):
+            naive = sum(lacks_zone(text.strip(BLANKS)) for text in column if text)
+            context.counts[Leniency.TIME_ZONE] += naive
 
 
 def _is_canonical(column: Sequence[str]) -> bool:
@@ -227,27 +243,9 @@ def _lengths(column: Sequence[str]) -> Iterable[int]:
 
 
 def _digests(column: Sequence[str]) -> Iterable[tuple[Digest, ...]]:
-    if _are_sha256(column):
-        values = [text[len(_PREFIX) :] for text in column]
-        made = map(partial(tuple.__new__, Digest), zip(repeat("sha-256"), values, strict=False))
-        return zip(made, strict=True)  # each in a tuple of one
-    return [digests(text) for text in column]
+    return many_digests(column) if are_sha256(column) else [digests(text) for text in column]
 
 
 def _hashes(column: Sequence[str]) -> Sequence[str]:
     """Return the digests as text in our form."""
-    return column if _are_sha256(column) else [format_digests(digests(text)) for text in column]
-
-
-def _are_sha256(column: Sequence[str]) -> bool:
-    """True if each is one SHA-256 in our form."""
-    joined = "".join(column)
-    return (
-        set(map(len, column)) == {_SHA256_LENGTH}
-        and joined.isascii()
-        and not any(blank in joined for blank in BLANKS)  # so that each is one digest
-        and joined.lower() == joined
-        # A text between two with the same prefix has that prefix, too.
-        and min(column).startswith(_PREFIX)
-        and max(column).startswith(_PREFIX)
-    )
+    return column if are_sha256(column) else [format_digests(digests(text)) for text in column]

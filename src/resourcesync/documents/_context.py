@@ -5,12 +5,14 @@ document without any is read as the newest version that it could be.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
-from resourcesync.documents._expat import XmlFault, XmlFaultKind
+import msgspec
+
+from resourcesync.documents._expat import LATE_DECLARATION, XmlFault, XmlFaultKind
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -18,11 +20,11 @@ from resourcesync.errors import (
     TruncatedDocumentError,
 )
 from resourcesync.model.capabilities import Header
+from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.model.vocabulary import Dialect
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one document; they bound memory and time for any input.
 
     What is too long costs itself, not the document: a value that is over its limit counts as not
@@ -62,50 +64,26 @@ def limit_error(
     )
 
 
+MAX_BEFORE_DECLARATION: Final = 4_096
+"""Bytes of blanks, byte order marks and comments that may precede the XML declaration."""
+_HINT_BEFORE: Final = (
+    "ask the operator of the site to remove what is written before <?xml, often by a plug-in"
+)
 _ABSOLUTE: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 
-_TOLERATED: Final = {
-    "sitemap-namespace": ("G02", "The Sitemap namespace is spelled differently"),
-    "declaration-late": ("G01", "Blanks stand before the XML declaration"),
-    "namespace": ("G04", "The ResourceSync namespace is not that of the standard"),
-    "draft": ("G05", "The document is in a draft of 2012, without rs:md"),
-    "attribute-prefixed": ("G09", "An attribute of rs:md or rs:ln carries the prefix"),
-    "attribute-unknown": ("G10", "rs:md or rs:ln has an undefined attribute"),
-    "attribute-misplaced": ("", "An attribute of rs:md is not for such an entry"),
-    "entry-attributes": ("G11", "An entry has attributes"),
-    "capability-spelled": ("G07", "A capability is spelled differently"),
-    "capability-unknown": ("G07", "An entry has a capability that this version does not know"),
-    "change-spelled": ("G33", "A change is spelled differently"),
-    "packages-in-changelist": ("CH03", "The entries of the Change List are packages"),
-    "parts-in-resourcelist": ("RL08", "The entries of the Resource List are Resource Lists"),
-    "parts-in-resourcedump": ("RD02", "The entries of the Resource Dump are Resource Dumps"),
-    "parts-in-changelist": ("CH03", "The entries of the Change List are Change Lists"),
-    "parts-in-changedump": ("CD03", "The entries of the Change Dump are Change Dumps"),
-    "change-time-at": ("G37", "The time of a change is in its at"),
-    "time-zone": ("G17", "A time has no time zone; it is read as UTC"),
-    "time-spelled": ("G17", "A time is not a W3C Datetime, but its meaning is clear"),
-    "time-invalid": ("G17", "A time cannot be read; it is ignored"),
-    "length-invalid": ("G26", "A length is not a number of bytes; it is ignored"),
-    "value-long": ("", "A value has too many characters; it is ignored"),
-    "hash-disagrees": ("G29", "Digests of one algorithm disagree; they are ignored"),
-    "time-modified": ("G36", "The time of the document is in its modified"),
-    "time-from": ("G38", "The time of a snapshot is in its from"),
-    "uri-relative": ("G13", "A URI is relative; it is resolved against the document's"),
-    "link-incomplete": ("G23", "A link has no rel or no usable href; it is left out"),
-    "link-attribute": ("", "An attribute of a link cannot be used"),
-    "link-late": ("G22", "A link of the root comes after the entries; it is left out"),
-    "relation-old": ("G43", "The way up is named as before 0.9.1"),
-    "order-reversed": ("CH05", "The newest change comes first; the order is reversed"),
-    "order-backwards": ("CH05", "The newest change comes first; the order is left as it is"),
-    "foreign-dropped": ("", "Too many elements of other communities to store"),
-}
-"""Tolerated faults by code: the rule that each breaks, if any, and a sentence."""
-DROPPED: Final = frozenset({"time-invalid", "length-invalid", "value-long", "hash-disagrees"})
+
+DROPPED: Final = frozenset(
+    {
+        Leniency.TIME_INVALID,
+        Leniency.LENGTH_INVALID,
+        Leniency.VALUE_LONG,
+        Leniency.HASH_DISAGREES,
+    }
+)
 """The codes of values that could not be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tolerated:
+class Tolerated(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of tolerated fault, at its first place.
 
     Attributes:
@@ -116,7 +94,7 @@ class Tolerated:
         line, column: Its first place, 1-based; 0 when it has no place of its own.
     """
 
-    code: str
+    code: Leniency
     rule: str
     reason: str
     line: int
@@ -145,6 +123,8 @@ class ReadingContext:
     Attributes:
         longest: Most characters of a URI.
         tolerated: The faults tolerated so far, by their codes.
+        counts: Number of entries or other places that have each.
+        is_plain: True if the document is a plain sitemap, as soon as its header is known.
         dropped: Number of values that could not be read; they count as absent.
         version_marks: Marks of a version that were met; see `_dialects`.
         line, column: The place of the entry that is being read.
@@ -162,7 +142,10 @@ class ReadingContext:
         self.strict = strict
         self.longest = min(limits.uri, limits.text)
         self._limits = limits
+        self.is_plain = False
         self.tolerated: dict[str, Tolerated] = {}
+        self.counts: Counter[Leniency] = Counter()
+        self._last_places: dict[Leniency, tuple[int, int]] = {}
         self.dropped = 0
         self.version_marks: set[str] = set()
         self.line = 0
@@ -177,8 +160,8 @@ class ReadingContext:
         """Record the place of the entry that is read next."""
         self.line, self.column = line, column
 
-    def tolerate(self, code: str, *, rule: str = "", about: str = "") -> None:
-        """Tolerate a fault at the current place, and report the first of its kind.
+    def tolerate(self, code: Leniency, *, rule: str = "", about: str = "") -> None:
+        """Tolerate a fault at the current place, count it, and report the first of its kind.
 
         Args:
             code: Its code.
@@ -188,9 +171,13 @@ class ReadingContext:
         Raises:
             MalformedDocumentError: Reading is strict, and a rule is broken.
         """
+        place = (self.line, self.column)
         if code in self.tolerated:
+            if self._last_places[code] != place:
+                self._last_places[code] = place
+                self.counts[code] += 1
             return
-        own, sentence = _TOLERATED[code]
+        own, sentence = LENIENCIES[code]
         reason = f"{sentence}: {about[:64]!r}" if about else sentence
         found = Tolerated(
             code=code, rule=rule or own, reason=reason, line=self.line, column=self.column
@@ -198,10 +185,12 @@ class ReadingContext:
         if self.strict and found.rule:
             self.refuse(code, found.rule, reason)
         self.tolerated[code] = found
+        self.counts[code] = 1
+        self._last_places[code] = place
         if self._on_tolerated is not None:
             self._on_tolerated(found)
 
-    def drop_value(self, code: str, *, about: str) -> None:
+    def drop_value(self, code: Leniency, *, about: str) -> None:
         """Forgive a value that cannot be read, and count it: its entry is used without it.
 
         Args:
@@ -237,11 +226,20 @@ class ReadingContext:
         """
         if is_absolute(uri):
             return uri
-        self.tolerate("uri-relative", about=uri)
         try:
+            if self.is_plain and self._names_own_host(uri):
+                self.tolerate(Leniency.SCHEME_MISSING, about=uri)
+                return f"{urlsplit(self.uri).scheme}://{uri}"
+            self.tolerate(Leniency.URI_RELATIVE, about=uri)
             return urljoin(self.uri, uri)
         except ValueError as error:
             raise RefusalError("uri-illegal", "The loc is not a URI", "G13") from error
+
+    def _names_own_host(self, uri: str) -> bool:
+        """True if a relative URI begins with the host of the document, with ``www.`` or without."""
+        first = uri.partition("/")[0].lower()
+        host = (urlsplit(self.uri).hostname or "").removeprefix("www.")
+        return "." in host and first.removeprefix("www.") == host
 
 
 def is_absolute(uri: str) -> bool:
@@ -300,10 +298,16 @@ def document_error(fault: XmlFault, uri: str) -> DocumentError:
     if fault.kind is XmlFaultKind.CUT_SHORT:
         message = "The document stops before its end"
         return TruncatedDocumentError(message, uri=uri, line=line, column=column)
-    message, code = f"The document is not well-formed XML: {fault.detail}", ""
-    if fault.kind is XmlFaultKind.DOCTYPE:
+    message, code, hint = f"The document is not well-formed XML: {fault.detail}", "", ""
+    if fault.code == LATE_DECLARATION:
+        message = (
+            "More precedes the XML declaration than blanks, byte order marks and comments of"
+            f" {MAX_BEFORE_DECLARATION:,} bytes"
+        )
+        code, hint = Leniency.DECLARATION_LATE, _HINT_BEFORE
+    elif fault.kind is XmlFaultKind.DOCTYPE:
         message, code = "The document has a DOCTYPE, which no list needs", "xml-dtd"
     elif fault.kind is XmlFaultKind.ENCODING:
         message = f"The document declares {fault.detail}; only UTF-8 and UTF-16 are read"
         line, column, code = 1, 1, "xml-encoding"
-    return MalformedDocumentError(message, uri=uri, line=line, column=column, code=code)
+    return MalformedDocumentError(message, uri=uri, line=line, column=column, code=code, hint=hint)

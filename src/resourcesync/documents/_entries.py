@@ -5,12 +5,12 @@ The header of a document decides which kind of entry it has.
 
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypedDict
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents._assembler import UNKNOWN_ENTRY
 from resourcesync.documents._context import ReadingContext, RefusalError
@@ -52,6 +52,7 @@ from resourcesync.model.capabilities import (
     Part,
 )
 from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.leniencies import Leniency
 from resourcesync.model.links import Foreign
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import SITEMAP_NS, Capability, ChangeKind
@@ -65,10 +66,10 @@ _PACKED: Final = frozenset(
 _PART: Final = frozenset({"at", "completed", "capability"})
 _NAMED: Final = frozenset({"capability"})
 _PARTS: Final = {
-    Capability.RESOURCE_LIST: "parts-in-resourcelist",
-    Capability.RESOURCE_DUMP: "parts-in-resourcedump",
-    Capability.CHANGE_LIST: "parts-in-changelist",
-    Capability.CHANGE_DUMP: "parts-in-changedump",
+    Capability.RESOURCE_LIST: Leniency.PARTS_IN_RESOURCELIST,
+    Capability.RESOURCE_DUMP: Leniency.PARTS_IN_RESOURCEDUMP,
+    Capability.CHANGE_LIST: Leniency.PARTS_IN_CHANGELIST,
+    Capability.CHANGE_DUMP: Leniency.PARTS_IN_CHANGEDUMP,
 }
 """Reason for a document whose entries are those of an index."""
 _ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
@@ -133,7 +134,7 @@ def _change_time(entry: RawEntry, resource: Resource, context: ReadingContext) -
     """Return the time of a change that has no ``datetime``."""
     text = partition_attributes(entry.metadata, frozenset({"at"}))[0].get("at")
     if text is not None:
-        context.tolerate("change-time-at")
+        context.tolerate(Leniency.CHANGE_TIME_AT)
         return moment_or_none(text.strip(BLANKS), context)
     if resource.lastmod is None and EXPIRES in entry.texts:
         return moment_or_none(entry.texts[EXPIRES].strip(BLANKS), context)
@@ -228,7 +229,7 @@ def header_from_entries(
         return replace(header, is_index=True)
     if kind is not Capability.CHANGE_LIST or not is_package(items[0]):
         return header
-    context.tolerate("packages-in-changelist")
+    context.tolerate(Leniency.PACKAGES_IN_CHANGELIST)
     return replace(header, capability=Capability.CHANGE_DUMP)
 
 

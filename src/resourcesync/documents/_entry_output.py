@@ -37,13 +37,15 @@ def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) ->
     Raises:
         ValueError: One of them cannot be written.
     """
-    if isinstance(resources, ResourceRun) and not in_package:
+    if isinstance(resources, ResourceRun):
         table = _RowColumns()
         table.add_element("loc", _uris(resources.uris))
         table.add_element("lastmod", _moments(resources.lastmods))
         table.add_attribute("hash", _escaped(resources.hashes))
         table.add_attribute("length", _lengths(resources.lengths))
         table.add_attribute("type", _escaped(resources.media_types))
+        if in_package:
+            table.add_attribute("path", _escaped(resources.paths))
         return table.rows()
     return _rows(_RowColumns(), resources, REPRESENTATION | _PLACES[in_package])
 

@@ -5,10 +5,11 @@ No other module imports ``pyexpat``.
 
 import pyexpat
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Final
+
+import msgspec
 
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
@@ -59,12 +60,8 @@ P2_NAMESPACE: Final = "http://www.openarchives.org/rs/"
 ALL_RS_NAMESPACES: Final = (*RS_NAMESPACES, *P0_NAMESPACES, P2_NAMESPACE)
 """The ResourceSync namespace, its other spelling, and those of the drafts."""
 
-ROOTS: Final = {
-    f"{namespace}{SEPARATOR}{local}": local == "sitemapindex"
-    for namespace in SITEMAP_NAMESPACES
-    for local in ("urlset", "sitemapindex")
-} | {"urlset": False, "sitemapindex": True}
-"""The root elements, and whether each is an index; in no namespace, too."""
+ROOTS: Final = {"urlset": False, "sitemapindex": True}
+"""The local names of root elements, and whether each is an index."""
 
 
 _OURS: Final = {
@@ -78,15 +75,8 @@ _OURS: Final = {
 }
 
 
-@cache
-def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int]:
-    """Return the number of each element that matters under such a root.
-
-    Args:
-        is_index: True if it is a ``sitemapindex``.
-        is_bare: True if it is in no namespace; then its elements are in none, too.
-    """
-    sitemap: dict[str, int] = {
+def _sitemap_marks(*, is_index: bool) -> dict[str, int]:
+    return {
         "url": MISPLACED if is_index else ENTRY,
         "sitemap": ENTRY if is_index else MISPLACED,
         "loc": LOC,
@@ -95,6 +85,16 @@ def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int]:
         "priority": PRIORITY,
         "expires": EXPIRES,
     }
+
+
+@cache
+def marks(*, is_index: bool) -> dict[str, int]:
+    """Return the number of each element that matters under such a root.
+
+    Args:
+        is_index: True if it is a ``sitemapindex``.
+    """
+    sitemap = _sitemap_marks(is_index=is_index)
     found = {
         f"{namespace}{SEPARATOR}{local}": mark
         for namespace in SITEMAP_NAMESPACES
@@ -105,9 +105,20 @@ def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int]:
         for namespace in ALL_RS_NAMESPACES
         for local, mark in _OURS.items()
     )
-    if is_bare:
-        found |= sitemap
     return found
+
+
+def marks_in(namespace: str, *, is_index: bool) -> Mapping[str, int]:
+    """Return the same for a root in another namespace, or in none; its elements are in it, too.
+
+    Args:
+        namespace: The namespace; empty for none.
+        is_index: True if it is a ``sitemapindex``.
+    """
+    prefix = f"{namespace}{SEPARATOR}" if namespace else ""
+    sitemap = _sitemap_marks(is_index=is_index)
+    # What means something in ResourceSync keeps its meaning.
+    return {f"{prefix}{local}": mark for local, mark in sitemap.items()} | marks(is_index=is_index)
 
 
 MAX_TOKEN: Final = 65_536
@@ -126,6 +137,8 @@ EXPAT_VERSION: Final = ".".join(map(str, pyexpat.version_info))
 """The version of expat in use."""
 JUNK_AFTER_ROOT: Final = 9
 """expat's code for something behind the root."""
+LATE_DECLARATION: Final = 17
+"""expat's code for an XML declaration that is not at the start."""
 _CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 """expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
 _BLOCK: Final = 65_536
@@ -141,8 +154,7 @@ class XmlFaultKind(Enum):
     LIMIT = "over a limit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class XmlFault:
+class XmlFault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that ends the reading of a document.
 
     Attributes:

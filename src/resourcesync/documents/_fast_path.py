@@ -39,7 +39,7 @@ from resourcesync.documents._raw_entries import (
     EntryColumns,
     RawEntry,
 )
-from resourcesync.documents._scanner import DocumentScanner
+from resourcesync.documents._scanner import EntryScanner
 from resourcesync.documents._values import LINK_KNOWN
 
 SHORTEST: Final = 8_192
@@ -186,7 +186,7 @@ class FastPathReader:
 
     def __init__(
         self,
-        scanner: DocumentScanner,
+        scanner: EntryScanner,
         assembler: EntryAssembler,
         known: frozenset[str] | None,
         limits: Limits,

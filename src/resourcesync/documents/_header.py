@@ -1,10 +1,10 @@
 """The header of a document: the root's own ``rs:md`` and ``rs:ln`` (§7), in the terms of 1.1."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents._context import BEFORE_0_9_1, MODIFIED, P1, P2, ReadingContext
 from resourcesync.documents._values import (
@@ -17,6 +17,7 @@ from resourcesync.documents._values import (
 )
 from resourcesync.errors import MalformedDocumentError, Remedy, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header
+from resourcesync.model.leniencies import Leniency
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import parse_loosely, parse_w3c
 from resourcesync.model.vocabulary import Capability
@@ -59,7 +60,7 @@ def header_of(root: RawRoot, context: ReadingContext) -> Header:
         if root.kind:
             kind = _capability(root.kind, context)[0]
         if P1 in context.version_marks:
-            context.tolerate("draft")
+            context.tolerate(Leniency.DRAFT)
         modified = _moment("modified", root.modified, context) if root.modified else None
         at = modified if kind is not None and kind.is_snapshot else None
         header = Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
@@ -99,7 +100,7 @@ def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
     if label.lower() == _OLD_DESCRIPTION:
         context.version_marks.add(BEFORE_0_9_1)
     if label != kind.value:
-        context.tolerate("capability-spelled", about=label)
+        context.tolerate(Leniency.CAPABILITY_SPELLED, about=label)
     return kind, says_index
 
 
@@ -107,12 +108,12 @@ def _modern_times(kind: Capability, moments: dict[str, Any], context: ReadingCon
     """Give the times the names they have since 0.9.1 (§3.1 of it)."""
     if moments.keys() == {"modified"}:
         context.version_marks.add(MODIFIED)
-        context.tolerate("time-modified")
+        context.tolerate(Leniency.TIME_MODIFIED)
         if kind.is_snapshot:
             moments["at"] = moments.pop("modified")
     if kind.is_snapshot and "from_" in moments and "at" not in moments:
         context.version_marks.add(BEFORE_0_9_1)
-        context.tolerate("time-from")
+        context.tolerate(Leniency.TIME_FROM)
         moments["at"] = moments.pop("from_")
 
 
@@ -130,7 +131,7 @@ def _modern_relations(found: tuple[Link, ...], context: ReadingContext) -> tuple
         return found
     made = tuple(replace(link, rel=_renamed(link.rel, words)) for link in found)
     if made != found:
-        context.tolerate("relation-old")
+        context.tolerate(Leniency.RELATION_OLD)
     return made
 
 
@@ -152,7 +153,7 @@ def _moment(name: str, text: str, context: ReadingContext) -> datetime:
     except ValueError:
         return _loose_moment(name, text, context)
     if lacks_zone(text):
-        context.tolerate("time-zone", about=text)
+        context.tolerate(Leniency.TIME_ZONE, about=text)
     return found
 
 
@@ -162,7 +163,7 @@ def _loose_moment(name: str, text: str, context: ReadingContext) -> datetime:
     except ValueError as error:
         reason = f"The document's {name} is not a W3C Datetime: {text[:64]!r}"
         raise _malformed(reason, "time-invalid", context) from error
-    context.tolerate("time-spelled", about=text)
+    context.tolerate(Leniency.TIME_SPELLED, about=text)
     return found
 
 

@@ -6,7 +6,7 @@ expat checks well-formedness and resolves namespaces.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from resourcesync.documents._assembler import EntryAssembler
 from resourcesync.documents._context import (
@@ -31,28 +31,89 @@ from resourcesync.documents._expat import (
     P2_NAMESPACE,
     ROOTS,
     SEPARATOR,
+    SITEMAP_NAMESPACES,
     XmlDriver,
     XmlFault,
     XmlFaultKind,
     marks,
+    marks_in,
 )
 from resourcesync.documents._foreign import ForeignFragment
+from resourcesync.documents.sitemaps.other_forms import (
+    FORM_LENIENCIES,
+    FeedEntryHandler,
+    SitemapForm,
+    feed_form,
+)
 from resourcesync.errors import DocumentError, NotAListError
+from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 _DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
 _TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
 _HEAD: Final = 4_096
-_OWN: Final = frozenset({"", *(root.rpartition(SEPARATOR)[0] for root in ROOTS)})
+_PAGE_HINT: Final = (
+    "open the address in a browser: a page there may ask for a log-in; robots.txt of the site names"
+    " its sitemaps"
+)
+_OWN: Final = frozenset({"", *SITEMAP_NAMESPACES})
 """Namespaces of elements that are not foreign."""
 _OURS: Final = tuple(f"{namespace}{SEPARATOR}" for namespace in ALL_RS_NAMESPACES)
 _META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
+
+
+class EntryScanner(Protocol):
+    """A scanner that feeds a document of one form into an assembler; see `DocumentScanner`."""
+
+    is_index: bool
+    kind: str
+    modified: str
+    context: ReadingContext
+    namespaces: dict[str, str]
+
+    @property
+    def form(self) -> SitemapForm:
+        """The form of the document."""
+
+    @property
+    def lists_all(self) -> bool:
+        """True if what the document lacks is not listed; certain at its end."""
+
+    @property
+    def header_place(self) -> tuple[int, int]:
+        """Line and column of the header."""
+
+    @property
+    def closed(self) -> bool:
+        """True if the end of the document was reached and found good."""
+
+    @property
+    def is_between_entries(self) -> bool:
+        """True if all bytes so far are read, and the next ones are right under the root of XML."""
+
+    def feed(self, block: bytes) -> None:
+        """Feed the next bytes.
+
+        Raises:
+            DocumentError: They cannot be used.
+        """
+
+    def close(self) -> None:
+        """End the document.
+
+        Raises:
+            DocumentError: It is not complete.
+        """
+
+    def place(self) -> tuple[int, int]:
+        """Return line and column of what comes next, or of what is being read; 1-based."""
 
 
 class DocumentScanner:
     """A scanner that feeds one document through expat into an assembler.
 
     Attributes:
+        form: The form of the document; known once the root has started.
         is_index: True if the root is ``sitemapindex``; known once the root has started.
         namespaces: The namespaces that the root declares, by their prefixes; the empty one is the
             default.
@@ -65,6 +126,7 @@ class DocumentScanner:
     def __init__(
         self, assembler: EntryAssembler, *, limits: Limits, context: ReadingContext
     ) -> None:
+        self.form = SitemapForm.XML
         self.is_index = False
         self.namespaces: dict[str, str] = {}
         self.header_place = (0, 0)
@@ -80,6 +142,7 @@ class DocumentScanner:
         self._room = 0  # characters that it may still get
         self._start_element: Callable[[str, list[str]], None] | None = None  # past the header
         self._in_section = 0  # CDATA
+        self._own = _OWN
         self._driver = XmlDriver(self._error_of)
         parser = self._driver.parser
         parser.ordered_attributes = True
@@ -116,6 +179,11 @@ class DocumentScanner:
         """True if the end of the document was reached and found good."""
         return self._driver.closed
 
+    @property
+    def lists_all(self) -> bool:
+        """True if it is no feed: these list recent pages only."""
+        return not self.form.is_feed
+
     def place(self) -> tuple[int, int]:
         """Return line and column of what comes next, or of what is being read; 1-based."""
         return self._driver.place()
@@ -142,25 +210,46 @@ class DocumentScanner:
         self._driver.check_namespace(prefix, uri, self._limits.text)
 
     def _start_root(self, name: str, attributes: list[str]) -> None:
-        if name not in ROOTS:
+        namespace, _, local = name.rpartition(SEPARATOR)
+        form = feed_form(name, attributes)
+        if form is not None:
+            self._start_feed(form, name, attributes)
+            return
+        if local not in ROOTS:
             raise self._not_a_list(name)
         self._inspect_root(name, self._bounded(FOREIGN, attributes))
-        self.is_index = ROOTS[name]
-        is_bare = SEPARATOR not in name
-        self._marks = marks(is_index=self.is_index, is_bare=is_bare)
+        self.is_index = ROOTS[local]
+        self._marks = marks(is_index=self.is_index)
+        is_misnamed = namespace not in SITEMAP_NAMESPACES
+        if is_misnamed:
+            self._own |= {namespace}
+            self._marks = marks_in(namespace, is_index=self.is_index)
         self._start_element = start_element = self._make_start()
 
-        def start(name: str, attributes: list[str]) -> None:
-            start_element(name, attributes)
+        def start(inner: str, attributes: list[str]) -> None:
+            start_element(inner, attributes)
             if self._assembler.began:
                 self._parser.StartElementHandler = start_element
-            elif self._marks.get(name) == MD:
+            elif self._marks.get(inner) == MD:
+                if is_misnamed and namespace and self._assembler.metadata is not None:
+                    raise self._not_a_list(name)  # only a plain sitemap is read in spite of that
                 self.header_place = self.place()
-                self._inspect_namespace(name)
+                self._inspect_namespace(inner)
 
         self._parser.StartElementHandler = start
         self._parser.EndElementHandler = self._assembler.end
         self._parser.CharacterDataHandler = self._assembler.add_text
+
+    def _start_feed(self, form: SitemapForm, name: str, attributes: list[str]) -> None:
+        """Let the elements below be those of a feed."""
+        self.form = form
+        self._tolerate(FORM_LENIENCIES[form])
+        feed = FeedEntryHandler(
+            form, (name, attributes), self._driver, self._assembler, self._limits, self.context
+        )
+        self._parser.StartElementHandler = feed.start
+        self._parser.EndElementHandler = feed.end
+        self._parser.CharacterDataHandler = feed.text
 
     def _make_start(self) -> Callable[[str, list[str]], None]:
         """Return the handler of every element in the root: the hot spot of reading."""
@@ -194,7 +283,7 @@ class DocumentScanner:
     def _start_rare(self, mark: int, name: str, attributes: list[str]) -> None:
         if mark in (ENTRY, MISPLACED):
             if attributes:
-                self._tolerate("entry-attributes")
+                self._tolerate(Leniency.ENTRY_ATTRIBUTES)
             self._assembler.start_entry(*self.place(), misplaced=mark == MISPLACED)
         elif mark in DRAFT_ELEMENTS:
             if name.startswith(ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
@@ -202,7 +291,7 @@ class DocumentScanner:
                 self._inspect_namespace(name)
             self._start_part(mark, attributes)
         else:
-            if self._assembler.depth == 1 and name.rpartition(SEPARATOR)[0] in _OWN:
+            if self._assembler.depth == 1 and name.rpartition(SEPARATOR)[0] in self._own:
                 self._assembler.refuse(*self.place())
             self._enter_foreign(name, attributes)
 
@@ -253,12 +342,12 @@ class DocumentScanner:
             self._room -= len(text)
         elif keep is not None:
             self.context.set_place(*place)
-            self.context.tolerate("foreign-dropped")
+            self.context.tolerate(Leniency.FOREIGN_DROPPED)
 
     def _inspect_root(self, name: str, attributes: list[str]) -> None:
         """Record the spelling of the root, and the kind and time in the root of a draft."""
         if not name.startswith(f"{SITEMAP_NS}{SEPARATOR}"):
-            self._tolerate("sitemap-namespace")
+            self._tolerate(Leniency.SITEMAP_NAMESPACE)
         for key, value in zip(attributes[::2], attributes[1::2], strict=True):
             namespace, _, local = key.rpartition(SEPARATOR)
             if local == "type" and namespace in ALL_RS_NAMESPACES:
@@ -273,7 +362,7 @@ class DocumentScanner:
         elif namespace == P2_NAMESPACE:
             self.context.version_marks.add(P2)
         if namespace in ALL_RS_NAMESPACES and namespace != RS_NS:
-            self._tolerate("namespace", namespace)
+            self._tolerate(Leniency.NAMESPACE, namespace)
 
     def _inspect_meta(self, name: str, attributes: list[str]) -> None:
         """Record the time in a draft's element of XHTML."""
@@ -285,7 +374,7 @@ class DocumentScanner:
             self.modified = self.modified or told.get("content", "")
             self.header_place = self.place()
 
-    def _tolerate(self, code: str, about: str = "") -> None:
+    def _tolerate(self, code: Leniency, about: str = "") -> None:
         self.context.set_place(*self.place())
         self.context.tolerate(code, about=about)
 
@@ -318,7 +407,7 @@ class DocumentScanner:
                 kept += (name, value)
             elif mark in (MD, LN) and (SEPARATOR not in name or name.startswith(_OURS)):
                 self.context.set_place(*self.place())
-                self.context.drop_value("value-long", about=name)
+                self.context.drop_value(Leniency.VALUE_LONG, about=name)
         return kept
 
     def _not_a_list(self, root: str) -> NotAListError:
@@ -339,4 +428,5 @@ class DocumentScanner:
             line=line or 1,
             column=column,
             evidence=tuple(evidence),
+            hint=_PAGE_HINT if local.lower() == "html" else "",
         )

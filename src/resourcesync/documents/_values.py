@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from resourcesync.documents._context import ETAG, VIA_CHAIN, ReadingContext, RefusalError
 from resourcesync.documents._expat import ALL_RS_NAMESPACES, SEPARATOR
 from resourcesync.model.digests import Digest, disagree, parse_digests
+from resourcesync.model.leniencies import Leniency
 from resourcesync.model.links import Extra, Link
 from resourcesync.model.timestamps import parse_loosely, parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind
@@ -81,9 +82,9 @@ def entry_capability(label: str, context: ReadingContext) -> Capability | None:
     """Return the capability that an entry's label names; note what is odd about the label."""
     found = capability(label)
     if found is None and label:
-        context.tolerate("capability-unknown", about=label)
+        context.tolerate(Leniency.CAPABILITY_UNKNOWN, about=label)
     elif found is not None and found.value != label:
-        context.tolerate("capability-spelled", about=label)
+        context.tolerate(Leniency.CAPABILITY_SPELLED, about=label)
     return found
 
 
@@ -150,14 +151,14 @@ def moment_or_none(text: str, context: ReadingContext) -> datetime | None:
         pass
     else:
         if lacks_zone(text):
-            context.tolerate("time-zone", about=text)
+            context.tolerate(Leniency.TIME_ZONE, about=text)
         return found
     try:
         found = parse_loosely(text)
     except ValueError:
-        context.drop_value("time-invalid", about=text)
+        context.drop_value(Leniency.TIME_INVALID, about=text)
         return None
-    context.tolerate("time-spelled", about=text)
+    context.tolerate(Leniency.TIME_SPELLED, about=text)
     return found
 
 
@@ -188,7 +189,7 @@ def length_or_none(text: str | None, context: ReadingContext) -> int | None:
     try:
         return length_of(text)
     except RefusalError as refusal:
-        context.drop_value(refusal.code, about=text)
+        context.drop_value(Leniency(refusal.code), about=text)
         return None
 
 
@@ -197,7 +198,7 @@ def digests_or_none(text: str, context: ReadingContext) -> tuple[Digest, ...]:
     try:
         return digests(text)
     except RefusalError as refusal:
-        context.drop_value(refusal.code, about=text)
+        context.drop_value(Leniency(refusal.code), about=text)
         return ()
 
 
@@ -222,9 +223,9 @@ def split_attributes(
         if name == "etag":
             context.version_marks.add(ETAG)
         if name in _MISPLACED:
-            context.tolerate("attribute-misplaced", rule=_MISPLACED[name], about=name)
+            context.tolerate(Leniency.ATTRIBUTE_MISPLACED, rule=_MISPLACED[name], about=name)
         elif not name.startswith("{"):
-            context.tolerate("attribute-unknown", about=name)
+            context.tolerate(Leniency.ATTRIBUTE_UNKNOWN, about=name)
     return {name: value.strip(BLANKS) for name, value in values.items()}, extra
 
 
@@ -250,7 +251,7 @@ def partition_attributes(
         else:
             extra[f"{{{namespace}}}{local}" if namespace else name] = value
     if late and context is not None:
-        context.tolerate("attribute-prefixed", about=late[0][0])
+        context.tolerate(Leniency.ATTRIBUTE_PREFIXED, about=late[0][0])
     for name, value in late:
         (values if name in known else extra).setdefault(name, value)
     return values, tuple(extra.items())
@@ -272,7 +273,7 @@ def _read_link(flat: list[str], context: ReadingContext) -> Link | None:
     href, rel = values.get("href", ""), values.get("rel", "")
     target = _target(href, context) if rel else None
     if target is None:
-        context.tolerate("link-incomplete")
+        context.tolerate(Leniency.LINK_INCOMPLETE)
         return None
     return Link(
         rel=rel,
@@ -291,7 +292,7 @@ def _read_link(flat: list[str], context: ReadingContext) -> Link | None:
 def _target(href: str, context: ReadingContext) -> str | None:
     """Return where a link leads; ``None`` when that is nowhere."""
     if len(href) > context.longest:
-        context.drop_value("value-long", about=href)
+        context.drop_value(Leniency.VALUE_LONG, about=href)
         return None
     if not href or ILLEGAL.search(href):
         return None
@@ -312,7 +313,7 @@ def _read_hint(
     except (ValueError, RefusalError):
         found = None
     if found is None:
-        context.tolerate("link-attribute", rule=rule, about=text)
+        context.tolerate(Leniency.LINK_ATTRIBUTE, rule=rule, about=text)
     return found
 
 

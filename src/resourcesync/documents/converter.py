@@ -7,10 +7,11 @@ new dialect ask for. What is added or left out is counted and reported.
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from typing import BinaryIO, Final, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from resourcesync.documents._context import Limits, Tolerated
 from resourcesync.documents.dialects import form_of, left_out, narrow_entry, narrow_header

@@ -27,8 +27,10 @@ its entries are written as a Capability List Index. A plain sitemap has ``loc``,
 have what 0.5 has, for lists and manifests alone, and nothing of other communities.
 """
 
-from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents.feeds import KINDS
 from resourcesync.model.capabilities import (
@@ -48,8 +50,7 @@ _SINCE_0_9_1: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialectForm:
+class DialectForm(msgspec.Struct, frozen=True, kw_only=True):
     """The form of one dialect; the defaults are those of 1.1.
 
     Attributes:
@@ -218,8 +219,7 @@ def left_out(before: Header | Entry, after: Header | Entry) -> frozenset[str]:
     if before is after:
         return frozenset()
     found: set[str] = set()
-    for field in fields(before):
-        name = field.name
+    for name in before.__struct_fields__:
         old, new = getattr(before, name), getattr(after, name, None)
         if old == new or old is None or old in ((), ""):
             continue

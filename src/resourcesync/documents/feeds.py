@@ -6,10 +6,11 @@ These forms are rare, so nothing here is tuned.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import BinaryIO, Final, final
+
+import msgspec
 
 from resourcesync.documents._blocks import document_blocks
 from resourcesync.documents._change_order import oldest_first
@@ -38,8 +39,7 @@ _IN_ROOT: Final = 2
 _IN_ENTRY: Final = 3
 
 
-@dataclass(slots=True)
-class FeedNode:
+class FeedNode(msgspec.Struct):
     """One element: its name, its attributes and its own text.
 
     Attributes:
@@ -55,7 +55,7 @@ class FeedNode:
     line: int
     column: int
     text: str = ""
-    children: list["FeedNode"] = field(default_factory=list)
+    children: list["FeedNode"] = msgspec.field(default_factory=list)
 
 
 class FeedScanner:

@@ -8,14 +8,20 @@ wrote it.
 """
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import BinaryIO, Final, TypeVar, final
 
 from resourcesync.documents._assembler import EntryAssembler
-from resourcesync.documents._blocks import declaration_first, document_blocks, header_first
+from resourcesync.documents._blocks import (
+    declaration_first,
+    document_blocks,
+    header_first,
+    is_markup,
+)
 from resourcesync.documents._change_order import ChangeOrder
 from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
 from resourcesync.documents._context import (
@@ -41,10 +47,17 @@ from resourcesync.documents._expat import LASTMOD as LASTMOD_ELEMENT
 from resourcesync.documents._fast_path import FastPathReader
 from resourcesync.documents._header import RawRoot, header_of
 from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow
-from resourcesync.documents._scanner import DocumentScanner
+from resourcesync.documents._scanner import DocumentScanner, EntryScanner
 from resourcesync.documents._values import change_kind
+from resourcesync.documents.sitemaps.other_forms import (
+    TEXT_HINT,
+    SitemapForm,
+    TextSitemapScanner,
+    is_text_sitemap,
+)
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
+from resourcesync.model.leniencies import CountedLeniency, Leniency
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
@@ -99,9 +112,8 @@ def read_stream(
     """
     context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
     assembler = EntryAssembler(limits=limits, context=context)
-    scanner = DocumentScanner(assembler, limits=limits, context=context)
     pieces = document_blocks(stream, limits=limits, uri=uri)
-    rest = header_first(declaration_first(pieces, partial(context.tolerate, "declaration-late")))
+    scanner, rest = _open_scanner(pieces, assembler, limits, context)
     while not assembler.began and assembler.depth and not scanner.closed:
         block = next(rest, None)
         if block is None:
@@ -118,13 +130,35 @@ def read_stream(
     )
     context.set_place(*scanner.header_place)
     header = header_of(root, context)
+    context.is_plain = header.capability is None
     if header.capability in _OFTEN_MISLABELLED and not header.is_index:
         header = _actual_header(header, assembler, scanner, rest)
     return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)
 
 
+def _open_scanner(
+    pieces: Iterator[bytes], assembler: EntryAssembler, limits: Limits, context: ReadingContext
+) -> tuple[EntryScanner, Iterator[bytes]]:
+    """Return the scanner of the form that a document has, and the bytes to feed it."""
+    first = next(pieces, b"")
+    pieces = chain((first,), pieces) if first else pieces
+    if is_text_sitemap(first):
+        return TextSitemapScanner(assembler, limits=limits, context=context), pieces
+    if not is_markup(first):
+        raise MalformedDocumentError(
+            "The document is neither XML nor a text sitemap, which begins with an address",
+            uri=context.uri,
+            line=1,
+            column=1,
+            hint=TEXT_HINT,
+        )
+    on_late = partial(context.tolerate, Leniency.DECLARATION_LATE)
+    scanner = DocumentScanner(assembler, limits=limits, context=context)
+    return scanner, header_first(declaration_first(pieces, on_late))
+
+
 def _actual_header(
-    header: Header, assembler: EntryAssembler, scanner: DocumentScanner, rest: Iterator[bytes]
+    header: Header, assembler: EntryAssembler, scanner: EntryScanner, rest: Iterator[bytes]
 ) -> Header:
     """Return the header of what a list is by its first entries; such lists are met in the wild."""
     while not assembler.items and not scanner.closed:
@@ -150,7 +184,7 @@ class Document:
         self,
         header: Header,
         assembler: EntryAssembler,
-        scanner: DocumentScanner,
+        scanner: EntryScanner,
         rest: Iterator[bytes],
         *,
         limits: Limits,
@@ -169,7 +203,8 @@ class Document:
         self._on_refused = on_refused
         self._family = family_of(header)
         self._has_changes = self._family.has_changes
-        known = self._family.known if self._family.is_regular else None
+        is_regular = self._family.is_regular and scanner.form is SitemapForm.XML
+        known = self._family.known if is_regular else None
         self._blocks = FastPathReader(scanner, assembler, known, limits)
         self._is_consumed = False
         self._count = 0
@@ -185,14 +220,61 @@ class Document:
         return self.dialect.phrase_for(self.header.capability)
 
     @property
+    def form(self) -> SitemapForm:
+        """Form in which the document is written."""
+        return self._scanner.form
+
+    @property
+    def lists_all(self) -> bool:
+        """True if what it lacks is not listed; certain once all entries were read.
+
+        A feed lists recent pages only, and a text may have been cut.
+        """
+        return self._scanner.lists_all
+
+    @property
     def tolerated(self) -> tuple[Tolerated, ...]:
         """Tolerated faults so far, each kind once, in the order it was met."""
         return tuple(self._context.tolerated.values())
 
     @property
+    def tolerated_counts(self) -> Mapping[Leniency, int]:
+        """Number of entries, or of other places, that have each tolerated fault, so far."""
+        return self._context.counts
+
+    def leniencies(
+        self, before: Mapping[Leniency, int] = MappingProxyType({})
+    ) -> Iterator[CountedLeniency]:
+        """Yield the tolerated faults so far, with their counts.
+
+        Args:
+            before: Those that were counted when the document was read before.
+        """
+        for found in self.tolerated:
+            number = self._context.counts[found.code] - before.get(found.code, 0)
+            if number > 0:
+                yield CountedLeniency(
+                    code=found.code,
+                    rule=found.rule,
+                    reason=found.reason,
+                    count=number,
+                    uri=self.uri,
+                    line=found.line,
+                )
+
+    @property
     def dropped(self) -> int:
         """Number of values could not be read so far: their entries are used without them."""
         return self._context.dropped
+
+    def tolerate(self, code: Leniency) -> None:
+        """Record a leniency towards the document as a whole, which its reader cannot see.
+
+        Raises:
+            MalformedDocumentError: Reading is strict, and a rule is broken.
+        """
+        self._context.set_place(0, 0)
+        self._context.tolerate(code)
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document; each is of the kind of its header.
@@ -215,7 +297,7 @@ class Document:
         yield from self._read_entries()
         if self._order.is_backwards:
             self._context.set_place(*self._scanner.header_place)
-            self._context.tolerate("order-backwards")
+            self._context.tolerate(Leniency.ORDER_BACKWARDS)
 
     @property
     def _may_be_backwards(self) -> bool:
@@ -226,7 +308,7 @@ class Document:
         if self._order.rises or len(entries) < 2:  # noqa: PLR2004 - one has no order
             return entries
         self._context.set_place(*self._scanner.header_place)
-        self._context.tolerate("order-reversed")
+        self._context.tolerate(Leniency.ORDER_REVERSED)
         return entries[::-1]
 
     def _read_entries(self) -> Iterator[Entry]:
@@ -390,7 +472,7 @@ class Document:
                 code="change-unknown",
             )
         if kind.value != row.change:
-            self._context.tolerate("change-spelled", about=row.change or "")
+            self._context.tolerate(Leniency.CHANGE_SPELLED, about=row.change or "")
         return kind
 
     def _show(self, *, has_lastmod: bool, has_datetime: bool) -> None:

@@ -7,8 +7,9 @@ any cannot be spliced. An entry is found by binary search.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from resourcesync.documents._xml_output import unescaped
 
@@ -38,8 +39,7 @@ class _ByteSlice(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntrySlices:
+class EntrySlices(msgspec.Struct, frozen=True, kw_only=True):
     """Entries as they are in a document, one after the other.
 
     Attributes:

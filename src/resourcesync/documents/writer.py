@@ -6,10 +6,11 @@ program, not of any input. The same input gives the same bytes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final, cast
+
+from msgspec.structs import replace
 
 from resourcesync.documents._entry_output import (
     capability_row,
@@ -109,25 +110,32 @@ def check_entries(entries: Sequence[Entry], header: Header) -> None:
     """
     kind = kind_of(header)
     if isinstance(entries, ResourceRun) and kind is Resource:
-        if _is_manifest(header.capability):
-            raise ValueError(f"a {header.phrase} needs a path for each entry (§7)")
-        return
+        if _are_placed(entries.paths, header):
+            return
+        entries = list(entries)
     for found in set(map(type, entries)):
         if found is not kind:
             raise ValueError(f"a {header.phrase} has no {found.__name__} in it")
-    if kind is Resource and _are_placed(cast("Sequence[Resource]", entries), header):
-        return  # the usual case, at once
+    if kind is Resource and _are_usual(cast("Sequence[Resource]", entries), header):
+        return
     for entry in entries:
         _check_entry(entry, header)
 
 
-def _are_placed(resources: Sequence[Resource], header: Header) -> bool:
-    """True if there is no path, or in a manifest each is as it must be and nothing has links."""
-    paths = [resource.path for resource in resources]
+def _are_usual(resources: Sequence[Resource], header: Header) -> bool:
+    """True if each resource is placed as it must be, and in a manifest none has links."""
+    if not _are_placed([resource.path for resource in resources], header):
+        return False
+    return not _is_manifest(header.capability) or not any(
+        [resource.links for resource in resources]  # noqa: C419 - faster
+    )
+
+
+def _are_placed(paths: Sequence[str], header: Header) -> bool:
+    """True if there is no path, or in a manifest a path with a slash for each entry."""
     if not _is_manifest(header.capability):
         return not any(paths)
-    starts = [path[:1] == "/" for path in paths]
-    return all(starts) and not any([resource.links for resource in resources])  # noqa: C419 - faster
+    return bool(paths) and all([path[:1] == "/" for path in paths])  # noqa: C419 - faster
 
 
 def _check_entry(entry: Entry, header: Header) -> None:

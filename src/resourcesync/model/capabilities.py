@@ -1,8 +1,9 @@
 """Capability documents: their headers, and the entries that point to other documents (§8-§13)."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Extra, Foreign, Link, Linked, find_link
@@ -12,8 +13,7 @@ from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 _GROWING: Final = frozenset({Capability.CHANGE_LIST, Capability.CHANGE_DUMP})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header(Linked):
+class Header(msgspec.Struct, Linked, frozen=True, kw_only=True):
     """The header of a document: ``rs:md`` and ``rs:ln`` of its root (§7).
 
     Attributes:
@@ -58,8 +58,7 @@ class Header(Linked):
         return f"{name} Index" if self.is_index else name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part(Linked):
+class Part(msgspec.Struct, Linked, frozen=True, kw_only=True):
     """A document of the same capability in an index, or one of the past in an archive.
 
     §10.2, §12.2; Archives §3 to §6.
@@ -95,8 +94,7 @@ class Part(Linked):
     foreign: Foreign = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Package(Linked):
+class Package(msgspec.Struct, Linked, frozen=True, kw_only=True):
     """A package of a Resource Dump or a Change Dump (§11.1, §13.1).
 
     Attributes:
@@ -128,8 +126,7 @@ class Package(Linked):
     foreign: Foreign = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapabilityEntry(Linked):
+class CapabilityEntry(msgspec.Struct, Linked, frozen=True, kw_only=True):
     """An entry of a Source Description or a Capability List (§8, §9).
 
     Attributes:
@@ -152,8 +149,7 @@ class CapabilityEntry(Linked):
     foreign: Foreign = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentChange(Linked):
+class DocumentChange(msgspec.Struct, Linked, frozen=True, kw_only=True):
     """An entry of a Framework Notification: one document of the Source changed.
 
     Attributes:
@@ -189,8 +185,7 @@ class DocumentChange(Linked):
 Entry = Resource | Change | Part | Package | CapabilityEntry | DocumentChange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedEntry:
+class RefusedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that cannot be used; the rest of its document can (§7).
 
     Attributes:

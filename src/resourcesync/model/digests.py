@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import repeat
 from typing import Final, NamedTuple
 
 ALGORITHMS: Final = {
@@ -26,6 +28,8 @@ _SPELLINGS: Final = {
     "md-5": "md5",
 }
 _MAX_TOKENS: Final = 16
+_PREFIX: Final = "sha-256:"
+_SHA256_LENGTH: Final = len(_PREFIX) + ALGORITHMS["sha-256"]
 _HEX: Final = re.compile(r"[0-9a-f]+")
 _ALONE: Final = {name: frozenset({name}) for name in ALGORITHMS}
 
@@ -56,6 +60,30 @@ def parse_digests(text: str) -> tuple[Digest, ...]:
     16 tokens count.
     """
     return tuple(_parse_one(token) for token in text.split()[:_MAX_TOKENS])
+
+
+def many_digests(texts: Sequence[str]) -> Iterable[tuple[Digest, ...]]:
+    """Return what `parse_digests` returns for each text; faster if each is one SHA-256."""
+    if not are_sha256(texts):
+        return map(parse_digests, texts)
+    values = [text[len(_PREFIX) :] for text in texts]
+    made = map(partial(tuple.__new__, Digest), zip(repeat("sha-256"), values, strict=False))
+    return zip(made, strict=True)  # each in a tuple of one
+
+
+def are_sha256(texts: Sequence[str]) -> bool:
+    """True if there are texts, and each is one SHA-256 as we write it."""
+    joined = "".join(texts)
+    return (
+        set(map(len, texts)) == {_SHA256_LENGTH}
+        and joined.isascii()
+        and joined.lower() == joined
+        and joined.isprintable()
+        and " " not in joined  # so that each is one digest
+        # A text between two with the same prefix has that prefix, too.
+        and min(texts).startswith(_PREFIX)
+        and max(texts).startswith(_PREFIX)
+    )
 
 
 def _parse_one(token: str) -> Digest:

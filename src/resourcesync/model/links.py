@@ -1,8 +1,9 @@
 """Links: ``rs:ln`` (§7, §14)."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Relation
@@ -17,8 +18,7 @@ LAST_PRIORITY: Final = 999_999
 """The priority of a link without one: lower numbers come first (§14.2)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(msgspec.Struct, frozen=True, kw_only=True):
     """A link to a related resource or document.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,11 +18,29 @@ _MINUTE: Final = 60 * _SECOND
 _DAY: Final = 24 * 60 * _MINUTE
 _LAST_ZONE: Final = _DAY // 2
 """In the last time zone a day ends so much later than in UTC."""
+_LAST_SECOND: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 _LOOSE: Final = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]"
-    r"([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:[.,]([0-9]{1,30}))?"
+    r"([0-9]{4})([-/])([0-9]{1,2})\2([0-9]{1,2})"
+    r"(?:[Tt ]([0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?)(?:[.,]([0-9]{1,30}))?)?"
     r" ?(?:([Zz]|UTC|GMT)|([+-][0-9]{2})(?::?([0-9]{2}))?)?"
 )
+_RFC_822: Final = re.compile(
+    r"(?:[A-Za-z]{3,9},? )?([0-9]{1,2})[ -]([A-Za-z]{3})[a-z]{0,6}[ -]([0-9]{4})"
+    r"(?: ([0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?)(?: ?(?:([A-Z]{1,3})|([+-][0-9]{2}):?([0-9]{2})))?)?"
+)
+_MONTHS: Final = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"
+_ZONES: Final = {
+    **dict.fromkeys(("Z", "UT", "UTC", "GMT"), "Z"),
+    "EST": "-05:00",
+    "EDT": "-04:00",
+    "CST": "-06:00",
+    "CDT": "-05:00",
+    "MST": "-07:00",
+    "MDT": "-06:00",
+    "PST": "-08:00",
+    "PDT": "-07:00",
+}
+"""Names of time zones (RFC 822 §5.1)."""
 _PLAIN_LENGTH: Final = len("2013-01-03T09:00:00Z")
 
 
@@ -68,19 +87,45 @@ def parse_loosely(text: str) -> datetime:
     """Return the moment that a text clearly names, though it is not a W3C Datetime.
 
     Databases and languages write a blank for ``T``, ``+0000``, ``+00`` or ``UTC`` for the zone, a
-    lower-case ``z``, a comma before the fraction.
+    lower-case ``z``, a comma before the fraction, slashes or single digits in the day; feeds write
+    times as mail does (RFC 822). The zone of a mere day is ignored.
 
     Raises:
         ValueError: It names no moment, or is ambiguous.
     """
+    mail = _RFC_822.fullmatch(text)
+    if mail is not None:
+        return parse_w3c(_from_mail(mail))
     match = _LOOSE.fullmatch(text)
     if match is None:
         raise ValueError(f"not a time: {text[:64]!r}")
-    day, clock, fraction, utc, hours, minutes = match.groups()
+    year, _, month, day, clock, fraction, utc, hours, minutes = match.groups()
+    date = f"{year}-{month:0>2}-{day:0>2}"
+    if clock is None:
+        return parse_w3c(date)
     if fraction and clock.count(":") == 1:
         raise ValueError(f"a fraction of a minute: {text[:64]!r}")
     zone = "Z" if utc else f"{hours}:{minutes or '00'}" if hours else ""
-    return parse_w3c(f"{day}T{clock}{f'.{fraction}' if fraction else ''}{zone}")
+    fine = f".{fraction}" if fraction else ""
+    return parse_w3c(f"{date}T{_padded(clock)}{fine}{zone}")
+
+
+def _padded(clock: str) -> str:
+    """Return a time of day with two digits for the hour."""
+    return clock if clock[2] == ":" else f"0{clock}"
+
+
+def _from_mail(match: re.Match[str]) -> str:
+    """Return a time of RFC 822 as a W3C Datetime."""
+    day, month, year, clock, name, hours, minutes = match.groups()
+    number, rest = divmod(_MONTHS.find(month.title()), len("Jan "))
+    if rest or (name and name not in _ZONES):
+        raise ValueError(f"not a time: {match[0][:64]!r}")
+    date = f"{year}-{number + 1:02}-{day:0>2}"
+    if clock is None:
+        return date
+    zone = f"{hours}:{minutes}" if hours else _ZONES[name] if name else ""
+    return f"{date}T{_padded(clock)}{zone}"
 
 
 def _zone(text: str | None) -> timezone:
@@ -120,6 +165,15 @@ def lastmod_microseconds(moment: datetime | None) -> int | None:
 def from_microseconds(value: int) -> datetime:
     """Return the UTC moment ``value`` microseconds after 1970-01-01T00:00:00Z."""
     return EPOCH + timedelta(microseconds=value)
+
+
+@lru_cache(maxsize=1_024)  # many files share the second of their last change
+def from_seconds(value: int) -> datetime:
+    """Return the UTC moment ``value`` seconds after 1970-01-01T00:00:00Z.
+
+    A moment before that, or after the year 9999, becomes the first or the last one there is.
+    """
+    return EPOCH + timedelta(0, min(max(value, 0), _LAST_SECOND))
 
 
 def end_of_lastmod(value: int) -> int:

@@ -116,8 +116,28 @@ class ChangeKind(StrEnum):
     DELETED = "deleted"
 
 
+LISTED_CAPABILITIES: Final = (
+    Capability.RESOURCE_LIST,
+    Capability.RESOURCE_DUMP,
+    Capability.CHANGE_LIST,
+    Capability.CHANGE_DUMP,
+    Capability.RESOURCE_LIST_ARCHIVE,
+    Capability.RESOURCE_DUMP_ARCHIVE,
+    Capability.CHANGE_LIST_ARCHIVE,
+    Capability.CHANGE_DUMP_ARCHIVE,
+)
+"""What a Capability List leads to, in the order of the examples of the specification."""
+
+VALID_FROM: Final = "{http://purl.org/dc/terms/}valid"
+"""The attribute of a link ``monitor`` with the moment from which it holds."""
+
+
 class Relation(StrEnum):
-    """The link relations that the specification gives a meaning (§6.2, §14)."""
+    """The link relations that the specification gives a meaning (§6.2, §14), and ``monitor``.
+
+    ``MONITOR`` (RFC 5989) leads from a Resource List in a Capability List to its Change List; from
+    the moment in `VALID_FROM` on, the one has nothing that the other does not lead to.
+    """
 
     UP = "up"
     INDEX = "index"
@@ -136,6 +156,7 @@ class Relation(StrEnum):
     COLLECTION = "collection"
     VIA = "via"
     HUB = "hub"
+    MONITOR = "monitor"
     SELF = "self"
     RESOURCESYNC = "resourcesync"
 

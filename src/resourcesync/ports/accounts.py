@@ -6,16 +6,16 @@ answers are recorded in our own catalogue, and only that is published.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
+
+import msgspec
 
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock, Fetcher
 from resourcesync.ports.catalogue import Omission, Posted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountOptions:
+class AccountOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options to open an account with.
 
     Attributes:
@@ -38,9 +38,12 @@ class AccountOptions:
     memory: str
     out: str
     clock: Clock
-    fetcher: Callable[[str], AbstractContextManager[Fetcher]] = field(repr=False)
-    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    fetcher: Callable[[str], AbstractContextManager[Fetcher]]
+    values: Mapping[str, str] = msgspec.field(default_factory=dict)
     allow_empty: bool = False
+
+    def __repr__(self) -> str:
+        return f"AccountOptions(address={self.address!r}, base_uri={self.base_uri!r})"
 
 
 class ChangeBatch(NamedTuple):
@@ -131,6 +134,21 @@ class PublishedAccount(Protocol):
         Raises:
             StorageError: Obsolete data cannot be removed.
         """
+
+
+@runtime_checkable
+class TolerantAccount(Protocol):
+    """An account that reads lists of others as they are.
+
+    Attributes:
+        lists_all: True if what ``resources`` does not yield is gone; certain once it has yielded
+            its first resource.
+    """
+
+    lists_all: bool
+
+    def leniencies(self) -> Sequence[Mapping[str, object]]:
+        """Return what the last reading tolerated: the fields of an event ``leniency`` for each."""
 
 
 AccountFactory = Callable[[AccountOptions], AbstractContextManager[ResourceAccount]]

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
-from resourcesync.model.resources import Change, Resource
+import msgspec
+
+from resourcesync.model.resources import Change, Resource, ResourceRun
 
 MIN_ALLOWED_LOSS: Final = 10
 """Number of resources that may always be deleted at once, however few there are."""
@@ -35,8 +36,7 @@ class Original(NamedTuple):
     media_type: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Omission:
+class Omission(msgspec.Struct, frozen=True, kw_only=True):
     """A name in the tree that is not published, and the reason (a symlink out of it, a socket)."""
 
     name: str
@@ -64,30 +64,14 @@ class Originals(Protocol):
         """Return the files that the last scan omitted."""
 
 
-class CatalogueEntry(Protocol):
-    """A resource in the catalogue as last recorded.
-
-    The resource itself is made on request: most scans need very few.
-    """
-
-    @property
-    def uri(self) -> str:
-        """The resource's URI."""
-
-    @property
-    def fingerprint(self) -> str:
-        """The original's fingerprint then; empty when there was none."""
-
-    @property
-    def resource(self) -> Resource:
-        """The resource as it was recorded."""
-
-
 class CatalogueRecording(Protocol):
     """One transaction that brings the catalogue in step with the originals."""
 
     def created(self, resource: Resource, fingerprint: str) -> None:
         """Record a new resource, and the change unless this is the first recording."""
+
+    def created_run(self, resources: ResourceRun, fingerprints: Sequence[str]) -> None:
+        """Record new resources, each with its fingerprint, as ``created`` does."""
 
     def updated(self, resource: Resource, fingerprint: str) -> None:
         """Record new bytes of a known resource, and the change."""
@@ -138,8 +122,14 @@ class CatalogueSnapshot(Protocol):
 class CatalogueStore(Protocol):
     """The Source's catalogue: a snapshot of the resources and the log of their changes."""
 
-    def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield the recorded entries, in rising URI order."""
+    def fingerprints(self) -> Iterator[tuple[str, str]]:
+        """Yield the URI of each resource with the fingerprint of its original, in URI order.
+
+        Both are as they were when the reading began. The fingerprint is empty where there is none.
+        """
+
+    def find(self, uri: str) -> Resource | None:
+        """Return a resource as it was last recorded; ``None`` if it is not known."""
 
     def record(self, now: datetime) -> AbstractContextManager[CatalogueRecording]:
         """Open the one writing transaction; it commits when the block ends without an error.
@@ -172,8 +162,7 @@ class CatalogueStore(Protocol):
         """Store values of the publisher's own bookkeeping, all or none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
+class Posted(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of resources posted by a program.
 
     Attributes:

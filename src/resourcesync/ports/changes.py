@@ -3,6 +3,7 @@
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
@@ -43,6 +44,38 @@ class LoggedChange(NamedTuple):
     length: int
     digests: str
     previous: str
+
+
+class ChangeLogPosition(NamedTuple):
+    """How far a program has read the changes of a mirror: its place in the log, and what proves it.
+
+    As text it is ``NUMBER.TIME``, or ``NUMBER.TIME.URI`` during the first reading.
+
+    Attributes:
+        number: Number of the last change that was read.
+        time: Time of that change, microseconds: a log that was restored from a backup, or begun
+            again, has another change with this number. 0 if there is none, or it is not known.
+        uri: During the first reading, which yields the copies in order, the last one that was read;
+            else empty.
+    """
+
+    number: int
+    time: int = 0
+    uri: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.number}.{self.time}" + (f".{self.uri}" if self.uri else "")
+
+
+_POSITION: Final = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18})(?:\.(.+))?)?", re.DOTALL)
+
+
+def parse_position(text: str) -> ChangeLogPosition | None:
+    """Return the position that a text is, or whose number it is; ``None`` if it is neither."""
+    found = _POSITION.fullmatch(text)
+    if found is None:
+        return None
+    return ChangeLogPosition(int(found[1]), int(found[2] or 0), found[3] or "")
 
 
 class Arrival(NamedTuple):

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol
+
+import msgspec
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
@@ -52,8 +53,7 @@ class StagedCopy(Protocol):
         """Throw the bytes away; it is no error to do so twice."""
 
 
-@dataclass(slots=True)
-class CopyInstallation:
+class CopyInstallation(msgspec.Struct):
     """One staged copy and its path.
 
     Attributes:
@@ -70,8 +70,7 @@ class CopyInstallation:
     replaces: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyRemoval:
+class CopyRemoval(msgspec.Struct, frozen=True, kw_only=True):
     """One copy to remove.
 
     Attributes:
@@ -86,8 +85,7 @@ class CopyRemoval:
     is_altered: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyMove:
+class CopyMove(msgspec.Struct, frozen=True, kw_only=True):
     """One copy that gets another path.
 
     Attributes:
@@ -103,6 +101,10 @@ class CopyMove:
     digests: tuple[Digest, ...] = ()
 
 
+CopyContent = tuple[int, str]
+"""The length of a copy in bytes, and its digests as in a ``hash`` attribute."""
+
+
 class CopyInspector(Protocol):
     """A read-only view of the copies."""
 
@@ -111,6 +113,21 @@ class CopyInspector(Protocol):
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
+
+    def digest_all(
+        self, wanted: Sequence[tuple[str, Sequence[str]]]
+    ) -> Iterator[CopyContent | StorageError | None]:
+        """Read a few dozen copies, the next ones ahead; yield the content of each in order.
+
+        Args:
+            wanted: Path and algorithms of each.
+
+        Yields:
+            Its content; ``None`` when there is none; or the error when it cannot be read.
+
+        Raises:
+            StorageError: No copy can be read.
+        """
 
 
 class Copies(CopyInspector, Protocol):

@@ -5,9 +5,10 @@ It opens no file and writes none: it only returns which bytes go where. So a tes
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, NamedTuple, Protocol
+
+import msgspec
 
 from resourcesync.ports.mirror import Copy
 
@@ -32,7 +33,10 @@ class MirrorSnapshot(Protocol):
         """Start of the export, UTC."""
 
     def copies(self) -> Iterator[Copy]:
-        """Yield the copies in rising URI order; may be called several times."""
+        """Yield the copies in rising URI order; may be called several times.
+
+        With `ExportOptions.versions`, several may have one URI, in the order of ``installed``.
+        """
 
     def content(self, copy: Copy) -> Iterator[bytes]:
         """Yield the bytes of a copy, at most 1 MiB at a time; call in the order of ``copies``.
@@ -40,12 +44,14 @@ class MirrorSnapshot(Protocol):
         If they are not those of the mirror's state, the export ends and leaves nothing.
         """
 
+    def media_type(self, copy: Copy) -> str:
+        """Return the media type by the address; ``application/octet-stream`` if unknown."""
+
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file; the caller closes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOptions:
+class ExportOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of an export.
 
     Attributes:
@@ -54,6 +60,8 @@ class ExportOptions:
         url: Future address of the folder; empty when it is not served.
         organization: Organization that publishes the copies; empty for none.
         since: Only copies that came since, UTC; the holdings have no others then. ``None``: all.
+        versions: True for all stored versions, also of deleted resources. An exporter that can
+            write only one copy of a URI must refuse it.
     """
 
     name: str
@@ -61,6 +69,7 @@ class ExportOptions:
     url: str = ""
     organization: str = ""
     since: datetime | None = None
+    versions: bool = False
 
 
 class ExportFile(NamedTuple):

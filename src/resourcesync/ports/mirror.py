@@ -159,6 +159,8 @@ class Fixity(StrEnum):
     """The degree of proof that the bytes of a copy are those the Source lists."""
 
     VERIFIED = "verified"
+    SERVER_VERIFIED = "server-verified"
+    """The list has no hash; the server's own digest of the answer is that of the bytes."""
     WEAK = "weak"
     UNVERIFIED = "unverified"
     RESTORED = "restored"

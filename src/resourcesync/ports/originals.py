@@ -1,13 +1,23 @@
 """Originals that are not files of a folder: plug-ins, their bytes, and their events."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol, runtime_checkable
+from datetime import datetime
+from functools import partial
+from itertools import repeat
+from typing import BinaryIO, Final, NamedTuple, Protocol, overload, runtime_checkable
+
+import msgspec
 
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.resources import Resource, ResourceRun
+from resourcesync.model.timestamps import from_seconds
 from resourcesync.ports.catalogue import Original, Originals
+
+# A run can make a value for each of millions of originals, so it makes them without Python code.
+_original: Final[Callable[[tuple[str, str, int, datetime, str]], Original]] = partial(
+    tuple.__new__, Original
+)
 
 
 class OriginalReader(Protocol):
@@ -60,8 +70,7 @@ class ResourceContents(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginalsOptions:
+class OriginalsOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options to open originals with.
 
     Attributes:
@@ -75,7 +84,10 @@ class OriginalsOptions:
     address: str
     base_uri: str
     algorithms: tuple[str, ...] = ("sha-256",)
-    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    values: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"OriginalsOptions(address={self.address!r}, base_uri={self.base_uri!r})"
 
 
 class OpenOriginals(Originals, OriginalReader, Protocol):
@@ -92,6 +104,99 @@ class PrefetchingOriginals(Originals, Protocol):
 
     def prefetch(self, originals: Sequence[Original]) -> None:
         """Begin to read these, at most 64: each is measured next, in this order."""
+
+
+class OriginalRun(Sequence[Original]):
+    """Consecutive originals as columns, which become values only on request; of no media type.
+
+    Args:
+        uris: URI of each, in rising order.
+        fingerprints: Fingerprint of each; empty where the backend cannot promise that.
+        lengths: Bytes of each.
+        seconds: Last-Modified of each, whole seconds since 1970.
+    """
+
+    __slots__ = ("fingerprints", "lengths", "seconds", "uris")
+
+    def __init__(
+        self,
+        *,
+        uris: Sequence[str],
+        fingerprints: Sequence[str],
+        lengths: Sequence[int],
+        seconds: Sequence[int],
+    ) -> None:
+        self.uris = uris
+        self.fingerprints = fingerprints
+        self.lengths = lengths
+        self.seconds = seconds
+
+    @property
+    def lastmods(self) -> Sequence[datetime]:
+        """Last-Modified of each, UTC."""
+        return list(map(from_seconds, self.seconds))
+
+    def select(self, places: Sequence[int]) -> "OriginalRun":
+        """Return the originals at some places, in rising order."""
+        return OriginalRun(
+            uris=[self.uris[at] for at in places],
+            fingerprints=[self.fingerprints[at] for at in places],
+            lengths=[self.lengths[at] for at in places],
+            seconds=[self.seconds[at] for at in places],
+        )
+
+    def __len__(self) -> int:
+        return len(self.uris)
+
+    def __iter__(self) -> Iterator[Original]:
+        columns = (self.uris, self.fingerprints, self.lengths, self.lastmods, repeat(""))
+        return map(_original, zip(*columns, strict=False))
+
+    @overload
+    def __getitem__(self, at: int) -> Original: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "OriginalRun": ...
+
+    def __getitem__(self, at: int | slice) -> "Original | OriginalRun":
+        if isinstance(at, slice):
+            return self.select(range(len(self))[at])
+        (original,) = self.select((at,))
+        return original
+
+
+class MeasuredRun(NamedTuple):
+    """Originals that were read together.
+
+    Attributes:
+        resources: Those that are as they were listed, with the digests of their bytes.
+        fingerprints: The fingerprint of each of these.
+        rest: All others, to be measured one by one: an error, or a change, concerns one alone.
+    """
+
+    resources: ResourceRun
+    fingerprints: Sequence[str]
+    rest: OriginalRun
+
+
+@runtime_checkable
+class BatchedOriginals(Originals, Protocol):
+    """Originals that are listed some hundred at a time; optional."""
+
+    def runs(self) -> Iterator[OriginalRun]:
+        """Yield what ``scan`` yields, as runs that are not empty."""
+
+
+@runtime_checkable
+class BatchMeasuredOriginals(BatchedOriginals, Protocol):
+    """Originals that are also read some hundred at a time; optional."""
+
+    def measure_run(self, run: OriginalRun) -> MeasuredRun:
+        """Read the bytes of some originals of the run that was listed last.
+
+        Raises:
+            StorageError: They cannot be read, for a reason that concerns all of them.
+        """
 
 
 OriginalsFactory = Callable[[OriginalsOptions], AbstractContextManager[OpenOriginals]]

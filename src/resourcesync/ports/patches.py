@@ -1,8 +1,9 @@
 """Patches: their application and their computation (§14.4)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO
+
+import msgspec
 
 Patcher = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
 """Called with the version before, the patch, the sink of the result, and its most bytes.
@@ -12,8 +13,7 @@ need not prove that the result is right, which the caller does by digest.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchFormat:
+class PatchFormat(msgspec.Struct, frozen=True, kw_only=True):
     """A format of patches.
 
     Attributes:
@@ -34,8 +34,7 @@ caller does by applying it.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchMaker:
+class PatchMaker(msgspec.Struct, frozen=True, kw_only=True):
     """A maker of patches of one format.
 
     Attributes:

@@ -4,9 +4,10 @@ Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+import msgspec
 
 from resourcesync.ports.fetcher import FetchFailure, FetchRequest, FetchResponse
 
@@ -24,8 +25,7 @@ class Messenger(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionIntent:
+class SubscriptionIntent(msgspec.Struct, frozen=True, kw_only=True):
     """A request that the receiver has yet to confirm.
 
     Attributes:
@@ -45,16 +45,19 @@ class SubscriptionIntent:
     mode: str
     topic: str
     callback: str
-    secret: bytes = field(repr=False)
+    secret: bytes
     lease: int
     echo: str
     requested: int
     attempts: int = 0
     since: int = 0
 
+    def __repr__(self) -> str:
+        asked = f"topic={self.topic!r}, callback={self.callback!r}"
+        return f"SubscriptionIntent(number={self.number!r}, mode={self.mode!r}, {asked})"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+
+class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     """A receiver that is subscribed to a topic.
 
     Attributes:
@@ -71,14 +74,19 @@ class Subscription:
     topic: str
     callback: str
     origin: str
-    secret: bytes = field(repr=False)
+    secret: bytes
     expires: int
     delivered: int
     attempts: int
 
+    def __repr__(self) -> str:
+        return (
+            f"Subscription(number={self.number!r}, topic={self.topic!r},"
+            f" callback={self.callback!r}, expires={self.expires!r}, delivered={self.delivered!r})"
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payload:
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True):
     """A payload that was published for a topic.
 
     Attributes:
@@ -92,8 +100,7 @@ class Payload:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryOutcome:
+class DeliveryOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a delivery.
 
     Attributes:
@@ -173,8 +180,7 @@ class HubStore(Protocol):
         """Return the next moment, later than ``now``, at which something may be done."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSubscriber:
+class TopicSubscriber(msgspec.Struct, frozen=True, kw_only=True):
     """A subscriber as far as it may be shown: a callback is a secret of its receiver.
 
     Attributes:
@@ -201,8 +207,7 @@ class FollowerState(StrEnum):
     LEAVING = "leaving"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelSubscription:
+class ChannelSubscription(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription of ours to a channel, for one mirror.
 
     Attributes:
@@ -224,15 +229,21 @@ class ChannelSubscription:
     topic: str
     hub: str
     state: FollowerState = FollowerState.PENDING
-    token: str = field(default="", repr=False)
-    secret: bytes = field(default=b"", repr=False)
-    next_token: str = field(default="", repr=False)
-    next_secret: bytes = field(default=b"", repr=False)
-    previous_token: str = field(default="", repr=False)
+    token: str = ""
+    secret: bytes = b""
+    next_token: str = ""
+    next_secret: bytes = b""
+    previous_token: str = ""
     lease_until: int = 0
     attempts: int = 0
     due: int = 0
     base: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"ChannelSubscription(name={self.name!r}, topic={self.topic!r}, hub={self.hub!r},"
+            f" state={self.state!r}, attempts={self.attempts!r}, due={self.due!r})"
+        )
 
 
 class SubscriberStore(Protocol):

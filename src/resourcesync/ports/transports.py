@@ -1,14 +1,14 @@
 """Transports: plug-ins that fetch from schemes other than http and https."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from resourcesync.ports import Clock, Fetcher
 from resourcesync.ports.cancellation import CancelToken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportOptions:
+class TransportOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's options for a transport.
 
     Attributes:

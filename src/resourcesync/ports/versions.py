@@ -1,12 +1,12 @@
 """Former versions of a Source's resources: their list and their bytes (§14.6, RFC 7089)."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPatch:
+
+class VersionPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A patch from the version before to a version (§14.4).
 
     Attributes:
@@ -20,8 +20,7 @@ class VersionPatch:
     media_type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceVersion:
+class ResourceVersion(msgspec.Struct, frozen=True, kw_only=True):
     """One stored version of a resource.
 
     Attributes:

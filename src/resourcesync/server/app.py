@@ -4,8 +4,8 @@ Its answers:
 
 - ``GET`` and ``HEAD`` only; 405 for all else, 400 for a request with a body.
 - ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
-  only ``.xml`` files and the ``.zip`` packages of dumps are served. The plain sitemap of the
-  publisher is at the top. All other paths are resources of the tree.
+  only ``.xml`` files, the ``.zip`` packages of dumps and the stream of activities are served. The
+  plain sitemap of the publisher is at the top. All other paths are resources of the tree.
 - ``/`` is ``index.html`` of the tree when there is one, else a page that points to the lists. No
   other folder has a page: a folder is no resource that this package lists. ``/robots.txt`` is that
   of the tree, else one that names the Resource List.
@@ -22,17 +22,19 @@ Its answers:
 import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
 
+import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.routing import Router
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from resourcesync.documents.iiif.change_discovery import CONTEXT
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
@@ -47,6 +49,7 @@ from resourcesync.server.asgi import (
     raw_headers,
     refuse,
 )
+from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import (
     FileSender,
     ServedLocation,
@@ -71,8 +74,7 @@ def _is_anything(path: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedSource:
+class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     """The tree that one application serves, its documents, and their metadata.
 
     Attributes:
@@ -91,6 +93,8 @@ class ServedSource:
             surrogates); empty when it has none.
         overview: Returns the content of the page at the top; called in a thread. ``None``: no
             content.
+        find_entry: Returns the entry of a resource, for its digests and links; ``None``: there are
+            none.
 
     Raises:
         ConfigurationError: The URI cannot stand in a header, or ``documents`` is ``root`` itself.
@@ -104,6 +108,7 @@ class ServedSource:
     is_published: Callable[[str], bool] = _is_anything
     file_at: Callable[[str], str | None] | None = None
     overview: Callable[[], Overview] | None = None
+    find_entry: FindEntry | None = None
 
     def __post_init__(self) -> None:
         if _LINKABLE.fullmatch(self.capability_list_uri) is None:
@@ -139,19 +144,30 @@ class ServedSource:
         return self.well_known or self.root / ".well-known" / "resourcesync"
 
 
-__all__ = ["Application", "LinksOf", "ServedSource", "create_app", "no_links"]
+__all__ = ["IMMUTABLE", "Application", "LinksOf", "ServedSource", "create_app", "no_links"]
 
 _MOST_LOCATIONS: Final = 4096
 _REMEMBERED: Final = 256
 """Longest path in bytes whose location is cached: 4096 of them take a few megabytes."""
 _WELL_KNOWN: Final = tuple(os.fsencode(WELL_KNOWN_PATH).strip(b"/").split(b"/"))
 _ROBOTS: Final = (b"robots.txt",)
-_KINDS: Final = {b".xml": "application/xml", b".zip": "application/zip"}
-"""The media types in the folder of documents, by the last four letters of the name."""
+_XML: Final = {"content-type": "application/xml"}
+_KINDS: Final = (
+    (re.compile(rb".+\.xml", re.DOTALL), _XML),
+    (re.compile(rb".+\.zip", re.DOTALL), {"content-type": "application/zip"}),
+    (
+        re.compile(rb"activities(?:-[0-9]{6,})?\.json"),
+        {  # IIIF Change Discovery §4.1
+            "content-type": f'application/ld+json;profile="{CONTEXT}"',
+            "access-control-allow-origin": "*",
+        },
+    ),
+)
+"""The fields of documents, by their names."""
 _VARY: Final = {"vary": "accept-encoding"}
 # A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
 # does a package.
-_IMMUTABLE: Final = re.compile(
+IMMUTABLE: Final = re.compile(
     rb"resourcelist-.+-[0-9]{4,}\.xml|(?:resource|change)list_.+Z(?:-[0-9]+)?\.xml"
     rb"|(?:resource|change)dump-.+(?:\.zip|-manifest\.xml)",
     re.DOTALL,
@@ -181,7 +197,7 @@ def create_app(
     mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
     links: LinksOf = no_links,
 ) -> "Application":
-    """Return the ASGI application for ``served``. No file is open between requests.
+    """Return the ASGI application for ``served``. Between requests, no file is open for long.
 
     Args:
         served: The tree and its documents.
@@ -208,7 +224,8 @@ class Application:
         self._router = Router(lifespan=lambda _: self.lifespan())
         self._links = links
         self._tally = RequestTally()
-        self._sender = FileSender(clock)
+        find = served.find_entry
+        self._sender = FileSender(clock, None if find is None else EntryFields(find, clock))
         self._locations = lru_cache(maxsize=_MOST_LOCATIONS)(self._locate)
         self._media_type = served.media_type
         self._prefix = served.documents_names
@@ -236,26 +253,9 @@ class Application:
             application, inner = mounted
             await application(inner, receive, send)
         elif scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            await answer(self._respond, scope, receive, send, self._tally.count)
         else:
             await send({"type": "websocket.close"})
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request from the tree, and count the answer."""
-        status = sent = 0
-
-        def count(message: Message) -> Awaitable[None]:
-            nonlocal status, sent
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            else:
-                sent += len(message["body"])
-            return send(message)
-
-        try:
-            await answer(self._respond, scope, receive, count)
-        finally:
-            self._tally.count(status, sent)
 
     def metrics(self) -> Iterable[Metric]:
         """Return the number of answers since the start, and the bytes of their bodies."""
@@ -315,11 +315,12 @@ class Application:
         path = without_authority(raw).removeprefix(b"/").decode("latin-1")
         query = raw_query.decode("latin-1")
         # Pages add a query to files that have none, so that caches see different versions.
-        candidates = (f"{path}?{query}" if query else path, path, path or "index.html")
-        found = next(filter(None, map(file_at, candidates)), None)
-        if found is None:
-            return None
-        return replace(self._locate_resource(tuple(os.fsencode(found).split(b"/"))), is_known=True)
+        for tail in (f"{path}?{query}" if query else path, path, path or "index.html"):
+            found = file_at(tail)
+            if found:
+                place = self._locate_resource(tuple(os.fsencode(found).split(b"/")))
+                return replace(place, is_known=True, entry=(found, tail))
+        return None
 
     def _locate(self, path: bytes) -> ServedLocation | None:
         names = read_path(path)
@@ -349,21 +350,20 @@ class Application:
         )
 
     def _locate_document(self, path: Names, names: Names) -> ServedLocation | None:
-        if not names or is_hidden(names) or names[-1][-4:] not in _KINDS:
+        if not names or is_hidden(names) or _kind(names[-1]) is None:
             return None
-        is_immutable = _IMMUTABLE.fullmatch(names[-1]) is not None
+        is_immutable = IMMUTABLE.fullmatch(names[-1]) is not None
         return ServedLocation(
             folder=self._documents,
             names=names,
             headers=self._document_fields(path, FOREVER if is_immutable else NO_CACHE),
-            is_encodable=names[-1][-4:] == b".xml",
+            is_encodable=not names[-1].endswith(b".zip"),
         )
 
     def _document_fields(self, path: Names, caching: Mapping[str, str]) -> Headers:
-        kind = _KINDS.get(path[-1][-4:], _KINDS[b".xml"])
-        varying = _VARY if kind == _KINDS[b".xml"] else {}
-        link = self._link_field(path)
-        return raw_headers({"content-type": kind}, caching, link, varying, NOSNIFF)
+        kind = _kind(path[-1]) or _XML
+        varying = {} if path[-1].endswith(b".zip") else _VARY
+        return raw_headers(kind, caching, self._link_field(path), varying, NOSNIFF)
 
     def _locate_resource(self, names: Names) -> ServedLocation:
         media_type = self._media_type(_path_of(names))
@@ -371,7 +371,8 @@ class Application:
         # robots.txt may be the publisher's, which lists it nowhere: no list covers it then.
         covered = () if names == _ROBOTS else (self._link,)
         headers = raw_headers(kind, self._link_field(names, *covered), NOSNIFF)
-        return ServedLocation(folder=self._tree, names=names, headers=headers)
+        entry = (_path_of(names), "") if covered else None
+        return ServedLocation(folder=self._tree, names=names, headers=headers, entry=entry)
 
     def _link_field(self, names: Names, *own: str) -> Mapping[str, str]:
         values = (*own, *self._links(_path_of(names)))
@@ -379,6 +380,11 @@ class Application:
             if _LINK.fullmatch(value) is None:
                 raise ConfigurationError(f"{value[:64]!r} cannot stand in a Link field")
         return {"link": ", ".join(values)} if values else {}
+
+
+def _kind(name: bytes) -> Mapping[str, str] | None:
+    """Return the fields of a document; ``None`` for a name that no document has."""
+    return next((fields for pattern, fields in _KINDS if pattern.fullmatch(name)), None)
 
 
 def _path_of(names: Names) -> str:

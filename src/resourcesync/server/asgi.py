@@ -44,6 +44,9 @@ State = dict[str, Any]
 CHUNK: Final = 256 * 1024
 """Bytes of a body that are passed to the server at a time."""
 
+_WHOLE: Final = 2 * CHUNK
+"""Most bytes of a body in memory that are passed at once, without a copy of each chunk."""
+
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
@@ -70,6 +73,10 @@ class ChunkedResponse(Response):
             for a response that has none, such as one to a HEAD, and for an unknown length.
         chunks: Yields the body, or what follows the bytes of ``fill``.
         seconds: Time limit for sending the chunks; then the connection is cut.
+
+    Attributes:
+        length: Number of bytes of the pieces.
+        sent: Number of bytes of the body that were passed to the server.
     """
 
     def __init__(
@@ -85,13 +92,15 @@ class ChunkedResponse(Response):
         self.status_code = status
         self.raw_headers = list(headers)
         self.pieces = pieces
+        self.length = sum(map(len, pieces))
         self.chunks = chunks
+        self.sent = 0
         self._seconds = seconds
         self._whole = b""
 
-    def fill(self, parts: Sequence[bytes]) -> None:
+    def fill(self, body: bytes) -> None:
         """Set the bytes of the pieces, or the first of them."""
-        self._whole = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._whole = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response.
@@ -111,11 +120,17 @@ class ChunkedResponse(Response):
             await self._stream(self.chunks, receive, send)
             return
         body = self._whole
-        for start in range(0, len(body) or 1, CHUNK):
-            await send(_chunk(body[start : start + CHUNK], more=start + CHUNK < len(body)))
+        if len(body) <= _WHOLE:
+            await send({"type": "http.response.body", "body": body})
+            self.sent = len(body)
+            return
+        for start in range(0, len(body), CHUNK):
+            await self._send_chunk(
+                send, body[start : start + CHUNK], more=start + CHUNK < len(body)
+            )
 
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-        left = sum(map(len, self.pieces)) - len(self._whole)
+        left = self.length - len(self._whole)
         more = True
         limit = asyncio.timeout(self._seconds)
         gone = asyncio.create_task(_end_at_disconnect(limit, receive))
@@ -123,22 +138,22 @@ class ChunkedResponse(Response):
             async with limit:
                 if self._whole:
                     more = left != 0
-                    await send(_chunk(self._whole, more=more))
+                    await self._send_chunk(send, self._whole, more=more)
                 async for chunk in chunks:
                     left -= len(chunk)
                     more = left != 0  # below 0 where the length is unknown
-                    await send(_chunk(chunk, more=more))
+                    await self._send_chunk(send, chunk, more=more)
                 if more:
-                    await send(_chunk(b"", more=False))
+                    await self._send_chunk(send, b"", more=False)
         except TimeoutError:
             if not gone.done():
                 raise
         finally:
             gone.cancel()
 
-
-def _chunk(body: bytes, *, more: bool) -> Message:
-    return {"type": "http.response.body", "body": body, "more_body": more}
+    async def _send_chunk(self, send: Send, body: bytes, *, more: bool) -> None:
+        await send({"type": "http.response.body", "body": body, "more_body": more})
+        self.sent += len(body)
 
 
 async def _end_at_disconnect(limit: asyncio.Timeout, receive: Receive) -> None:
@@ -148,23 +163,31 @@ async def _end_at_disconnect(limit: asyncio.Timeout, receive: Receive) -> None:
 
 
 @final
-class HttpRequest(Request):
-    """A request with its path as it came, and its repeated fields joined.
+class HttpRequest:
+    """A request that only reads, with its path as it came, and its repeated fields joined.
+
+    Starlette's ``Request`` is for requests with a body.
+
+    Args:
+        scope: The scope of ASGI.
 
     Attributes:
+        scope: The same.
         fields: The header fields by lower-case name (RFC 9110 §5.3).
         is_head: True if it is a HEAD.
         raw_path: The path before any decoding, as ``path_within`` has it.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        super().__init__(scope, receive, send)
+    __slots__ = ("_ends", "fields", "is_head", "raw_path", "scope")
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
         self.raw_path = path_within(scope)
         self.is_head: bool = scope["method"] == "HEAD"
-        self.fields: dict[str, str] = {}
-        for octets, value in scope["headers"]:
-            name, text = octets.decode("latin-1"), value.decode("latin-1")
-            self.fields[name] = f"{self.fields[name]}, {text}" if name in self.fields else text
+        headers = scope["headers"]
+        self.fields = {name.decode("latin-1"): text.decode("latin-1") for name, text in headers}
+        if len(self.fields) != len(headers):
+            self.fields = _joined_fields(headers)
         self._ends: list[Callable[[], object]] = []
 
     def at_end(self, end: Callable[[], object]) -> None:
@@ -196,30 +219,61 @@ class HttpRequest(Request):
         )
 
 
+def _joined_fields(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for octets, value in headers:
+        name, text = octets.decode("latin-1"), value.decode("latin-1")
+        fields[name] = f"{fields[name]}, {text}" if name in fields else text
+    return fields
+
+
 Responder = Callable[[HttpRequest], Awaitable[Response]]
 """Function that returns the response to a request."""
 
 
-async def answer(respond: Responder, scope: Scope, receive: Receive, send: Send) -> None:
+ResponseCounter = Callable[[int, int], None]
+"""Receives the status of each response, and the bytes of its body that were sent."""
+
+
+def _count_nothing(status: int, sent: int) -> None:
+    del status, sent
+
+
+async def answer(
+    respond: Responder,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    count: ResponseCounter = _count_nothing,
+) -> None:
     """Answer an ``http`` request that only reads; one that does not is refused.
 
     A HEAD gets the fields of the response and no bytes: its stream is not started.
+
+    Args:
+        respond: Returns the response.
+        scope: The request, as ASGI has it.
+        receive: The same.
+        send: The same.
+        count: Called at the end, also of a response that was cut; with 0 when there was none.
     """
-    request = HttpRequest(scope, receive, send)
+    request = HttpRequest(scope)
+    response: Response | None = None
     try:
         response = refuse_request(request) or await respond(request)
         # %r of bytes escapes characters that could forge a line or control a terminal.
         _LOG.debug("%r %r: %d", scope["method"], request.raw_path, response.status_code)
-        if not request.is_head:
-            await response(scope, receive, send)
-            return
-        fields = response.raw_headers
-        await send(
-            {"type": "http.response.start", "status": response.status_code, "headers": fields}
-        )
-        await send({"type": "http.response.body", "body": b""})
+        if request.is_head:
+            response = ChunkedResponse(response.status_code, tuple(response.raw_headers))
+        await response(scope, receive, send)
     finally:
         request.end()
+        if response is None:
+            count(0, 0)
+        elif isinstance(response, ChunkedResponse):
+            count(response.status_code, response.sent)
+        else:
+            count(response.status_code, len(response.body))
 
 
 def refuse(status: int, reason: str, *fields: Mapping[str, str]) -> Response:

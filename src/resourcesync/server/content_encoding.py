@@ -12,10 +12,10 @@ import re
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol, final
 
+import msgspec
 from anyio import to_thread
 
 from resourcesync.server.asgi import Headers
@@ -46,8 +46,7 @@ class _Compressor(Protocol):
     def flush(self) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coding:
+class Coding(msgspec.Struct, frozen=True, kw_only=True):
     """A content coding.
 
     Attributes:
@@ -70,7 +69,7 @@ class Coding:
         """Return the validators of the document in this coding: a strong tag of its own."""
         if not self.name:
             return validators
-        return replace(validators, etag=f'{validators.etag[:-1]}-{self.mark}"')
+        return msgspec.structs.replace(validators, etag=f'{validators.etag[:-1]}-{self.mark}"')
 
 
 @final

@@ -11,13 +11,13 @@ import asyncio
 import logging
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from typing import Final, final
 
+import msgspec
 from anyio import to_thread
 from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response
@@ -63,8 +63,7 @@ _BUSY: Final = {"retry-after": "30"}
 _PACKAGE: Final = re.compile(rb"/([0-9]{1,18})-([0-9]{1,6})\.zip")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PackagePlan:
+class _PackagePlan(msgspec.Struct, frozen=True, kw_only=True):
     """The packages of one moment: the URI that each begins with."""
 
     at: datetime
@@ -211,7 +210,7 @@ class DumpApplication:
         pieces = _coalesce(write_package(self._header(plan.at), entries, self._bytes_of))
         return chain([next(pieces, b"")], pieces)
 
-    def _entries(self, plan: _PackagePlan, number: int) -> list[ManifestEntry]:
+    def _entries(self, plan: _PackagePlan, number: int) -> Sequence[ManifestEntry]:
         start, end = plan.ranges[number - 1]
         with self._open_snapshot() as snapshot:
             if snapshot.at != plan.at:

@@ -16,9 +16,9 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeVar, final
 
+import msgspec
 from anyio import to_thread
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -71,8 +71,7 @@ class SourceChangeLog(Protocol):
         """Return changes with their numbers; ``None`` when not all after ``number`` are known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamTiming:
+class StreamTiming(msgspec.Struct, frozen=True, kw_only=True):
     """Intervals of the stream.
 
     Attributes:

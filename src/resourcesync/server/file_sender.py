@@ -6,17 +6,18 @@ Starlette's ``FileResponse`` opens a file again after it has looked at it, and s
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, final
 
+import msgspec
 from anyio import to_thread
 from starlette.responses import Response
 
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.server.asgi import CHUNK, Headers, HttpRequest, refuse
+from resourcesync.server.asgi import CHUNK, ChunkedResponse, Headers, HttpRequest, refuse
 from resourcesync.server.content_encoding import Coding, Encoder
+from resourcesync.server.entry_fields import EntryFields
 from resourcesync.server.files import FORBIDDEN, FileState, Names, OpenFile, ServedFolder
 from resourcesync.server.representations import (
     InMemoryRepresentation,
@@ -35,9 +36,11 @@ _TRIES: Final = 3
 _STABLE_AFTER_NS: Final = 20_000_000
 """Two writes within one tick of the system's clock leave the same times; no tick is longer."""
 
+_MOST_STATES: Final = 4096
+"""Number of states whose validators are cached; each takes half a kilobyte."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedLocation:
+
+class ServedLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Location of an answer, and the fields that belong to it.
 
     Attributes:
@@ -46,6 +49,8 @@ class ServedLocation:
         headers: Fields of an answer that has it, such as the media type.
         is_encodable: True if a content coding may be applied.
         is_known: True if it must exist: its absence is a fault.
+        entry: Its path in the tree, and what follows the base in its address (empty where the path
+            gives it), if it is a resource; ``None`` for a document.
     """
 
     folder: ServedFolder
@@ -53,17 +58,26 @@ class ServedLocation:
     headers: Headers
     is_encodable: bool = False
     is_known: bool = False
+    entry: tuple[str, str] | None = None
 
 
 @final
 class FileSender:
-    """Sender of the files of locations."""
+    """Sender of the files of locations.
 
-    __slots__ = ("_clock", "_encoder")
+    Args:
+        clock: The clock.
+        entries: Adds the fields of entries; ``None``: resources have no entries here.
+    """
 
-    def __init__(self, clock: Clock) -> None:
+    __slots__ = ("_clock", "_encoder", "_entries", "_old")
+
+    def __init__(self, clock: Clock, entries: EntryFields | None = None) -> None:
         self._clock = clock
+        self._entries = entries
         self._encoder = Encoder()
+        # A state that is old stays old, so its validators never change.
+        self._old: dict[FileState, ResponseValidators] = {}
 
     async def respond(self, request: HttpRequest, place: ServedLocation) -> Response | None:
         """Return the response with the file at ``place``; ``None`` when there is none.
@@ -76,22 +90,41 @@ class FileSender:
         """
         for _ in range(_TRIES):
             opened = place.folder.open(place.names)
-            if opened is None and place.is_known:
-                raise StorageError("a copy is missing")
             if opened is None:
+                if place.is_known:
+                    raise StorageError("a copy is missing")
                 return None
             request.at_end(opened.close)
-            condition, validators = await self._wait_until_stable(opened)
-            coding = self._choose(request, place, condition, validators)
-            if coding is None:
-                response = await _plain_response(request, place, opened, condition, validators)
-            else:
-                response = await self._encoded_response(
-                    request, place, opened, condition, (coding, validators)
-                )
+            condition = opened.found
+            validators = self._old.get(condition)
+            if validators is None:
+                condition, validators = await self._wait_until_stable(opened)
+            response = await self._opened_response(request, place, opened, condition, validators)
             if response is not None:
                 return response
         raise StorageError("a served file changes as fast as it is read")
+
+    async def _opened_response(
+        self,
+        request: HttpRequest,
+        place: ServedLocation,
+        opened: OpenFile,
+        condition: FileState,
+        validators: ResponseValidators,
+    ) -> Response | None:
+        """Return the response with a file; ``None`` when it changed meanwhile."""
+        coding = self._choose(request, place, condition, validators)
+        if coding is not None:
+            return await self._encoded_response(
+                request, place, opened, condition, (coding, validators)
+            )
+        response = plan_response(request, condition.size, validators, place.headers)
+        if place.entry is not None and self._entries is not None:
+            self._entries.add(response, request, place.entry, condition)
+        if response.length > _INLINE_BYTES:
+            await _start_stream(response, opened, condition)
+            return response
+        return response if _fill(response, opened, condition) else None
 
     def _choose(
         self,
@@ -132,39 +165,37 @@ class FileSender:
             now = to_microseconds(self._clock.now()) * 1000
             age = now - condition.changed_ns
             if age >= _STABLE_AFTER_NS:
-                return condition, file_validators(condition, now)
+                validators = file_validators(condition, now)
+                if validators.is_strong_date:
+                    self._remember(condition, validators)
+                return condition, validators
             if age < 0:
                 break
             await asyncio.sleep((_STABLE_AFTER_NS - age) / 1e9)
             condition = opened.stat()
         return condition, ResponseValidators()
 
+    def _remember(self, condition: FileState, validators: ResponseValidators) -> None:
+        if len(self._old) >= _MOST_STATES:
+            del self._old[next(iter(self._old))]
+        self._old[condition] = validators
 
-async def _plain_response(
-    request: HttpRequest,
-    place: ServedLocation,
-    opened: OpenFile,
-    condition: FileState,
-    validators: ResponseValidators,
-) -> Response | None:
-    """Return the response with a file as it is; ``None`` when it changed meanwhile."""
-    response = plan_response(request, condition.size, validators, place.headers)
-    pieces = response.pieces
-    if not pieces:
-        return response
-    length = sum(map(len, pieces))
-    if length > _INLINE_BYTES:
-        chunks = stream(opened, pieces, lambda: _is_same(opened.stat(), condition))
-        response.fill([await anext(chunks)])  # a fault of it comes before the response starts
-        response.chunks = chunks
-        return response
-    parts = [
-        piece if isinstance(piece, bytes) else opened.read(piece.start, len(piece))
-        for piece in pieces
-    ]
-    response.fill(parts)
-    is_whole = sum(map(len, parts)) == length and _is_same(opened.stat(), condition)
-    return response if is_whole else None
+
+async def _start_stream(response: ChunkedResponse, opened: OpenFile, condition: FileState) -> None:
+    """Read the first chunk of a long response; the others are read while it is sent."""
+    chunks = stream(opened, response.pieces, lambda: opened.is_unchanged(condition))
+    response.fill(await anext(chunks))  # a fault of it comes before the response starts
+    response.chunks = chunks
+
+
+def _fill(response: ChunkedResponse, opened: OpenFile, condition: FileState) -> bool:
+    """Read the whole body; false if the file changed meanwhile."""
+    body = b""
+    for piece in response.pieces:
+        part = piece if isinstance(piece, bytes) else opened.read(piece.start, len(piece))
+        body = body + part if body else part
+    response.fill(body)
+    return len(body) == response.length and (not body or opened.is_unchanged(condition))
 
 
 def _ignore(chunk: bytes) -> None:
@@ -207,11 +238,6 @@ async def _read(opened: OpenFile, start: int, length: int) -> bytes:
     """Read at once from the cache of the system; use a thread for the disk."""
     chunk = opened.read_now(start, length)
     return await to_thread.run_sync(opened.read, start, length) if chunk is None else chunk
-
-
-def _is_same(now: FileState, before: FileState) -> bool:
-    # Not changed_ns: new permissions or a new name leave the bytes unchanged.
-    return (now.size, now.modified_ns) == (before.size, before.modified_ns)
 
 
 def storage_error_response(error: StorageError) -> Response:

@@ -17,15 +17,16 @@ import hashlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, final
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
+import msgspec
 from anyio import to_thread
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import StorageError
+from resourcesync.model.digest_fields import WANTED
 from resourcesync.ports.versions import ResourceVersion, VersionReader
 from resourcesync.server.asgi import (
     FOREVER,
@@ -37,6 +38,7 @@ from resourcesync.server.asgi import (
     raw_headers,
     refuse,
 )
+from resourcesync.server.entry_fields import digest_headers
 from resourcesync.server.file_sender import storage_error_response, stream
 from resourcesync.server.files import Names, ServedFolder, is_hidden, read_path
 from resourcesync.server.representations import (
@@ -51,14 +53,17 @@ _SECOND: Final = 1_000_000
 MAP_PAGE: Final = 500
 """Versions of a TimeMap that are read at a time."""
 _VARY: Final = {"vary": "accept-datetime"}
+_WITH_CONTENT: Final = frozenset({200, 206})
 _LINK_FORMAT: Final = "application/link-format"
-_FULL_ADDRESS: Final = re.compile(rb"(/time(?:gate|map)/)https?://?([^/]+)(/.*)?", re.IGNORECASE)
+_FULL_ADDRESS: Final = re.compile(
+    rb"(/time(?:gate|map)/)https?://?([^/?#]+)(/[^?#]*)?", re.IGNORECASE
+)
+_ENCODED_ADDRESS: Final = re.compile(rb"(/time(?:gate|map)/)(https?%3A(?:%2F|/).*)", re.IGNORECASE)
 _DEFAULT_PORT: Final = re.compile(rb":(?:80|443)?\Z")
 _IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedVersions:
+class ServedVersions(msgspec.Struct, frozen=True, kw_only=True):
     """The versions to serve.
 
     Attributes:
@@ -121,11 +126,14 @@ class MementoApplication:
         """Return a path with the whole address of a resource of ours reduced to its path.
 
         Scheme and usual port do not count: aggregators change them. Some proxies make one slash of
-        two.
+        two, and some clients encode the whole address as one segment.
         """
+        encoded = _ENCODED_ADDRESS.fullmatch(path)
+        if encoded is not None:
+            path = encoded[1] + unquote_to_bytes(encoded[2])
         found = _FULL_ADDRESS.fullmatch(path)
         if found is None:
-            return path
+            return path if encoded is None else b""
         base = urlsplit(self._names.naming.base_uri)
         ours, below = base.path.encode(), found[3] or b"/"
         if query or _host(found[2]) != _host(base.netloc.encode()) or not below.startswith(ours):
@@ -183,6 +191,9 @@ class MementoApplication:
         links = [self._common_links(uri)[0], self._common_links(uri)[2]]
         if first is not None and last is not None:
             links += _ends(self._link, first, last)
+            if version.moment not in {first.moment, last.moment}:
+                # Aggregators read these links, and do not follow the redirect.
+                links.append(self._link(version, "memento"))
         location = self._names.memento(uri, version.moment)
         headers = {"location": location, "link": ", ".join(links), **_VARY, **NO_CACHE}
         return Response(status_code=302, headers=headers)
@@ -233,6 +244,9 @@ class MementoApplication:
         size = opened.found.size
         validators = ResponseValidators(etag=f'"{sha256}"')
         response = plan_response(request, size, validators, raw_headers(headers))
+        if response.status_code in _WITH_CONTENT:
+            wanted = request.fields.get(WANTED, "")
+            response.raw_headers.extend(digest_headers(f"sha-256:{sha256}", wanted))
         if not response.pieces:
             return response
         digest = hashlib.sha256()

@@ -1,12 +1,12 @@
 """Metrics of a Source in the text format of Prometheus."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """One metric, with its values.
 
     Attributes:

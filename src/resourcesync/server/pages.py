@@ -5,9 +5,9 @@ import hashlib
 import html
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, final
 
+import msgspec
 from anyio import to_thread
 
 from resourcesync.errors import ResourceSyncError
@@ -24,8 +24,7 @@ _ALONE: Final = {"content-security-policy": "default-src 'none'"}
 _FIRST_LIST: Final = "resourcelist"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """Overview of a Source at a moment.
 
     Attributes:
@@ -41,8 +40,7 @@ class Overview:
     changes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BuiltPages:
+class _BuiltPages(msgspec.Struct, frozen=True, kw_only=True):
     """The pages, made at the same moment."""
 
     front: InMemoryRepresentation

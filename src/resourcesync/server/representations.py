@@ -8,12 +8,12 @@ Validators are in §8.8, preconditions in §13 (in the order of §13.2.2), range
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Final, Literal
 
+import msgspec
 from starlette.responses import Response
 
 from resourcesync.server.asgi import ChunkedResponse, Headers, HttpRequest
@@ -42,11 +42,13 @@ _CENTURY_TURNS: Final = 70
 _LAST_SECOND: Final = 253_402_300_799
 """9999-12-31T23:59:59Z: later times have no HTTP-date."""
 
+_CONDITIONS: Final = frozenset(
+    {"if-match", "if-none-match", "if-modified-since", "if-unmodified-since"}
+)
 PreconditionOutcome = Literal["send", "not modified", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseValidators:
+class ResponseValidators(msgspec.Struct, frozen=True, kw_only=True):
     """Validators that distinguish states of a resource.
 
     Attributes:
@@ -72,6 +74,8 @@ def evaluate_preconditions(
     Returns:
         ``send`` for 200 or 206, ``not modified`` for 304, ``failed`` for 412.
     """
+    if _CONDITIONS.isdisjoint(fields):
+        return "send"
     if not _is_expected(fields, validators):
         return "failed"
     none_match = fields.get("if-none-match")
@@ -253,10 +257,11 @@ _SECOND_NS: Final = 1_000_000_000
 _CONTENT_FIELDS: Final = {b"content-type", b"content-encoding"}
 _RANGES: Final = (b"accept-ranges", b"bytes")
 _BOUNDARY: Final = 16
+_MOST_VALIDATORS: Final = 4096
+"""Number of validators whose header fields are cached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InMemoryRepresentation:
+class InMemoryRepresentation(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes in memory that are served like a file."""
 
     body: bytes
@@ -266,12 +271,11 @@ class InMemoryRepresentation:
     def response_to(self, request: HttpRequest) -> Response:
         """Return the response to a GET or HEAD."""
         response = plan_response(request, len(self.body), self.validators, self.headers)
-        response.fill(
-            [
-                piece if isinstance(piece, bytes) else self.body[piece.start : piece.stop]
-                for piece in response.pieces
-            ]
-        )
+        parts = [
+            piece if isinstance(piece, bytes) else self.body[piece.start : piece.stop]
+            for piece in response.pieces
+        ]
+        response.fill(parts[0] if len(parts) == 1 else b"".join(parts))
         return response
 
 
@@ -373,6 +377,7 @@ def _without_content(headers: Headers) -> Headers:
     return tuple(field for field in headers if field[0] not in _CONTENT_FIELDS)
 
 
+@lru_cache(maxsize=_MOST_VALIDATORS)
 def _validator_fields(validators: ResponseValidators) -> Headers:
     marks: list[tuple[bytes, bytes]] = []
     if validators.etag:

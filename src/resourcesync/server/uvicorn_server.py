@@ -13,10 +13,10 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final, NamedTuple, Self, cast, final
 
+import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -43,11 +43,16 @@ class JoiningTransport:
         transport: The transport that sends.
     """
 
-    __slots__ = ("_buffered", "_loop", "_transport")
+    __slots__ = ("_buffered", "_call_soon", "_transport", "_write", "_write_both", "is_closing")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        self._loop = asyncio.get_running_loop()
+        self._write = transport.write
+        # asyncio's writelines copies (3.11), or never pauses the protocol (until 3.12.8).
+        is_asyncio = isinstance(transport, asyncio.Transport)
+        self._write_both = self._write_twice if is_asyncio else self._gather
+        self.is_closing = transport.is_closing
+        self._call_soon = asyncio.get_running_loop().call_soon
         self._buffered = b""
 
     def __getattr__(self, name: str) -> Any:
@@ -58,15 +63,21 @@ class JoiningTransport:
         if self._buffered:
             held, self._buffered = self._buffered, b""
             if len(data) <= _LONG:
-                self._transport.write(held + data)
+                self._write(held + data)
             else:
-                self._transport.write(held)
-                self._transport.write(data)
+                self._write_both(held, data)
         elif len(data) <= _SHORT:
             self._buffered = data
-            self._loop.call_soon(self._flush)
+            self._call_soon(self._flush)
         else:
-            self._transport.write(data)
+            self._write(data)
+
+    def _write_twice(self, first: bytes, second: bytes) -> None:
+        self._write(first)
+        self._write(second)
+
+    def _gather(self, first: bytes, second: bytes) -> None:
+        self._transport.writelines((first, second))
 
     def close(self) -> None:
         """Send the delayed piece, then close."""
@@ -93,8 +104,7 @@ It is for servers that fail on purpose.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionLimits:
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for clients.
 
     Attributes:

@@ -2,8 +2,8 @@
 
 import os
 import re
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -111,8 +111,7 @@ class ProxyVariable(NamedTuple):
         return f"ProxyVariable({self.variable})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyEnvironment:
+class ProxyEnvironment(NamedTuple):
     """The proxies of the environment.
 
     Attributes:
@@ -194,6 +193,17 @@ def user_name() -> str:
 
 def state_folder() -> Path:
     """Return the folder for files that outlive a run and belong to no mirror: crash reports."""
-    import platformdirs  # noqa: PLC0415 - needed for a crash report only; help stays quick
+    return _user_folder("XDG_STATE_HOME", ".local/state")
 
-    return platformdirs.user_state_path("resourcesync", appauthor=False)
+
+def configuration_folder() -> Path:
+    """Return the folder of this user's configuration file."""
+    return _user_folder("XDG_CONFIG_HOME", ".config")
+
+
+def _user_folder(variable: str, usual: str) -> Path:
+    """Return our folder in one that the XDG specification names, or macOS."""
+    named = os.environ.get(variable, "").strip()  # noqa: TID251 - this is the reader
+    folder = "Library/Application Support" if sys.platform == "darwin" else usual
+    # A user without a home is no error: there is no such folder.
+    return Path(named or os.path.expanduser(f"~/{folder}"), "resourcesync")  # noqa: PTH111

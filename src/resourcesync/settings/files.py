@@ -6,9 +6,10 @@ This module reads TOML and knows no option: the caller interprets the keys.
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.settings import environment
@@ -49,8 +50,7 @@ class ConfigLocation(NamedTuple):
     is_named: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigFile:
+class ConfigFile(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration file as it was read.
 
     Attributes:
@@ -61,7 +61,10 @@ class ConfigFile:
 
     path: Path
     tables: Mapping[str, object]
-    text: str = field(repr=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return f"ConfigFile(path={self.path!r})"
 
     def table(self, *names: str) -> Mapping[str, object]:
         """Return a table; empty when there is none.
@@ -130,12 +133,10 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
         return [ConfigLocation(named, f"named by {by}", is_named=True)]
     if by_variable := environment.variable(VARIABLE):
         return [ConfigLocation(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
-    import platformdirs  # noqa: PLC0415 - not needed when the file is named
-
     current = Path.cwd()
     inside = [path for path in (current, *current.parents) if os.path.lexists(path / _OWN_FOLDER)]
     note = f"{inside[0]} is a mirror or a published tree" if inside else "the current folder"
-    user = platformdirs.user_config_path("resourcesync", appauthor=False, roaming=True)
+    user = environment.configuration_folder()
     return [
         ConfigLocation(Path(NAME), note, counts=not inside),
         ConfigLocation(user / NAME, "the user's settings"),

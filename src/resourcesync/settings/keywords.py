@@ -97,10 +97,16 @@ class PublisherOptions(TypedDict, total=False):
             seconds, or text such as ``90s`` or ``7d``.
         rebase_every: Write a new Resource List (baseline) at this interval. In seconds, or
             text such as ``90s`` or ``7d``.
+        rebase_up_to: Write a new Resource List with each change, as long as it has at most
+            this number of entries; 0: only when due. Not where superseded lists are
+            archived.
         archive: Store superseded lists and dumps for this time, and list them in archives;
             0: never. In seconds, or text such as ``90s`` or ``7d``.
         dialect: The version of the format to write; default: 1.1.
         sitemap: Also write a plain sitemap for search engines.
+        iiif: Also write a stream of IIIF Change Discovery, with this type of each object,
+            such as Manifest; TYPE=GLOB is for the URIs that match, and others are left out.
+            Repeat for several; an empty value ('') ends it.
         robots: Write robots.txt with the sitemap's address; never overwrite your own file.
         hubs: A WebSub hub for subscriptions to changes; the lists name it. Repeat for
             several; an empty value ('') removes them.
@@ -131,9 +137,11 @@ class PublisherOptions(TypedDict, total=False):
     rotate: float | str
     keep: float | str
     rebase_every: float | str
+    rebase_up_to: int
     archive: float | str
     dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"]
     sitemap: bool
+    iiif: Sequence[str]
     robots: bool
     hubs: Sequence[str]
     notify: bool

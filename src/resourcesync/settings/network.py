@@ -1,6 +1,5 @@
 """Settings of requests to a Source."""
 
-from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -28,8 +27,7 @@ ALLOW_ORIGIN: Final = Setting(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """Header fields for one origin, never sent to another one.
 
     Attributes:
@@ -38,7 +36,10 @@ class Credentials:
     """
 
     origin: str = ""
-    fields: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    fields: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Credentials(origin={self.origin!r})"
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):

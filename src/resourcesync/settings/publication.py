@@ -28,6 +28,8 @@ CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
 NOTE: Final = "publish.settings"
 """Note of the settings in the catalogue of a folder."""
 MAX_ENTRIES: Final = 50_000
+MAX_REBASED: Final = 10_000
+"""Entries of a Resource List that is written again with each change, at most, by default."""
 MAX_BYTES: Final = 52_428_800
 
 
@@ -109,6 +111,15 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Setting("Write a new Resource List (baseline) at this interval.", _DOC, DURATION),
     ] = 0
+    rebase_up_to: Annotated[
+        int,
+        Setting(
+            "Write a new Resource List with each change, as long as it has at most this number of"
+            " entries; 0: only when due. Not where superseded lists are archived.",
+            _DOC,
+            whole(0, MAX_ENTRIES),
+        ),
+    ] = MAX_REBASED
     archive: Annotated[
         float,
         Setting(
@@ -124,6 +135,17 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     sitemap: Annotated[
         bool, Setting("Also write a plain sitemap for search engines.", _DOC, is_stored=True)
     ] = False
+    iiif: Annotated[
+        tuple[str, ...],
+        Setting(
+            "Also write a stream of IIIF Change Discovery, with this type of each object, such as"
+            " Manifest; TYPE=GLOB is for the URIs that match, and others are left out. Repeat for"
+            " several; an empty value ('') ends it.",
+            _DOC,
+            metavar="TYPE[=GLOB]",
+            is_clearable=True,
+        ),
+    ] = ()
     robots: Annotated[
         bool,
         Setting(
@@ -220,8 +242,9 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         Path | None,
         Setting(
-            "For a bucket or another system: the folder for the catalogue, if not with the"
-            " documents; needed if these go to a store.",
+            "The folder for the catalogue, if not in DIR, such as one that each build empties. For"
+            " a bucket or another system: if not with the documents; needed if these go to a"
+            " store.",
             _STO,
             FOLDER,
         ),

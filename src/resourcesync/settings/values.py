@@ -5,9 +5,8 @@ They are the same on every command line, in the configuration file and in the li
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import parse_w3c
@@ -114,11 +113,10 @@ def resolve_moment(moment: datetime | timedelta, now: datetime) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(NamedTuple):
     """A number of things, or a share of them in percent; exactly one is set."""
 
-    count: int | None = None
+    number: int | None = None
     percent: float | None = None
 
 
@@ -130,7 +128,7 @@ def parse_limit(text: str) -> Limit:
     """
     match = _LIMIT.fullmatch(text.strip())
     if match is not None and match[1] is not None:
-        return Limit(count=int(match[1]))
+        return Limit(number=int(match[1]))
     if match is None:
         raise _value_error("limit", text, "write a number or a share: 250, 10%")
     if float(match[2]) > _MAX_PERCENT:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from msgspec.structs import fields
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.simulator.scenario import (
@@ -84,6 +85,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "publish.every": _INTERVAL,
     "publish.rotate": _AGE,
     "publish.rebase": _AGE,
+    "publish.rebase_up_to": _numbers(0, 50_000),
     "publish.keep": _AGE,
     "publish.dump_every": _AGE,
     "publish.max_package": Bound(1, _LARGEST, "from 1 byte to 1 GiB"),

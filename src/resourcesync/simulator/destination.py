@@ -17,9 +17,10 @@ from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError, StorageError
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, format_digests
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval, PartialBody, StagedCopy
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.copies import CopyContent
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.faults import Crash, FaultInjector, with_crashes
 from resourcesync.simulator.network import SimulatedNetwork
@@ -152,6 +153,14 @@ class SimulatedCopies:
             raise StorageError(f"{path}: only {', '.join(known)} is known of it")
         return copy[1], tuple(known[algorithm] for algorithm in algorithms)
 
+    def digest_all(
+        self, wanted: Sequence[tuple[str, Sequence[str]]]
+    ) -> Iterator[CopyContent | StorageError | None]:
+        """Yield the length and digests of copies, ``None`` for each that does not exist."""
+        for path, algorithms in wanted:
+            found = self.digest(path, algorithms)
+            yield None if found is None else (found[0], format_digests(found[1]))
+
     def trashed(self) -> Iterator[str]:
         """Yield nothing: removed copies are not stored."""
         return iter(())
@@ -282,6 +291,8 @@ class SimulatedDestination:
         *,
         injector: FaultInjector,
     ) -> None:
+        self.source = BASE
+        """The address that it follows."""
         self.pulls = 0
         """Number of pulls that ended."""
         self.failed = 0
@@ -327,7 +338,7 @@ class SimulatedDestination:
         return Destination(
             Dependencies(
                 folder=str(self._folder),
-                source=BASE,
+                source=self.source,
                 fetcher=self._network,
                 copies=self.copies,
                 state=with_crashes(state, self._injector),

@@ -13,12 +13,12 @@ import statistics
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync import __version__
 from resourcesync.cluster.engines.processes import end_pool, new_pool, processors, run_in_worker
@@ -122,13 +122,12 @@ _TERMINAL: Final = frozenset({signal.SIGINT, signal.SIGHUP})
 FIGURES: Final = (
     *("consistency", "latency", "latency_95", "efficiency", "requests", "received", "useful"),
     *("changes", "synchronized", "pulls", "failed", "crashes", "lies", "outcome", "first"),
-    *("first_requests", "first_received"),
+    *("first_requests", "first_received", "peak"),
 )
 """The figures of each run, in this order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationRun:
+class SimulationRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of one Destination.
 
     Attributes:
@@ -144,8 +143,7 @@ class SimulationRun:
     measured: Measurement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The repetitions of one row of the sweep, for one Destination.
 
     Attributes:
@@ -174,8 +172,7 @@ class Summary:
         return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSimulation:
+class PlannedSimulation(msgspec.Struct, frozen=True, kw_only=True):
     """A run that was not simulated yet.
 
     Attributes:

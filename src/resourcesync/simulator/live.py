@@ -12,11 +12,13 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from html import escape
 from math import inf
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents import writer
 from resourcesync.model import formatting
@@ -46,8 +48,7 @@ NOT_PLAYED: Final = (
 _EVERY_SECOND: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveAnswer:
+class LiveAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer.
 
     Attributes:
@@ -184,7 +185,7 @@ class ScenarioSource:
         life = f"{formatting.span(clock.elapsed)} of {formatting.span(scenario.duration)}"
         over = " The scenario has ended: no more changes or faults." if self._has_ended else ""
         faults = scenario.faults
-        named = [field.name for field in fields(faults) if getattr(faults, field.name)]
+        named = [name for name in faults.__struct_fields__ if getattr(faults, name)]
         played, left = [name for name in named if name not in NOT_PLAYED], _not_played(scenario)
         base = escape(self._base)
         return (
@@ -217,8 +218,7 @@ _XML: Final = "application/xml"
 _MOST_AT_ONCE: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveSettings:
+class LiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a live Source; the names are those of the resync-simulator where it has them.
 
     Attributes:
@@ -247,8 +247,7 @@ class LiveSettings:
     tells_lastmod: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _LiveResource:
+class _LiveResource(msgspec.Struct, frozen=True):
     length: int
     lastmod: datetime
 

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -36,8 +37,7 @@ _MAX_STEP: Final = 0.5
 _OK: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveAddress:
+class LiveAddress(msgspec.Struct, frozen=True, kw_only=True):
     """The address and the speed of a live Source.
 
     Attributes:

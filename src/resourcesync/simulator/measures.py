@@ -16,14 +16,13 @@ These are the three measures of the simulations of 2013 (arXiv:1306.1073), count
 "All bytes received" includes documents, unused parts of packages, and answers without effect.
 """
 
-from dataclasses import dataclass, field
+import msgspec
 
 ABSENT = ""
 """The digest of an absent resource."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of one run of one Destination.
 
     Where no first pull had ended, the figures from ``consistency`` to ``useful`` and those from
@@ -42,6 +41,7 @@ class Measurement:
         pulls: Number of pulls that ended, also the first one and those before it.
         failed: Number of pulls that ended with an error.
         crashes: Number of pulls in which the Destination crashed.
+        peak: The most requests within one second, in the whole run.
         lies: Number of false "in sync" reports, also after the end: this must be 0.
         outcome: ``converged``, ``waiting`` or ``silently wrong``, after all changes and faults
             ended.
@@ -63,12 +63,13 @@ class Measurement:
     pulls: int
     failed: int
     crashes: int
+    peak: int = 0
     lies: int = 0
     outcome: str = ""
     first: float | None = None
     first_requests: int | None = None
     first_received: int | None = None
-    series: tuple[float | None, ...] = field(default=(), repr=False)
+    series: tuple[float | None, ...] = ()
 
 
 class ConsistencyMeter:

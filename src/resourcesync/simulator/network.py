@@ -2,6 +2,7 @@
 
 import heapq
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Final
@@ -73,6 +74,9 @@ class SimulatedNetwork:
         """True if no more faults happen."""
         self.requests = 0
         self.received = 0
+        self.peak = 0
+        """The most requests within one second."""
+        self._recent = deque[float]()
 
     def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome when its time has come.
@@ -103,7 +107,7 @@ class SimulatedNetwork:
         self, request: FetchRequest
     ) -> tuple[float, Callable[[], FetchResponse | FetchFailure]]:
         """Start a request; return its duration in seconds, and the function that completes it."""
-        self.requests += 1
+        self._count()
         path = request.uri.removeprefix(BASE)
         self._injector.check_alive()
         if not self.is_healthy and self._happens(self._faults.crash):
@@ -124,6 +128,14 @@ class SimulatedNetwork:
         body = answer.body if self.is_healthy else self._harmed(answer.body, request.purpose, path)
         seconds = self._settings.latency + len(body) / self._settings.bandwidth
         return seconds * slow + (slow > 1), lambda: self._end(request, answer, body)
+
+    def _count(self) -> None:
+        """Count a request."""
+        self.requests += 1
+        self._recent.append(self._clock.elapsed)
+        while self._recent[0] <= self._recent[-1] - 1.0:
+            self._recent.popleft()
+        self.peak = max(self.peak, len(self._recent))
 
     def _find_error(self, uri: str, path: str) -> tuple[SourceError | None, float]:
         """Return the error of a request, or the factor of its duration."""

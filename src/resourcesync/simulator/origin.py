@@ -4,9 +4,10 @@ import hashlib
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
+
+import msgspec
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
@@ -37,8 +38,7 @@ class SimulatedVersion(NamedTuple):
     media_type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginChange:
+class OriginChange(msgspec.Struct, frozen=True, kw_only=True):
     """One change at the origin.
 
     Attributes:

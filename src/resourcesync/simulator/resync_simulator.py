@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import ChangeKind
@@ -27,8 +28,7 @@ _KINDS: Final = {
 Table = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatorConfiguration:
+class SimulatorConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a configuration.
 
     Attributes:
@@ -99,7 +99,7 @@ def _parse_configuration(written: object) -> SimulatorConfiguration:
     if changes.get("class") == "StaticChangeList":
         listed = f"{listed}/{changes.get('uri_file', 'most_recent.xml')}"
     settings = LiveSettings(
-        **{key: source[key] for key in source.keys() & set(LiveSettings.__slots__)},
+        **{key: source[key] for key in source.keys() & set(LiveSettings.__struct_fields__)},
         max_changes=changes.get("max_changes", usual.max_changes),
         resource_list=lists.get("uri_path", usual.resource_list),
         change_list=listed,

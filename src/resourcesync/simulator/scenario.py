@@ -1,12 +1,13 @@
 """Scenario of a simulation: an origin, its publication, its followers, and faults."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+import msgspec
+
 from resourcesync.destination.options import DumpPolicy
 
-Strategy = Literal["changes", "lists"]
+Strategy = Literal["changes", "lists", "sitemap"]
 
 HOUR: Final = 3_600.0
 DAY: Final = 86_400.0
@@ -20,8 +21,7 @@ def is_within(elapsed: float, spans: Spans) -> bool:
     return any(since <= elapsed < until for since, until in spans)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Lengths of resources: a log-normal distribution, within bounds.
 
     Attributes:
@@ -37,8 +37,7 @@ class Sizes:
     most: int = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Burst:
+class Burst(msgspec.Struct, frozen=True, kw_only=True):
     """Many changes at one time of the day.
 
     Attributes:
@@ -54,8 +53,7 @@ class Burst:
     days: frozenset[int] = frozenset(range(7))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginSettings:
+class OriginSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The resources and their changes.
 
     Attributes:
@@ -68,7 +66,7 @@ class OriginSettings:
     """
 
     resources: int = 1_000
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: Sizes = msgspec.field(default_factory=Sizes)
     media_types: tuple[str, ...] = ("text/html",)
     per_second: float = 0.0
     bursts: tuple[Burst, ...] = ()
@@ -77,16 +75,18 @@ class OriginSettings:
     delete: float = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishSettings:
+class PublishSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the Source's publication.
 
     Attributes:
         strategy: ``changes``: Change Lists from one Resource List to the next. ``lists``: each time
-            a new Resource List, which Destinations read whole.
+            a new Resource List, which Destinations read whole. ``sitemap``: each time a new plain
+            sitemap, too, and Destinations read nothing else.
         every: Seconds from one publication to the next.
         rotate: Seconds after which an open Change List is closed; 0 for never.
         rebase: Seconds after which a new Resource List is written; 0 for never.
+        rebase_up_to: Entries of a Resource List that is written again with each change, at most; 0
+            for none.
         keep: Seconds for which closed Change Lists stay at least; 0 for ever.
         push: True to notify Destinations of each publication.
         dumps: True to publish a Resource Dump and a Change Dump, too.
@@ -99,6 +99,7 @@ class PublishSettings:
     every: float = HOUR
     rotate: float = 0.0
     rebase: float = 0.0
+    rebase_up_to: int = 0
     keep: float = 0.0
     push: bool = False
     dumps: bool = False
@@ -107,8 +108,7 @@ class PublishSettings:
     max_entries: int = 50_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationSettings:
+class DestinationSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one Destination.
 
     Attributes:
@@ -134,8 +134,7 @@ class DestinationSettings:
     offline: tuple[tuple[float, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faults:
+class Faults(msgspec.Struct, frozen=True, kw_only=True):
     """Faults. Rates are for each request, or for each named object, 0 to 1.
 
     Attributes:
@@ -205,8 +204,7 @@ class Faults:
     push_forged: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the simulator.
 
     Attributes:
@@ -222,7 +220,7 @@ class Scenario:
     seed: int = 1
     start: datetime = datetime(2026, 1, 4, 12, tzinfo=UTC)
     duration: float = 7 * DAY
-    origin: OriginSettings = field(default_factory=OriginSettings)
-    publish: PublishSettings = field(default_factory=PublishSettings)
+    origin: OriginSettings = msgspec.field(default_factory=OriginSettings)
+    publish: PublishSettings = msgspec.field(default_factory=PublishSettings)
     destinations: tuple[DestinationSettings, ...] = (DestinationSettings(),)
-    faults: Faults = field(default_factory=Faults)
+    faults: Faults = msgspec.field(default_factory=Faults)

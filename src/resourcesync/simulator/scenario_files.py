@@ -7,10 +7,11 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import fields, replace
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import fields, replace
 
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import parse_w3c
@@ -111,9 +112,9 @@ def read_text(value: object) -> str:
 
 
 def read_strategy(value: object) -> str:
-    """Read ``"changes"`` or ``"lists"``."""
-    if value not in ("changes", "lists"):
-        raise _value_error("changes or lists", value)
+    """Read ``"changes"``, ``"lists"`` or ``"sitemap"``."""
+    if value not in ("changes", "lists", "sitemap"):
+        raise _value_error("changes, lists or sitemap", value)
     return read_text(value)
 
 
@@ -531,6 +532,7 @@ TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
         "every": read_seconds,
         "rotate": read_seconds,
         "rebase": read_seconds,
+        "rebase_up_to": read_integer,
         "keep": read_seconds,
         "push": read_flag,
         "dumps": read_flag,

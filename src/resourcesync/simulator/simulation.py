@@ -3,8 +3,9 @@
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
@@ -21,6 +22,7 @@ from resourcesync.simulator.origin import BASE, SimulatedOrigin, burst_times
 from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario, is_within
 from resourcesync.simulator.source import PackedDocuments, SavedSource, SimulatedSource
 from resourcesync.simulator.temporary_folders import TemporaryFolders, make_folders
+from resourcesync.source.naming import SITEMAP
 from resourcesync.source.plan import PublicationStep
 
 OnEvent = Callable[[float, str, Mapping[str, object]], None]
@@ -120,16 +122,16 @@ class _Simulation:
         self._network = SimulatedNetwork(
             self._source, destination, faults, seed, self._clock, injector=injector
         )
-        by_lists = scenario.publish.strategy == "lists"
-        options = PullOptions(mode="baseline" if by_lists else "auto", dumps=destination.dumps)
         self.destination = SimulatedDestination(
             folders.memory,
             self._network,
-            options,
+            _options(scenario, destination),
             self._clock,
             self._on_copy_change,
             injector=injector,
         )
+        if scenario.publish.strategy == "sitemap":
+            self.destination.source = BASE + SITEMAP
         self._compared.fill({name: at.digest for name, at in self._origin.versions.items()})
         self._is_notified = False
         self._lies = 0
@@ -172,6 +174,7 @@ class _Simulation:
             pulls=follower.pulls,
             failed=follower.failed,
             crashes=follower.crashes,
+            peak=self._network.peak,
             series=compared.series(duration),
         )
         if first is None:
@@ -350,6 +353,17 @@ class _Simulation:
 
     def _event(self, event: str, **fields: object) -> None:
         self._on_event(self._clock.elapsed, event, fields)
+
+
+def _options(scenario: Scenario, destination: DestinationSettings) -> PullOptions:
+    """Return the options of all pulls."""
+    strategy = scenario.publish.strategy
+    return PullOptions(
+        mode="baseline" if strategy == "lists" else "auto",
+        dumps=destination.dumps,
+        # As an operator chooses who trusts the sitemap.
+        delete="absent" if strategy == "sitemap" else "auto",
+    )
 
 
 def _nothing(_at: float, _event: str, _fields: Mapping[str, object]) -> None:

@@ -12,12 +12,14 @@ import weakref
 from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.documents.packages.planning import PackageSize
@@ -183,8 +185,7 @@ _DATETIME: Final = re.compile(rb' datetime="([^"]*)"')
 _PART: Final = re.compile(rb"<sitemap>.*?</sitemap>", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedAnswer:
+class SimulatedAnswer(msgspec.Struct, frozen=True):
     """Answer of the Source.
 
     Attributes:
@@ -200,8 +201,7 @@ class SimulatedAnswer:
     lastmod: datetime | None = None
 
 
-@dataclass(slots=True)
-class SavedSource:
+class SavedSource(msgspec.Struct):
     """A former state of a Source: its lists and its resources."""
 
     catalogue: MemoryCatalogue
@@ -269,7 +269,7 @@ class SimulatedSource:
 
     def publish(self, step: PublicationStep = PublicationStep.DUE) -> bool:
         """Publish the changes; return whether any document was written."""
-        if step is PublicationStep.DUE and self._settings.strategy == "lists":
+        if step is PublicationStep.DUE and self._settings.strategy != "changes":
             step = PublicationStep.REBASE
         now = self.clock.now()
         self._dropped = ""
@@ -468,7 +468,9 @@ class SimulatedSource:
             policy=Policy(
                 rotate=int(of.rotate * _SECOND),
                 rebase=int(of.rebase * _SECOND),
+                rebase_up_to=of.rebase_up_to,
                 keep=int(of.keep * _SECOND),
+                sitemap=of.strategy == "sitemap",
             ),
         )
 

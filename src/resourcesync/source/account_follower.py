@@ -5,16 +5,23 @@ Entries that cannot be published are counted and left out.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from math import inf
 from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import ChangeBatch, PublishedAccount, ResourceAccount
+from resourcesync.ports.accounts import (
+    ChangeBatch,
+    PublishedAccount,
+    ResourceAccount,
+    TolerantAccount,
+)
 from resourcesync.ports.catalogue import (
     MIN_ALLOWED_LOSS,
     FillableCatalogue,
@@ -100,8 +107,7 @@ def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     return find_fault(entries)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowSettings:
+class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings by which an account is followed.
 
     Attributes:
@@ -219,12 +225,15 @@ class AccountFollower:
         self._left = done.scan.files
         self._note(_PUBLISHED, str(self._left))
         found = replace(
-            done.scan, **{field.name: getattr(counts, field.name) for field in fields(Posted)}
+            done.scan, **{name: getattr(counts, name) for name in Posted.__struct_fields__}
         )
         omitted, omissions = self._sayable.pop_omissions()
         notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
         left, self._warnings = (*found.left, *self._warnings, *notified), []
-        return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
+        account = self._account
+        tolerated = account.leniencies() if isinstance(account, TolerantAccount) else ()
+        scan = replace(found, omitted=omitted, left=left)
+        return replace(done, scan=scan, omissions=omissions, leniencies=tuple(tolerated))
 
     def _position(self) -> str:
         """Return the recorded position in the changes; empty when they have to start over."""
@@ -246,9 +255,12 @@ class AccountFollower:
         notes = {_POSITION: position, _READ: str(to_microseconds(now)), **self._kept}
         resources = self._sayable.select(self._account.resources(), self._catalogue.find)
         self._left, self._told = None, ()
+        found = self._require_any(resources, allow_empty=allow_empty)
+        account = self._account
         return self._catalogue.fill(
-            self._require_any(resources, allow_empty=allow_empty),
+            found,
             now,
+            is_all=not isinstance(account, TolerantAccount) or account.lists_all,
             notes=notes,
             most_gone=1.0 if allow_empty else _MAX_GONE_SHARE,
         )
@@ -325,10 +337,7 @@ class AccountFollower:
 
 def _add_counts(posted: Posted, other: Posted) -> Posted:
     return Posted(
-        **{
-            field.name: getattr(posted, field.name) + getattr(other, field.name)
-            for field in fields(Posted)
-        }
+        **{name: getattr(posted, name) + getattr(other, name) for name in Posted.__struct_fields__}
     )
 
 

@@ -1,7 +1,8 @@
 """Archives of superseded lists and dumps (Archives §2 to §6)."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link

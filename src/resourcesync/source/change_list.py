@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain, count, takewhile
+
+from msgspec.structs import replace
 
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link

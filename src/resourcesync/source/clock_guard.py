@@ -5,9 +5,10 @@ after that moment until it comes. A clock that runs ahead now looks like a Sourc
 for long; only the length of the silence tells them apart.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.errors import Remedy, StateError
 from resourcesync.model.timestamps import to_microseconds

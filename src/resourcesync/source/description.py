@@ -5,14 +5,16 @@ The specification asks for a description as the target of ``describedby`` and le
 does.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
+from msgspec.structs import replace
+
 from resourcesync.model.capabilities import CapabilityEntry, Header
 from resourcesync.model.links import Link
-from resourcesync.model.vocabulary import Capability, Relation
+from resourcesync.model.timestamps import format_w3c, from_microseconds
+from resourcesync.model.vocabulary import LISTED_CAPABILITIES, VALID_FROM, Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.naming import SourceNaming
@@ -48,24 +50,13 @@ def render_about(names: SourceNaming) -> bytes:
     )
 
 
-_ORDER: Final = (
-    Capability.RESOURCE_LIST,
-    Capability.RESOURCE_DUMP,
-    Capability.CHANGE_LIST,
-    Capability.CHANGE_DUMP,
-    Capability.RESOURCE_LIST_ARCHIVE,
-    Capability.RESOURCE_DUMP_ARCHIVE,
-    Capability.CHANGE_LIST_ARCHIVE,
-    Capability.CHANGE_DUMP_ARCHIVE,
-)
-"""The order of a Capability List in the examples of the specification."""
-
-
 def publish(
     writer: DocumentWriter,
     offered: Mapping[Capability, str],
     described_by: str = "",
     hubs: tuple[str, ...] = (),
+    *,
+    monitored_since: int | None = None,
 ) -> None:
     """Write the Capability List and the Source Description, in this order, where they differ.
 
@@ -76,13 +67,16 @@ def publish(
         hubs: Hubs where notifications can be subscribed to; with any, the Capability List leads to
             the channel of changes and the Source Description to that of documents (Notification
             §5).
+        monitored_since: The moment, in microseconds, from which the Change List leads to all that
+            the Resource List has. A link ``monitor`` (RFC 5989) says so: mirrors that have read the
+            one since, and follow the other, need not read it again.
     """
     if not described_by:
         described_by = writer.naming.uri(naming.ABOUT)
         writer.put_text(naming.ABOUT, render_about(writer.naming))
     description = Link(rel=Relation.DESCRIBED_BY.value, href=described_by)
-    offers = [(kind, offered[kind]) for kind in _ORDER if kind in offered]
-    key = repr((described_by, offers, hubs) if hubs else (described_by, offers))
+    offers = [(kind, offered[kind]) for kind in LISTED_CAPABILITIES if kind in offered]
+    key = repr((described_by, offers, *filter(None, (hubs, monitored_since))))
     if not writer.has(naming.CAPABILITY_LIST, key):
         header = Header(
             capability=Capability.CAPABILITY_LIST,
@@ -93,7 +87,7 @@ def publish(
             key,
             header,
             (
-                *(_entry(writer.naming, name, capability) for capability, name in offers),
+                *_lists(writer.naming, offers, monitored_since),
                 *_channel(writer.naming, Capability.CHANGE_NOTIFICATION, hubs),
             ),
         )
@@ -109,6 +103,29 @@ def publish(
                 *_channel(writer.naming, Capability.FRAMEWORK_NOTIFICATION, hubs),
             ),
         )
+
+
+def _lists(
+    names: SourceNaming, offers: Sequence[tuple[Capability, str]], since: int | None
+) -> Iterator[CapabilityEntry]:
+    """Yield the entries of the offered documents.
+
+    Args:
+        names: The names and addresses of the documents.
+        offers: The capability and the name of each.
+        since: The moment from which the Change List leads to all of the Resource List.
+    """
+    monitor = dict(offers).get(Capability.CHANGE_LIST)
+    for capability, name in offers:
+        entry = _entry(names, name, capability)
+        if since and monitor and capability is Capability.RESOURCE_LIST:
+            link = Link(
+                rel=Relation.MONITOR.value,
+                href=names.uri(monitor),
+                extra=((VALID_FROM, format_w3c(from_microseconds(since))),),
+            )
+            entry = replace(entry, links=(link,))
+        yield entry
 
 
 def _channel(

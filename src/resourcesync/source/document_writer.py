@@ -3,10 +3,12 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, BinaryIO, Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents import writer
 from resourcesync.errors import StateError
@@ -54,14 +56,13 @@ def _check(render: Callable[[Sequence[Any]], T], entry: Any) -> None:
 _CHUNK: Final = 1 << 18
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenDocument:
+class WrittenDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document that was written.
 
     Attributes:
         name: Its name in the store.
         uri: Its public address.
-        capability: Its capability; ``None`` for a plain sitemap.
+        capability: Its capability; ``None`` for a plain sitemap and a stream of activities.
         entries: Number of its entries; for an index, of its parts.
         bytes: Size of the document.
     """
@@ -252,7 +253,7 @@ class DocumentWriter:
         self.known[name] = DocumentRecord(
             key=self._dialect_key(key),
             signature=self._store.signature(name) or "",
-            digest=content.digest.hexdigest(),
+            digest=content.proof.digest.hexdigest(),
             size=size,
             entries=content.entries,
             opening=len(content.opening),
@@ -277,15 +278,18 @@ class DocumentWriter:
         """Record the start of a part's range, and whether its bytes separate its entries."""
         self.known[name] = replace(self.known[name], start=start, is_plain=is_plain)
 
-    def put_text(self, name: str, text: bytes) -> None:
+    def put_text(self, name: str, text: bytes) -> bool:
         """Write a file that is no document of the format, unless it is stored already.
+
+        Returns:
+            True if it was written.
 
         Raises:
             StorageError: It could not be written; the one before is still in place.
         """
         digest = hashlib.sha256(text).hexdigest()
         if self.has(name, digest):
-            return
+            return False
         size = self._store.write(name, iter((text,)))
         self.known[name] = DocumentRecord(
             key=self._dialect_key(digest),
@@ -294,6 +298,7 @@ class DocumentWriter:
             size=size,
             entries=0,
         )
+        return True
 
     def copy(self, source: str, name: str, key: str) -> bool:
         """Copy a document to another name; return whether it was stored with this content.
@@ -353,7 +358,7 @@ def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:
 
 
 class _DocumentContent:
-    """The bytes of a document; counts its entries and computes its digest as they are read."""
+    """The bytes of a document; counts its entries, and notes what to read back, on the way."""
 
     def __init__(
         self, header: Header, body: Iterable[Block[Any]], name: str, dialect: Dialect
@@ -362,7 +367,6 @@ class _DocumentContent:
         self.opening = writer.opening(header, dialect)
         self.proof = ReadBackCheck(name, header, dialect)
         self.entries = 0
-        self.digest = hashlib.sha256()
         self._closing = writer.closing(header, dialect)
         self._body = body
         self._source: tuple[BinaryIO, DocumentRecord] | None = None
@@ -377,21 +381,15 @@ class _DocumentContent:
         Raises:
             _AlteredError: The document to copy from was altered.
         """
-        for chunk in self._chunks():
-            self.digest.update(chunk)
-            self.proof.add_bytes(chunk)
-            yield chunk
-
-    def _chunks(self) -> Iterator[bytes]:
-        self.proof.set_opening(self.opening)
+        self.proof.add(self.opening)
         yield self.opening
         if self._source is not None:
             yield from self._copied(*self._source)
-            self.proof.mark_copied()
         for block in self._body:
             self.entries += len(block.entries)
-            self.proof.expect(block.entries)
+            self.proof.add_entries(block.entries, block.text)
             yield block.text
+        self.proof.add(self._closing)
         yield self._closing
 
     def _copied(self, stream: BinaryIO, known: DocumentRecord) -> Iterator[bytes]:
@@ -404,8 +402,9 @@ class _DocumentContent:
             if running is not None:
                 running.update(chunk)
             left -= len(chunk)
+            self.proof.add(chunk, is_proven=True)
             yield chunk
-        running = running or self.digest.copy()
+        running = running or self.proof.digest.copy()
         running.update(stream.read())
         if running.hexdigest() != known.digest:
             raise _AlteredError

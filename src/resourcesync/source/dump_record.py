@@ -5,8 +5,10 @@ The entries follow §11.1 and §13.1.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.digests import Digest
@@ -20,8 +22,7 @@ from resourcesync.source.plan import DocumentRecord, encode, read_note
 _NOTE: Final = "dump-record"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedPackage:
+class PublishedPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A public package; it never changes.
 
     Attributes:
@@ -53,8 +54,7 @@ class PublishedPackage:
     signature: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivedDump:
+class ArchivedDump(msgspec.Struct, frozen=True, kw_only=True):
     """A dump in an archive.
 
     Attributes:
@@ -74,8 +74,7 @@ class ArchivedDump:
     documents: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpRecord:
+class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Record of the public dumps.
 
     Attributes:
@@ -93,8 +92,8 @@ class DumpRecord:
     resources: tuple[PublishedPackage, ...] = ()
     changes: tuple[PublishedPackage, ...] = ()
     number: int = 1
-    documents: dict[str, DocumentRecord] = field(default_factory=dict)
-    orphans: dict[str, int] = field(default_factory=dict)
+    documents: dict[str, DocumentRecord] = msgspec.field(default_factory=dict)
+    orphans: dict[str, int] = msgspec.field(default_factory=dict)
     former: tuple[ArchivedDump, ...] = ()
 
 

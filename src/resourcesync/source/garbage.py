@@ -5,8 +5,9 @@ A document is removed only after a delay, since somebody may still be reading it
 
 import logging
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from resourcesync.ports.catalogue import DocumentStore
 from resourcesync.ports.versions import VersionIndex, VersionStore
@@ -64,8 +65,7 @@ def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int)
     return left
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRetention:
+class VersionRetention(msgspec.Struct, frozen=True, kw_only=True):
     """Retention of former versions that no list names any more.
 
     Attributes:

@@ -7,8 +7,10 @@ after. The lists are named by their content.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import ConfigurationError
@@ -34,8 +36,7 @@ _REBASE_SHARE: Final = 2
 """A Resource List is written when more than one in so many resources changed since the last."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRows:
+class ChangeRows(msgspec.Struct, frozen=True, kw_only=True):
     """A file of changes, in the order of their times.
 
     Attributes:
@@ -53,8 +54,7 @@ class ChangeRows:
     at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowDocument:
+class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document made of rows of a file.
 
     Attributes:
@@ -72,8 +72,7 @@ class RowDocument:
     known: DocumentRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingPublication:
+class PendingPublication(msgspec.Struct, frozen=True, kw_only=True):
     """A publication that was begun; its result does not depend on when it is carried out.
 
     Attributes:
@@ -109,8 +108,7 @@ class PendingPublication:
     described_by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """A published table.
 
     Attributes:
@@ -136,8 +134,8 @@ class Inventory:
     pages: tuple[RowDocument, ...] = ()
     lists: tuple[RowDocument, ...] = ()
     changes: tuple[ChangeRows, ...] = ()
-    heads: dict[str, DocumentRecord] = field(default_factory=dict)
-    orphans: dict[str, int] = field(default_factory=dict)
+    heads: dict[str, DocumentRecord] = msgspec.field(default_factory=dict)
+    orphans: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def documents(self) -> dict[str, DocumentRecord]:

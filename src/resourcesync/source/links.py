@@ -28,10 +28,12 @@ relations are left out: they concern the resource at its own place.
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Final, Protocol
 from urllib.parse import unquote, urljoin
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest, agree, parse_digests
@@ -41,7 +43,11 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports.catalogue import Original, Originals
 from resourcesync.ports.mirror import EntryLink
-from resourcesync.ports.originals import OriginalReader, PrefetchingOriginals
+from resourcesync.ports.originals import (
+    BatchedOriginals,
+    OriginalReader,
+    PrefetchingOriginals,
+)
 
 _FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")
@@ -56,8 +62,7 @@ _DOCUMENT_RELATIONS: Final = frozenset(
 """Relations of a document's place, or of one version of a resource: no rule can express them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkRule:
+class LinkRule(msgspec.Struct, frozen=True, kw_only=True):
     """A link that a rule gives to resources.
 
     Attributes:
@@ -201,6 +206,7 @@ class LinkedOriginals:
         self.omissions = originals.omissions
         self.open = originals.open
         self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
+        self.runs = originals.runs if isinstance(originals, BatchedOriginals) else None
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its links, and its fingerprint.
@@ -226,8 +232,7 @@ _OF_THE_BYTES: Final = frozenset({Relation.PROFILE, "license"})
 _LOCAL_ONLY: Final = frozenset({Relation.COLLECTION, Relation.ALTERNATE})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamEntry:
+class UpstreamEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The upstream entry of a republished copy.
 
     Attributes:

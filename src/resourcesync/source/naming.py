@@ -5,9 +5,11 @@ others never change once they are complete, so they may be cached for ever.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability
@@ -24,6 +26,8 @@ CHANGE_NOTIFICATION: Final = "resourcesync/changenotification.xml"
 FRAMEWORK_NOTIFICATION: Final = "resourcesync/frameworknotification.xml"
 SITEMAP: Final = "resourcesync-sitemap.xml"
 """Top-level name, since a sitemap lists its own folder and below; no site uses it for its own."""
+ACTIVITIES: Final = "resourcesync/activities.json"
+"""The collection of a stream of activities (IIIF Change Discovery)."""
 ARCHIVES: Final = {
     capability: f"resourcesync/{capability.archived}archive.xml"
     for capability in Capability
@@ -37,7 +41,7 @@ CHANNELS: Final = {
 }
 """The topic of each channel: the last notification can be read at it."""
 
-LIST_HEADS: Final = frozenset({CHANGE_LIST, *ARCHIVES.values()})
+LIST_HEADS: Final = frozenset({CHANGE_LIST, ACTIVITIES, *ARCHIVES.values()})
 """Documents that lead to lists, and that a Source may cease to offer."""
 
 _PART: Final = re.compile(r"resourcesync/resourcelist-\d{8}T\d{12}Z-\d{4,}\.xml")
@@ -53,12 +57,12 @@ _ARCHIVED_DUMP: Final = re.compile(
     r"resourcesync/(?:resource|change)dump_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z\.xml"
 )
 _BY_CONTENT: Final = re.compile(r"resourcesync/(?:resource|change)list-sha256-[0-9a-f]{32}\.xml")
+_ACTIVITY_PAGE: Final = re.compile(r"resourcesync/activities-(\d{6,})\.json")
 _SITEMAPS: Final = re.compile(r"resourcesync-sitemap(?:-\d{4,})?\.xml")
 _OLD_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceNaming:
+class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
     """Public addresses of what is published.
 
     Attributes:
@@ -80,8 +84,8 @@ class SourceNaming:
                     hint="give an http or https URI without query, such as https://example.org/",
                 )
         base = _folder(self.base_uri)
-        object.__setattr__(self, "base_uri", base)
-        object.__setattr__(self, "documents_uri", _folder(self.documents_uri or base + FOLDER))
+        force_setattr(self, "base_uri", base)
+        force_setattr(self, "documents_uri", _folder(self.documents_uri or base + FOLDER))
 
     def uri(self, name: str) -> str:
         """Return the URI of a document."""
@@ -144,6 +148,17 @@ def change_list_number(name: str) -> int:
     return 0 if found is None else int(found[1])
 
 
+def activity_page(number: int) -> str:
+    """Return the name of a page of a stream of activities."""
+    return f"resourcesync/activities-{number:06}.json"
+
+
+def activity_page_number(name: str) -> int:
+    """Return the number of a page of a stream of activities; 0 for any other name."""
+    found = _ACTIVITY_PAGE.fullmatch(name)
+    return 0 if found is None else int(found[1])
+
+
 def resource_package(at: datetime, number: int) -> tuple[str, str]:
     """Return the names of a package of the moment ``at``, and of the copy of its manifest."""
     stem = f"resourcesync/resourcedump-{at:%Y%m%dT%H%M%S%f}Z-{number:04}"
@@ -176,7 +191,7 @@ def is_dump_name(name: str) -> bool:
 
 def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
-    patterns = (_PART, _NUMBERED, _DATED, _OLD_SITEMAP_PART, _BY_CONTENT)
+    patterns = (_PART, _NUMBERED, _DATED, _OLD_SITEMAP_PART, _BY_CONTENT, _ACTIVITY_PAGE)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
 
 

@@ -7,9 +7,11 @@ was notified; what is published after that is still pending, after any failure o
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import asdict
 
 from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.model.capabilities import DocumentChange
@@ -44,8 +46,7 @@ _HEADS: Final = {
 """Documents in the channel of documents."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notified:
+class Notified(msgspec.Struct, frozen=True, kw_only=True):
     """The result of notifying the hubs.
 
     Attributes:
@@ -66,8 +67,7 @@ class Notified:
         return tuple(outcome for outcome in self.sent if outcome.problem)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _HubPosition:
+class _HubPosition(msgspec.Struct, frozen=True, kw_only=True):
     """The last notice of a hub.
 
     Attributes:

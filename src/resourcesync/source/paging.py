@@ -1,9 +1,10 @@
 """Distribution of entries to documents of limited size (§7: 50,000 entries, 50 MB)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES
@@ -13,8 +14,7 @@ E = TypeVar("E")
 _BLOCK: Final = 512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageLimits:
+class PageLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one document.
 
     Attributes:

@@ -7,11 +7,11 @@ carries out: the same changes go into the same lists.
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.model.vocabulary import Capability, Dialect
@@ -25,8 +25,7 @@ _RECORD: Final = "publication-record"
 _OFFERS: Final = "publication-offers"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, kw_only=True):
     """The changes in one Change List.
 
     Attributes:
@@ -47,8 +46,7 @@ class Span:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupersededList:
+class SupersededList(msgspec.Struct, frozen=True, kw_only=True):
     """A Resource List that was superseded by a newer one.
 
     Attributes:
@@ -64,8 +62,7 @@ class SupersededList:
     parts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationPlan:
+class PublicationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The lists to publish from the catalogue, stored so that a run after a crash writes the same.
 
     Attributes:
@@ -74,6 +71,8 @@ class PublicationPlan:
         number: The number that the open Change List has, or will have, among several.
         closed: The Change Lists that are complete, oldest first.
         open: The Change List that takes further changes.
+        monitored_since: The ``at`` of the last Resource List that was not written because of
+            listed changes alone, in microseconds; 0 in plans of earlier versions.
         superseded: Former Resource Lists that somebody may still start from, or that are archived,
             oldest first.
         retired: Change Lists that are in the archive only, oldest first.
@@ -85,6 +84,7 @@ class PublicationPlan:
     number: int
     closed: tuple[Span, ...]
     open: Span
+    monitored_since: int = 0
     superseded: tuple[SupersededList, ...] = ()
     retired: tuple[Span, ...] = ()
 
@@ -94,13 +94,21 @@ class PublicationPlan:
         return (self.closed[0] if self.closed else self.open).start
 
     @property
+    def changed_at(self) -> int:
+        """Return a moment that the newest change in the lists is no later than; 0 without any.
+
+        In microseconds: its own time, or the end of its list.
+        """
+        lists = (*self.closed, self.open)
+        return max((span.reached for span in lists if span.entries), default=0)
+
+    @property
     def known_after(self) -> int:
         """Return the number of the change after which all are in one of these lists."""
         return min(span.after for span in (*self.retired, *self.closed, self.open))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """A document that the Capability List leads to besides the lists, such as a dump.
 
     Attributes:
@@ -124,8 +132,7 @@ class Offer:
         return is_reached and self.base_uri in ("", plan.base_uri)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentRecord:
+class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Record of a document that was written.
 
     Attributes:
@@ -154,8 +161,7 @@ class DocumentRecord:
     last: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationRecord:
+class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Record of the last publication.
 
     Attributes:
@@ -172,8 +178,8 @@ class PublicationRecord:
     documents_uri: str = ""
     parts: tuple[str, ...] = ()
     sitemap: tuple[str, ...] = ()
-    documents: dict[str, DocumentRecord] = field(default_factory=dict)
-    orphans: dict[str, int] = field(default_factory=dict)
+    documents: dict[str, DocumentRecord] = msgspec.field(default_factory=dict)
+    orphans: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def public_at(self) -> int | None:
@@ -299,6 +305,8 @@ def read_note(catalogue: CatalogueStore, key: str, make: Callable[[Any], T]) -> 
 
 GRACE: Final = 24 * 3_600 * 1_000_000
 """Delay before unlisted documents are removed, for those still reading them; microseconds."""
+COALESCED: Final = 3_600 * 1_000_000
+"""Resource Lists that are closer in time than this are superseded as one; microseconds."""
 MOST_LISTS: Final = 10_000
 """Change Lists that one index or archive leads to; the specification allows 50,000 entries."""
 DIALECTS: Final = (
@@ -311,6 +319,7 @@ DIALECTS: Final = (
 )
 """The versions that can be published; the first three know open Change Lists."""
 _NOTIFYING: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
+_ACTIVITY_RULE: Final = re.compile(r"[A-Za-z][A-Za-z0-9:/._-]{0,199}(?:=.{1,1000})?")
 _HUB_ADDRESS: Final = re.compile(r"https?://[!$-;=?-\[\]_a-z~]+", re.IGNORECASE)
 
 
@@ -340,8 +349,7 @@ class PublicationStep(StrEnum):
     REBASE = "rebase"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Choices of the operator. Times are in microseconds; 0 is never.
 
     Attributes:
@@ -350,25 +358,30 @@ class Policy:
         keep: Age at which closed Change Lists are dropped, once no one needs them to continue from
             the oldest Resource List or dump that is offered. 0 retains them all.
         rebase: Age at which the Resource List is written again.
+        rebase_up_to: Most entries of a Resource List that is written again with each change; 0 is
+            none. Not with archives, which would get each of these lists.
         archive: Age at which superseded lists are dropped from archives; 0 writes no archive.
         sitemap: True if a plain sitemap is written too, for search engines.
         dialect: The version of the format that is written.
         hubs: Hubs of the channels of notifications; empty for no channels.
+        activities: The rules for the types of objects in a stream of activities; empty for none.
 
     Raises:
         ConfigurationError: A time is below zero, the dialect cannot be written or lacks a requested
-            feature (open Change Lists, archives of Resource Lists, notifications), or a hub has no
-            address.
+            feature (open Change Lists, archives of Resource Lists, notifications), a hub has no
+            address, or a rule is invalid.
     """
 
     change_lists: ChangeLists = ChangeLists.APPEND
     rotate: int = 0
     keep: int = 0
     rebase: int = 0
+    rebase_up_to: int = 0
     archive: int = 0
     sitemap: bool = False
     dialect: Dialect = Dialect.V1_1
     hubs: tuple[str, ...] = ()
+    activities: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse impossible choices."""
@@ -387,16 +400,31 @@ class Policy:
             raise ConfigurationError("version 0.5 has no archives of Resource Lists")
         if self.hubs and self.dialect not in _NOTIFYING:
             raise ConfigurationError(f"version {self.dialect} has no notifications")
-        for hub in self.hubs:
-            if _HUB_ADDRESS.fullmatch(hub) is None:
-                raise ConfigurationError(
-                    f"{hub[:200]!r} is not the address of a hub", hint="such as https://HOST/hub"
-                )
+        _check_texts(self.activities, self.hubs)
+
+    @property
+    def has_monitor(self) -> bool:
+        """True if the format knows entries of a Capability List that have links."""
+        return self.dialect in _NOTIFYING
 
     @property
     def is_per_run(self) -> bool:
         """True if each update writes a Change List of its own."""
         return self.change_lists is not ChangeLists.APPEND
+
+
+def _check_texts(rules: Iterable[str], hubs: Iterable[str]) -> None:
+    for rule in rules:
+        if _ACTIVITY_RULE.fullmatch(rule) is None:
+            raise ConfigurationError(
+                f"{rule[:200]!r} is not the type of an object",
+                hint="such as Manifest, or Manifest=*/manifest.json for some URIs",
+            )
+    for hub in hubs:
+        if _HUB_ADDRESS.fullmatch(hub) is None:
+            raise ConfigurationError(
+                f"{hub[:200]!r} is not the address of a hub", hint="such as https://HOST/hub"
+            )
 
 
 def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
@@ -442,8 +470,23 @@ def supersede(
             public_list,
         )
     elif at != plan.at:
-        superseded = (*superseded, former)
+        superseded = _superseded_by(superseded, former)
     return replace(plan, at=at, superseded=superseded)
+
+
+def _superseded_by(
+    superseded: tuple[SupersededList, ...], former: SupersededList
+) -> tuple[SupersededList, ...]:
+    """Return the superseded lists with another one, which may count as the one before it.
+
+    A list that is written with each change would otherwise add thousands a day. The earlier moment
+    stays: Change Lists reach back to it.
+    """
+    last = superseded[-1] if superseded else None
+    is_same = last is not None and not (last.name or former.name)
+    if last is not None and is_same and 0 <= former.at - last.at < COALESCED:
+        return (*superseded[:-1], replace(last, since=former.since))
+    return (*superseded, former)
 
 
 def retain(

@@ -1,10 +1,13 @@
 """The options of a publication, as its parts need them; the request and result of one run."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.catalogue import CatalogueStore, Omission
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.settings.publication import PublicationSettings, decode_settings
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
@@ -35,10 +38,12 @@ def publication_policy(settings: PublicationSettings) -> Policy:
         rotate=int(settings.rotate * _SECOND),
         keep=int(settings.keep * _SECOND),
         rebase=int(settings.rebase_every * _SECOND),
+        rebase_up_to=settings.rebase_up_to,
         archive=int(settings.archive * _SECOND),
         sitemap=settings.sitemap,
         dialect=Dialect(settings.dialect),
         hubs=settings.hubs,
+        activities=settings.iiif,
     )
 
 
@@ -47,8 +52,15 @@ def limits_of(settings: PublicationSettings) -> PageLimits:
     return PageLimits(max_entries=settings.max_entries, max_bytes=settings.max_bytes)
 
 
-def dump_options_of(settings: PublicationSettings) -> "DumpOptions":
-    """Return the options of dumps."""
+def dump_options_of(
+    settings: PublicationSettings, second: SecondProcess | None = None
+) -> "DumpOptions":
+    """Return the options of dumps.
+
+    Args:
+        settings: The settings of the publication.
+        second: Packs every other package, if it can.
+    """
     from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - few publications need it
 
     return dump_publication.DumpOptions(
@@ -58,6 +70,7 @@ def dump_options_of(settings: PublicationSettings) -> "DumpOptions":
         archive=settings.archive,
         limits=limits_of(settings),
         dialect=Dialect(settings.dialect),
+        second=second,
     )
 
 
@@ -87,8 +100,7 @@ def read_settings(catalogue: CatalogueStore, note: str) -> PublicationSettings:
     return decode_settings(catalogue.note(note))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationResult:
+class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a publication.
 
     Attributes:
@@ -102,6 +114,7 @@ class PublicationResult:
         notified: The result of notifying the hubs.
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
+        leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
     """
 
     settings: PublicationSettings
@@ -113,10 +126,10 @@ class PublicationResult:
     dry_run: bool = False
     notified: "Notified | None" = None
     foreign_origins: tuple[str, ...] = ()
+    leniencies: tuple[Mapping[str, object], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishRequest:
+class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one run, which are not stored.
 
     Attributes:

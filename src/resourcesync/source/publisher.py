@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -12,6 +14,10 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueSnapshot, CatalogueStore, DocumentStore
 from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
+from resourcesync.source.activities.activity_publisher import (
+    ActivityPublisher,
+    ActivityStreamRecord,
+)
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
@@ -40,8 +46,7 @@ _MOST_FORGETS: Final = 50
 """Batches of some thousand changes that one publication forgets at most, so that it ends."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a publication.
 
     Attributes:
@@ -57,8 +62,7 @@ class Publication:
     first: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PublicationTask:
+class _PublicationTask(msgspec.Struct, frozen=True, kw_only=True):
     """Task of one publication.
 
     Attributes:
@@ -66,6 +70,7 @@ class _PublicationTask:
         number: The number that a new plan's Change Lists begin with, at least.
         closes: True if a Change List is closed now.
         rebases: True if a Resource List of the present state is written in any case.
+        follows_changes: True if one is written with changes, too, while it is small.
         moment: The present moment, in microseconds.
         offers: The offers besides the lists.
     """
@@ -74,6 +79,7 @@ class _PublicationTask:
     number: int
     closes: bool
     rebases: bool
+    follows_changes: bool
     moment: int
     offers: tuple[Offer, ...]
 
@@ -119,6 +125,9 @@ class ListPublisher:
         self._limits = limits or PageLimits()
         self._policy = policy or Policy()
         self._described_by = described_by
+        self._activities = ActivityPublisher(
+            catalogue, documents, self._policy.activities, self._limits
+        )
 
     def publish(
         self,
@@ -161,12 +170,15 @@ class ListPublisher:
                 moment=snapshot.at,
             )
             plan = self._next_plan(task, record, snapshot, writer, counts)
+            # Before the plan: a run that starts over and is killed must start the stream over too.
+            stream = self._activities.publish(snapshot, writer, is_new=task.before is None)
             if plan != planned:
                 write_plan(self._catalogue, plan)
             offers = tuple(offer for offer in task.offers if offer.goes_with(plan))
             after = self._write(plan, record, snapshot, writer, offers)
             last_edit = snapshot.last_edit()
-        self._conclude(record, after)
+        self._conclude(record, _with_stream(after, writer, stream))
+        self._activities.store(stream)
         self._forget_changes(plan, after)
         if any(written.name == naming.RESOURCE_LIST for written in writer.written):
             self._catalogue.forget_edits(last_edit)
@@ -221,6 +233,7 @@ class ListPublisher:
             number=1 if planned is None else planned.number + 1,
             closes=is_known and before is not None and policy.is_per_run,
             rebases=anew or step is PublicationStep.REBASE or is_due or unarchived,
+            follows_changes=step is PublicationStep.DUE,
             moment=moment,
             offers=read_offers(self._catalogue),
         )
@@ -249,18 +262,45 @@ class ListPublisher:
         at = to_microseconds(snapshot.at)
         if task.closes:
             plan = change_list.close_at(plan, at, self._documents.names())
-        parts = () if record is None else record.parts
-        is_complete = resource_list.is_resource_list_complete(writer, plan.at, parts)
         if task.before is not None:
-            name, public = "", None if record is None or is_complete else record.public_at
-            if self._policy.archive and is_complete:
-                name = naming.archived_resource_list(from_microseconds(plan.at))
-            former = SupersededList(at=plan.at, since=task.moment, name=name, parts=parts)
-            rebases = task.rebases or not is_complete
-            plan = supersede(plan, at if rebases else plan.at, former, public)
+            plan = self._with_resource_list(plan, task, record, snapshot, writer)
         standing = (offer for offer in task.offers if offer.goes_with(plan))
         offered = [offer.at for offer in standing if offer.at is not None]
         return retain(plan, self._policy, offered, task.moment)
+
+    def _with_resource_list(
+        self,
+        plan: PublicationPlan,
+        task: _PublicationTask,
+        record: PublicationRecord | None,
+        snapshot: CatalogueSnapshot,
+        writer: DocumentWriter,
+    ) -> PublicationPlan:
+        """Return the plan with the Resource List that is due: the same, or one of this moment."""
+        parts = () if record is None else record.parts
+        is_complete = resource_list.is_resource_list_complete(writer, plan.at, parts)
+        name, public = "", None if record is None or is_complete else record.public_at
+        if self._policy.archive and is_complete:
+            name = naming.archived_resource_list(from_microseconds(plan.at))
+        former = SupersededList(at=plan.at, since=task.moment, name=name, parts=parts)
+        at, since = to_microseconds(snapshot.at), plan.monitored_since or plan.at
+        if task.rebases or not is_complete:
+            since = at
+        elif not (
+            task.follows_changes and plan.at < plan.changed_at and self._is_small(snapshot, parts)
+        ):
+            at = plan.at
+        return replace(supersede(plan, at, former, public), monitored_since=since)
+
+    def _is_small(self, snapshot: CatalogueSnapshot, parts: tuple[str, ...]) -> bool:
+        """True if the Resource List is written again with each change.
+
+        A list in parts is not: each of its versions would leave its parts for a day.
+        """
+        most = min(self._policy.rebase_up_to, self._limits.max_entries)
+        if not most or parts or self._policy.archive:
+            return False
+        return snapshot.count(most + 1) <= most
 
     def _is_same_location(self, plan: PublicationPlan, record: PublicationRecord) -> bool:
         """True if the addresses are unchanged; the plan may be of a run that was killed."""
@@ -276,6 +316,7 @@ class ListPublisher:
             base_uri=self._naming.base_uri,
             documents_uri=self._naming.documents_uri,
             at=at,
+            monitored_since=at,
             number=max((number, *numbers)),  # numbers that were in use are not used again
             closed=(),
             open=Span(after=last, last=last, start=at, reached=at),
@@ -301,7 +342,11 @@ class ListPublisher:
             **change_list.offered(plan, shape),
             **{offer.capability: offer.name for offer in offers},
         }
-        description.publish(writer, offered, self._described_by, self._policy.hubs)
+        has_monitor = self._policy.has_monitor and self._is_small(snapshot, parts)
+        since = plan.monitored_since if has_monitor else None
+        description.publish(
+            writer, offered, self._described_by, self._policy.hubs, monitored_since=since
+        )
         wanted = {*parts, *pages, *offered.values(), *self._further_names(plan, offers)}
         return PublicationRecord(
             listed=plan.open.last,
@@ -402,6 +447,18 @@ class ListPublisher:
         for _ in range(_MOST_FORGETS):
             if not self._catalogue.forget_changes(last):
                 break
+
+
+def _with_stream(
+    record: PublicationRecord, writer: DocumentWriter, stream: ActivityStreamRecord | None
+) -> PublicationRecord:
+    """Return a record with the documents of a stream, if there is one."""
+    further = {name: writer.known[name] for name in (() if stream is None else stream.names)}
+    return replace(
+        record,
+        documents=record.documents | further,
+        orphans={name: since for name, since in record.orphans.items() if name not in further},
+    )
 
 
 def _unplanned_changes(

@@ -1,9 +1,10 @@
 """Read-back check of written documents with our own reader, before they are public."""
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
-from zlib import crc32
 
 from resourcesync.documents.dialects import narrow_header
 from resourcesync.errors import DocumentError, StorageError
@@ -21,6 +22,14 @@ _Mark = tuple[str, str | None, int | None, str]
 _CHUNK: Final = 1 << 18
 _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 """Documents that are read as rows, which takes half the time."""
+_VALUE: Final = "[ !#-%'-;=?-~]"
+"""Printable ASCII without ``" & < >``, which alone could end a value or mean something else."""
+_split_plain: Final = re.compile(
+    r"<url><loc>(https?://[!#-%'-;=?-~]++)</loc>"
+    rf"(?:<lastmod>{_VALUE}++</lastmod>)?+"
+    rf'<rs:md(?: hash="({_VALUE}++)")?+(?: length="([0-9]{{1,19}}+)")?+(?: type="{_VALUE}*+")?+/>'
+    r"</url>\n"
+).split
 
 
 def read_back_error(name: str, fault: str) -> StorageError:
@@ -36,58 +45,50 @@ def read_back_error(name: str, fault: str) -> StorageError:
 class ReadBackCheck:
     """Expected content of a document, noted while it is written and compared with what is stored.
 
-    Entries that were copied from a verified document are compared by their bytes; all others are
-    read. A document that consists of copies is compared as a whole: its new entries were verified
-    before.
+    The stored bytes must be those that were written. All of them are read by our own reader, except
+    two kinds of entries: those that were copied from a verified document, and plain ones, which
+    were proven while they were written, see ``_are_plain``.
 
     Args:
         name: The document's name, for messages.
         header: Its header.
         dialect: The version of the format.
+
+    Attributes:
+        digest: The running SHA-256 of the bytes up to now.
     """
 
     def __init__(self, name: str, header: Header, dialect: Dialect) -> None:
+        self.digest = hashlib.sha256()
         self._name = name
         self._header = header
-        self._dialect = dialect
         self._mark = _plain_mark if dialect is Dialect.SITEMAP else _mark
+        self._dialect = dialect
         self._running = 0
         self._count = 0
-        self._is_copied = False
-        self._sum = 0
-        self._opening = b""
-        self._stored = 0
-        self._before = 0
-        self._size = 0
+        self._lengths: list[tuple[int, bool]] = []
 
-    def set_opening(self, opening: bytes) -> None:
-        """Note the bytes before the entries."""
-        self._opening = opening
+    def add(self, chunk: bytes, *, is_proven: bool = False) -> None:
+        """Note further bytes; proven ones are whole entries that need not be read."""
+        self.digest.update(chunk)
+        if self._lengths and self._lengths[-1][1] == is_proven:
+            self._lengths[-1] = self._lengths[-1][0] + len(chunk), is_proven
+        else:
+            self._lengths.append((len(chunk), is_proven))
 
-    def add_bytes(self, chunk: bytes) -> None:
-        """Note bytes of the document."""
-        self._sum = crc32(chunk, self._sum)
-        self._stored += len(chunk)
-
-    def mark_copied(self) -> None:
-        """Note that the bytes so far are of entries that were verified before."""
-        self._before, self._size = self._sum, self._stored
-
-    def expect(self, entries: Sequence[Any]) -> None:
-        """Note further entries; a range stands for the number of copied ones."""
-        self._count += len(entries)
-        if isinstance(entries, range):
-            self._is_copied = True
+    def add_entries(self, entries: Sequence[Any], chunk: bytes) -> None:
+        """Note the bytes of further entries; a range stands for the number of copied ones."""
+        is_copied = isinstance(entries, range)
+        if is_copied or (self._dialect is Dialect.V1_1 and _are_plain(entries, chunk)):
+            self.add(chunk, is_proven=True)
             return
-        marks: Iterable[_Mark]
+        self.add(chunk)
+        self._count += len(entries)
+        marks: Iterable[_Mark] = map(self._mark, entries)
         if isinstance(entries, ResourceRun) and self._mark is _mark:
             marks = zip(entries.uris, repeat(None), entries.lengths, entries.hashes, strict=False)
-        else:
-            marks = map(self._mark, entries)
-        running = self._running
         for mark in marks:
-            running = hash((running, mark))
-        self._running = running
+            self._running = hash((self._running, mark))
 
     def __call__(self, stream: BinaryIO) -> None:
         """Read a document.
@@ -96,33 +97,27 @@ class ReadBackCheck:
             StorageError: It differs from what was written (code ``read-back``).
         """
         try:
-            fault = self._fault(stream)
+            fault = self._fault(_UnprovenBytes(stream, self._lengths))
         except DocumentError as error:
             fault = error.message
+        except ValueError as error:  # a length
+            fault = str(error)
         if fault:
             raise read_back_error(self._name, fault)
 
-    def _fault(self, stream: BinaryIO) -> str:
-        if self._is_copied:
-            found = 0
-            while chunk := stream.read(_CHUNK):
-                found = crc32(chunk, found)
-            return "" if found == self._sum else "its bytes differ"
-        if self._size:
-            if not self._is_copy(stream):
-                return "the copied entries differ"
-            stream = cast(BinaryIO, _WithoutCopied(self._opening, stream))
+    def _fault(self, stored: "_UnprovenBytes") -> str:
         from resourcesync.documents import reader  # noqa: PLC0415 - most runs write nothing
 
-        document = reader.read_stream(stream, uri=self._name)
+        document = reader.read_stream(cast("BinaryIO", stored), uri=self._name)
         if document.header != narrow_header(self._header, self._dialect):
             return "its header differs"
         running, count = 0, 0
         for mark in self._marks(document):
             running = hash((running, mark))
             count += 1
-        is_same = count == self._count and running == self._running
-        return "" if is_same and not document.refused else "its entries differ"
+        if (count, running) != (self._count, self._running) or document.refused:
+            return "its entries differ"
+        return "" if stored.digest() == self.digest.digest() else "its bytes differ"
 
     def _marks(self, document: "Document") -> Iterator[_Mark]:
         if self._header.is_index or self._header.capability not in _ROWS:
@@ -132,26 +127,56 @@ class ReadBackCheck:
             length = None if row.length_text is None else int(row.length_text)
             yield row.uri, row.change, length, row.hash_text or ""
 
-    def _is_copy(self, stream: BinaryIO) -> bool:
-        """True if a stream begins with the copied bytes; it is positioned after them then."""
-        found, left = 0, self._size
-        while left and (chunk := stream.read(min(left, _CHUNK))):
-            found = crc32(chunk, found)
-            left -= len(chunk)
-        return not left and found == self._before
+
+def _are_plain(entries: Sequence[Any], chunk: bytes) -> bool:
+    """True if some bytes are plain entries, and have the URIs, digests and lengths of these.
+
+    Plain entries are well-formed and read the same by every reader: their elements and attributes
+    are in one order, with no references, and nothing else is between them.
+    """
+    if not isinstance(entries, ResourceRun) or not chunk.isascii():
+        return False
+    pieces = _split_plain(chunk.decode())
+    others, uris, hashes, lengths = (pieces[at::4] for at in range(4))
+    return (
+        not any(others)
+        and uris == list(entries.uris)
+        and [text or "" for text in hashes] == list(entries.hashes)
+        and [text and int(text) for text in lengths] == list(entries.lengths)
+    )
 
 
-class _WithoutCopied:
-    """A document without the entries that were copied: its opening, and the rest of a stream."""
+class _UnprovenBytes:
+    """The stored bytes of a document, of which those that are proven are not returned.
 
-    def __init__(self, opening: bytes, stream: BinaryIO) -> None:
-        self._opening = opening
+    Args:
+        stream: The stored document.
+        lengths: Lengths of its stretches, and whether each is proven.
+    """
+
+    def __init__(self, stream: BinaryIO, lengths: Sequence[tuple[int, bool]]) -> None:
         self._stream = stream
+        self._lengths = iter(lengths)
+        self._left, self._is_proven = 0, False
+        self._digest = hashlib.sha256()
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int = _CHUNK) -> bytes:
         """Return up to ``size`` bytes."""
-        opening, self._opening = self._opening, b""
-        return opening or self._stream.read(size)
+        while True:
+            if not self._left:  # whatever is behind the last stretch is not proven
+                self._left, self._is_proven = next(self._lengths, (_CHUNK, False))
+            most = _CHUNK if self._is_proven else size
+            chunk = self._stream.read(min(self._left, most))
+            self._digest.update(chunk)
+            self._left -= len(chunk)
+            if not chunk or not self._is_proven:
+                return chunk
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of all that is stored."""
+        while self.read():
+            pass
+        return self._digest.digest()
 
 
 def _mark(entry: Entry) -> _Mark:

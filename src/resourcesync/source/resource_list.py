@@ -7,11 +7,13 @@ copying would not be faster. One page is in memory at a time, and its edits.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from io import BytesIO
 from operator import attrgetter
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents import splice, writer
 from resourcesync.documents.splice import EntryEdit, EntrySlices
@@ -46,8 +48,7 @@ class Page(NamedTuple):
     known: DocumentRecord
 
 
-@dataclass(slots=True, kw_only=True)
-class NewPage:
+class NewPage(msgspec.Struct, kw_only=True):
     """A page of the next Resource List.
 
     Attributes:
@@ -177,9 +178,12 @@ class PageRebase:
     def _prove(self, resources: Sequence[Resource], rows: Sequence[bytes]) -> None:
         """Read entries that are spliced between others, which are not read again."""
         proof = ReadBackCheck("an entry", self._header, Dialect.V1_1)
-        proof.expect(resources)
-        around = writer.opening(self._header), writer.closing(self._header)
-        proof(BytesIO(b"".join((around[0], *rows, around[1]))))
+        opening, closing = writer.opening(self._header), writer.closing(self._header)
+        body = b"".join(rows)
+        proof.add(opening)
+        proof.add_entries(resources, body)
+        proof.add(closing)
+        proof(BytesIO(opening + body + closing))
 
     def _are_small(self, slices: EntrySlices, other: EntrySlices) -> bool:
         count, size = slices.count + other.count, slices.size + other.size + self._around
@@ -205,7 +209,7 @@ def _blocks(entries: EntrySlices) -> Iterator[Block[object]]:
     counted: Sequence[object] = range(entries.count)
     for chunk in entries.chunks():
         yield Block(counted, chunk)
-        counted = ()
+        counted = range(0)
 
 
 class _EditReader:

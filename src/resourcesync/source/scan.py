@@ -1,25 +1,35 @@
 """Scan of the originals: their differences from the catalogue are recorded."""
 
 import logging
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Final, assert_never
+from operator import itemgetter, lt
+from typing import Final, NamedTuple, assert_never
 
-from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
+import msgspec
+
+from resourcesync.compare import (
+    Created,
+    Deleted,
+    Difference,
+    Same,
+    UnorderedAccountError,
+    Updated,
+    compare,
+)
 from resourcesync.errors import ConfigurationError, OriginalChangedError, Remedy, StorageError
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.resources import Resource
-from resourcesync.ports.catalogue import (
-    CatalogueEntry,
-    CatalogueRecording,
-    CatalogueStore,
-    Original,
-    Originals,
+from resourcesync.ports.catalogue import CatalogueRecording, CatalogueStore, Original, Originals
+from resourcesync.ports.originals import (
+    BatchedOriginals,
+    BatchMeasuredOriginals,
+    OriginalRun,
+    PrefetchingOriginals,
 )
-from resourcesync.ports.originals import PrefetchingOriginals
 
 _log = logging.getLogger(__name__)
 _UNREADABLE = "unreadable-file"
@@ -27,10 +37,10 @@ _UNREADABLE = "unreadable-file"
 
 _MAX_LEFT: Final = 100
 _AHEAD: Final = 64
+_RUN: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftFile:
+class LeftFile(msgspec.Struct, frozen=True, kw_only=True):
     """An original whose catalogue entry was left unchanged.
 
     Attributes:
@@ -42,8 +52,7 @@ class LeftFile:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanReport:
+class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a scan.
 
     Attributes:
@@ -102,44 +111,15 @@ def scan(
         StorageError: The originals cannot be listed, or the catalogue cannot be written. The
             catalogue is unchanged.
     """
-    counts: Counter[str] = Counter()
-    left: list[LeftFile] = []
     with catalogue.record(now) as recording:
-        seen = _counted(originals.scan(), counts)
-        differences = compare(
-            catalogue.entries(), seen, same=_differs if anew else _has_same_fingerprint
-        )
-        for difference in _expected(differences, originals):
-            match difference:
-                case Same():
-                    continue
-                case Deleted(before):
-                    recording.deleted(before.resource)
-                    counts["deleted"] += 1
-                case Created(after):
-                    _note(left, _record_original(originals, recording, None, after, counts))
-                case Updated(before, after):
-                    _note(left, _record_original(originals, recording, before, after, counts))
-                case unreachable:
-                    assert_never(unreachable)
+        found = _Scan(originals, catalogue, recording)
+        found.record(anew=anew)
+        counts = found.counts
         if not counts["files"] and not allow_empty:
             raise _empty(counts["deleted"])
         if settle is not None:
             settle()
-    return ScanReport(**counts, omitted=len(originals.omissions()), left=tuple(left))
-
-
-def _expected(
-    differences: Iterator[Difference[Original, CatalogueEntry]], originals: Originals
-) -> Iterator[Difference[Original, CatalogueEntry]]:
-    """Yield all differences, some at a time for originals that prefetch."""
-    if not isinstance(originals, PrefetchingOriginals):
-        yield from differences
-        return
-    changed = (difference for difference in differences if not isinstance(difference, Same))
-    while some := list(islice(changed, _AHEAD)):
-        originals.prefetch([item.after for item in some if not isinstance(item, Deleted)])
-        yield from some
+    return ScanReport(**counts, omitted=len(originals.omissions()), left=tuple(found.left))
 
 
 def _empty(deleted: int) -> ConfigurationError:
@@ -153,67 +133,211 @@ def _empty(deleted: int) -> ConfigurationError:
     )
 
 
-def _note(left: list[LeftFile], error: StorageError | None) -> None:
-    if error is not None and len(left) < _MAX_LEFT:
-        left.append(LeftFile(code=error.code, reason=error.message))
+class _Known(NamedTuple):
+    """A resource in the catalogue, with the fingerprint of its original."""
+
+    uri: str
+    fingerprint: str
 
 
-def _counted(originals: Iterator[Original], counts: Counter[str]) -> Iterator[Original]:
-    files = size = 0
-    for original in originals:
-        files += 1
-        size += original.length
-        yield original
-    counts["files"], counts["bytes"] = files, size
+class _Scan:
+    """A scan while it records what it finds.
+
+    Attributes:
+        counts: Values of the report by their names.
+        left: The first originals whose entries were left unchanged.
+    """
+
+    def __init__(
+        self, originals: Originals, catalogue: CatalogueStore, recording: CatalogueRecording
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self.left: list[LeftFile] = []
+        self._originals = originals
+        self._catalogue = catalogue
+        self._recording = recording
+
+    def record(self, *, anew: bool) -> None:
+        """List all originals, and record those that differ; with ``anew``, read all of them."""
+        for difference in self._expected(self._differences(anew=anew)):
+            match difference:
+                case Deleted(before):
+                    self._recording.deleted(Resource(uri=before.uri))
+                    self.counts["deleted"] += 1
+                case Created(after):
+                    self._note(self._record_original(None, after))
+                case Updated(before, after):
+                    self._note(self._record_original(before, after))
+                case Same():
+                    continue
+                case unreachable:
+                    assert_never(unreachable)
+
+    def _differences(self, *, anew: bool) -> Iterator[Difference[Original, _Known]]:
+        """Yield the differences; most new originals are recorded at once instead."""
+        for pairs, originals in _stretches(self._catalogue.fingerprints(), self._runs(), anew=anew):
+            found = originals
+            if (
+                not pairs
+                and isinstance(found, OriginalRun)
+                and isinstance(self._originals, BatchMeasuredOriginals)
+            ):
+                found = self._record_new(self._originals, found)
+            yield from compare(map(_Known._make, pairs), found, same=_differ)
+
+    def _expected(
+        self, differences: Iterator[Difference[Original, _Known]]
+    ) -> Iterator[Difference[Original, _Known]]:
+        """Yield all differences, some at a time for originals that prefetch."""
+        originals = self._originals
+        if not isinstance(originals, PrefetchingOriginals):
+            yield from differences
+            return
+        while some := list(islice(differences, _AHEAD)):
+            originals.prefetch([item.after for item in some if not isinstance(item, Deleted)])
+            yield from some
+
+    def _runs(self) -> Iterator[Sequence[Original]]:
+        """Yield the originals, some hundred at a time, and count them."""
+        for run in _runs_of(self._originals):
+            self.counts["files"] += len(run)
+            self.counts["bytes"] += sum(
+                run.lengths
+                if isinstance(run, OriginalRun)
+                else [original.length for original in run]
+            )
+            yield run
+
+    def _record_new(self, originals: BatchMeasuredOriginals, run: OriginalRun) -> OriginalRun:
+        """Read and record new originals at once; return those that must be read one by one."""
+        resources, fingerprints, rest = originals.measure_run(run)
+        self._recording.created_run(resources, fingerprints)
+        self.counts["hashed"] += len(resources)
+        self.counts["created"] += len(resources)
+        return rest
+
+    def _record_original(self, before: _Known | None, after: Original) -> StorageError | None:
+        """Read an original that differs, and record it; return why its entry is unchanged."""
+        try:
+            resource, fingerprint = self._originals.measure(after)
+        except OriginalChangedError as error:
+            _log.info("%s; left for the next run", error)
+            self.counts["changing"] += 1
+            return error
+        except StorageError as error:
+            if error.code != _UNREADABLE:
+                raise
+            _log.info("%s", error)
+            self.counts["unreadable"] += 1
+            return error
+        self.counts["hashed"] += 1
+        known = None if before is None else self._catalogue.find(before.uri)
+        if before is None or known is None:
+            self._recording.created(resource, fingerprint)
+            self.counts["created"] += 1
+        elif (known, before.fingerprint) == (resource, fingerprint):
+            return None  # it only could not be trusted unread
+        elif _has_same_bytes(known, resource, is_same=before.fingerprint == fingerprint != ""):
+            self._recording.touched(resource, fingerprint)
+            # An original too fresh to be trusted is read again, even without another write.
+            self.counts["touched"] += before.fingerprint != "" or known != resource
+        else:
+            self._recording.updated(resource, fingerprint)
+            self.counts["updated"] += 1
+        return None
+
+    def _note(self, error: StorageError | None) -> None:
+        if error is not None and len(self.left) < _MAX_LEFT:
+            self.left.append(LeftFile(code=error.code, reason=error.message))
 
 
-def _has_same_bytes(before: CatalogueEntry, resource: Resource, fingerprint: str) -> bool:
-    """True if an original has the bytes of before, whatever its metadata."""
-    known = before.resource.digests
-    if before.fingerprint == fingerprint != "":  # perhaps for other digests
-        return not disagree(known, resource.digests)
-    return agree(known, resource.digests)
+def _runs_of(originals: Originals) -> Iterator[Sequence[Original]]:
+    if isinstance(originals, BatchedOriginals):
+        yield from originals.runs()
+        return
+    listing = originals.scan()
+    while run := list(islice(listing, _RUN)):
+        yield run
 
 
-def _has_same_fingerprint(before: CatalogueEntry, after: Original) -> bool:
-    return before.fingerprint == after.fingerprint != ""
+_Pair = tuple[str, str]
+"""A URI and a fingerprint."""
+_uri: Final[Callable[[_Pair], str]] = itemgetter(0)
+_fingerprint: Final[Callable[[_Pair], str]] = itemgetter(1)
 
 
-def _differs(_before: CatalogueEntry, _after: Original) -> bool:
+def _stretches(
+    known: Iterator[_Pair], runs: Iterator[Sequence[Original]], *, anew: bool
+) -> Iterator[tuple[Sequence[_Pair], Sequence[Original]]]:
+    """Yield the differing parts of two listings, each stretch with less than some thousand.
+
+    Nearly all of a scan is this comparison, so equal runs are compared as a whole.
+
+    Args:
+        known: The catalogue, in rising URI order.
+        runs: The originals, in the same order.
+        anew: True if none is equal.
+    """
+    waiting: list[_Pair] = []
+    last = ""
+    for run in runs:
+        pairs = _pairs_of(run)
+        waiting += islice(known, max(0, len(pairs) - len(waiting)))
+        if waiting == pairs and all(map(_fingerprint, pairs)) and not anew:
+            waiting, last = [], pairs[-1][0]
+            continue
+        last = _check_order(last, pairs)
+        start = 0
+        while start < len(pairs):
+            if not waiting:
+                waiting += islice(known, len(pairs) - start)
+            until = min(last, waiting[-1][0]) if waiting else last
+            theirs = bisect_right(waiting, until, key=_uri)
+            end = bisect_right(pairs, until, start, key=_uri)
+            same = set() if anew else set(waiting[:theirs]).intersection(pairs[start:end])
+            before = [pair for pair in waiting[:theirs] if pair not in same or not pair[1]]
+            places = [at for at in range(start, end) if pairs[at] not in same or not pairs[at][1]]
+            if before or places:
+                yield before, _select(run, places)
+            waiting, start = waiting[theirs:], end
+    while waiting := waiting or list(islice(known, _RUN)):
+        yield waiting, ()
+        waiting = []
+
+
+def _pairs_of(run: Sequence[Original]) -> list[_Pair]:
+    if isinstance(run, OriginalRun):
+        return list(zip(run.uris, run.fingerprints, strict=True))
+    return [(original.uri, original.fingerprint) for original in run]
+
+
+def _select(run: Sequence[Original], places: Sequence[int]) -> Sequence[Original]:
+    """Return the originals at some places, in rising order."""
+    if len(places) == len(run):
+        return run
+    return run.select(places) if isinstance(run, OriginalRun) else [run[at] for at in places]
+
+
+def _check_order(last: str, pairs: Sequence[_Pair]) -> str:
+    """Return the last URI, if all rise strictly from the one before."""
+    uris = [last, *map(_uri, pairs)]
+    if not all(map(lt, uris, uris[1:])):
+        raise UnorderedAccountError(f"the originals after {last!r} are not in the order of URIs")
+    return uris[-1]
+
+
+def _differ(_before: _Known, _after: Original) -> bool:
     return False
 
 
-def _record_original(
-    originals: Originals,
-    recording: CatalogueRecording,
-    before: CatalogueEntry | None,
-    after: Original,
-    counts: Counter[str],
-) -> StorageError | None:
-    """Read an original that differs, and record it; return why its entry was left unchanged."""
-    try:
-        resource, fingerprint = originals.measure(after)
-    except OriginalChangedError as error:
-        _log.info("%s; left for the next run", error)
-        counts["changing"] += 1
-        return error
-    except StorageError as error:
-        if error.code != _UNREADABLE:
-            raise
-        _log.info("%s", error)
-        counts["unreadable"] += 1
-        return error
-    counts["hashed"] += 1
-    if before is None:
-        recording.created(resource, fingerprint)
-        counts["created"] += 1
-    elif (before.resource, before.fingerprint) == (resource, fingerprint):
-        return None  # it only could not be trusted unread
-    elif _has_same_bytes(before, resource, fingerprint):
-        recording.touched(resource, fingerprint)
-        # An original too fresh to be trusted is read again, even without another write.
-        counts["touched"] += before.fingerprint != "" or before.resource != resource
-    else:
-        recording.updated(resource, fingerprint)
-        counts["updated"] += 1
-    return None
+def _has_same_bytes(known: Resource, resource: Resource, *, is_same: bool) -> bool:
+    """True if an original has the bytes that are known, whatever its metadata.
+
+    Args:
+        known: The resource in the catalogue.
+        resource: The original as it was read now.
+        is_same: True if its fingerprint is the known one; perhaps it has other digests.
+    """
+    if is_same:
+        return not disagree(known.digests, resource.digests)
+    return agree(known.digests, resource.digests)

@@ -1,18 +1,16 @@
 """Publication of a tree that is open: scan, dumps, lists and notices; and a dry run of it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.model.resources import Resource
+from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import (
-    CatalogueEntry,
     CatalogueRecording,
     CatalogueSnapshot,
     CatalogueStore,
@@ -40,8 +38,7 @@ REREAD_NOTE: Final = "publish.reread"
 _SHOWN_OMISSIONS: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTree:
+class OpenTree(msgspec.Struct, frozen=True, kw_only=True):
     """A tree that is open, and everything that its publication needs.
 
     Attributes:
@@ -66,7 +63,7 @@ class OpenTree:
     versions: TreeVersions
     publisher: ListPublisher
     reread: str
-    dump_options: "Callable[[], DumpOptions]"
+    dump_options: "Callable[[DumpRequest], DumpOptions]"
     write_robots: Callable[[str], None]
     sender: "Callable[[], NoticeSender]"
 
@@ -124,7 +121,7 @@ class TreePublication:
 
         tree = self._tree
         plan = read_plan(tree.catalogue)
-        packing = tree.dump_options()
+        packing = tree.dump_options(asked)
         if plan is not None and plan.base_uri != SourceNaming(base_uri=tree.settings.url).base_uri:
             # Lists that start over do not continue older dumps.
             tree.publisher.publish()
@@ -162,9 +159,13 @@ class ReadOnlyCatalogue:
     def __init__(self, catalogue: CatalogueStore) -> None:
         self._catalogue = catalogue
 
-    def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield the recorded entries."""
-        return self._catalogue.entries()
+    def fingerprints(self) -> Iterator[tuple[str, str]]:
+        """Yield the URI of each resource with the fingerprint of its original."""
+        return self._catalogue.fingerprints()
+
+    def find(self, uri: str) -> Resource | None:
+        """Return a resource as it was last recorded."""
+        return self._catalogue.find(uri)
 
     @contextmanager
     def record(self, now: datetime) -> Iterator[CatalogueRecording]:
@@ -203,6 +204,9 @@ class _NullRecording:
     """A recording without effect."""
 
     def created(self, resource: Resource, fingerprint: str) -> None:
+        """Do nothing."""
+
+    def created_run(self, resources: ResourceRun, fingerprints: Sequence[str]) -> None:
         """Do nothing."""
 
     def updated(self, resource: Resource, fingerprint: str) -> None:

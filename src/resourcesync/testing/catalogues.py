@@ -6,9 +6,9 @@ from itertools import chain, pairwise
 from typing import ClassVar, Final
 
 from resourcesync.errors import StateError
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.vocabulary import ChangeKind, Relation
 from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.testing.assertions import expect, expect_equal, expect_error
@@ -70,19 +70,20 @@ class CatalogueSuite:
         """Every field of every resource is stored; the order is that of the URIs' characters."""
         _record(catalogue, *map(sample_resource, _NAMES), FULL_SAMPLE)
 
-        held = list(catalogue.entries())
+        held = list(catalogue.fingerprints())
 
-        uris = [entry.uri for entry in held]
+        uris = [uri for uri, _ in held]
         expected = sorted([*(sample_resource(name).uri for name in _NAMES), FULL_SAMPLE.uri])
         expect_equal(uris, expected, "recorded resources are read once each, in rising URI order")
-        expect_equal({entry.fingerprint for entry in held}, {"f1"}, "fingerprints are stored")
-        recorded = {entry.uri: entry.resource for entry in held}
+        expect_equal({found for _, found in held}, {"f1"}, "fingerprints are stored")
         for resource in (*map(sample_resource, _NAMES), FULL_SAMPLE):
-            expect_equal(recorded[resource.uri], resource, "a resource is read as recorded")
+            found = catalogue.find(resource.uri)
+            expect_equal(found, resource, "a resource is read as recorded")
+        expect_equal(catalogue.find("https://h/none"), None, "an unknown resource is None")
         with catalogue.snapshot() as snapshot:
             expect_equal(
                 list(snapshot.resources()),
-                [entry.resource for entry in held],
+                list(map(catalogue.find, uris)),
                 "a snapshot has the same resources",
             )
             counts = (snapshot.count(), snapshot.count(3))
@@ -104,6 +105,24 @@ class CatalogueSuite:
                 found = [resource.uri for resource in chain.from_iterable(runs)]
                 expect_equal(found, uris[first:last], "batches between two bounds have the same")
 
+    def test_resources_of_a_run_are_recorded_like_single_ones(
+        self, catalogue: CatalogueStore
+    ) -> None:
+        """`created_run` records each resource with its fingerprint, and logs its change."""
+        resources = [sample_resource(f"{number:05}") for number in range(self.many)]
+        half = len(resources) // 2
+        for run in (resources[:half], resources[half:]):
+            with catalogue.record(NOW) as recording:
+                recording.created_run(_run_of(run), [f"f{found.uri[-5:]}" for found in run])
+
+        expected = [(found.uri, f"f{found.uri[-5:]}") for found in resources]
+        expect_equal(list(catalogue.fingerprints()), expected, "each has its fingerprint")
+        with catalogue.snapshot() as snapshot:
+            expect_equal(list(snapshot.resources()), resources, "all are recorded")
+        logged = [(change.kind, change.resource) for _, change in _changes(catalogue)]
+        expected_log = [(ChangeKind.CREATED, found) for found in resources[half:]]
+        expect_equal(logged, expected_log, "all but the first recording log each change")
+
     def test_a_patch_belongs_to_the_change_alone(self, catalogue: CatalogueStore) -> None:
         """A patch leads from the version before to this one (§14.4), so the resource has none."""
         _record(catalogue, sample_resource("a"))
@@ -113,8 +132,9 @@ class CatalogueSuite:
         with catalogue.record(NOW) as recording:
             recording.updated(new, "f2")
 
-        (held,) = catalogue.entries()
-        expect_equal(held.resource.links, (other,), "a resource is recorded without its patches")
+        held = catalogue.find(new.uri)
+        links = None if held is None else held.links
+        expect_equal(links, (other,), "a resource is recorded without its patches")
         expect_equal(_changes(catalogue)[0][1].resource, new, "the change has them")
 
     def test_deleting_and_creating_in_one_recording_stores_the_last_version(
@@ -129,9 +149,8 @@ class CatalogueSuite:
             recording.deleted(sample_resource("a"))
             recording.created(sample_resource("a", 4), "f4")
 
-        expect_equal(
-            [entry.resource.length for entry in catalogue.entries()], [4], "it is the last"
-        )
+        held = [catalogue.find(uri) for uri, _ in catalogue.fingerprints()]
+        expect_equal(held, [sample_resource("a", 4)], "it is the last")
         expect_equal(len(_changes(catalogue)), 5, "every change is logged")
 
     def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: CatalogueStore) -> None:
@@ -140,12 +159,12 @@ class CatalogueSuite:
 
         with catalogue.record(NOW) as recording:
             seen = 0
-            for entry in catalogue.entries():
+            for uri, _ in catalogue.fingerprints():
                 seen += 1
-                recording.deleted(entry.resource)
+                recording.deleted(Resource(uri=uri))
 
         expect_equal(seen, self.many, "a reader sees all entries of its start")
-        expect_equal(list(catalogue.entries()), [], "the recording is complete")
+        expect_equal(list(catalogue.fingerprints()), [], "the recording is complete")
 
     def test_a_recording_that_fails_leaves_no_trace(self, catalogue: CatalogueStore) -> None:
         """Nothing of a block that fails is recorded, however much it was."""
@@ -160,7 +179,7 @@ class CatalogueSuite:
             recording.deleted(sample_resource("a"))
             raise _NotesReadError
 
-        uris = [entry.uri for entry in catalogue.entries()]
+        uris = [uri for uri, _ in catalogue.fingerprints()]
         expect_equal(uris, ["https://h/a"], "a recording that fails changes no resource")
         expect_equal(_changes(catalogue), [], "a recording that fails logs no change")
         expect_equal(catalogue.latest(), NOW, "a recording that fails assigns no moment")
@@ -169,7 +188,7 @@ class CatalogueSuite:
 
     def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: CatalogueStore) -> None:
         """It has no entries and no latest moment, and refuses a snapshot."""
-        expect_equal(list(catalogue.entries()), [], "there are no entries")
+        expect_equal(list(catalogue.fingerprints()), [], "there are no entries")
         expect_equal(catalogue.latest(), None, "there is no latest moment")
         with (
             expect_error(StateError, "there is no snapshot before the first recording"),
@@ -219,7 +238,7 @@ class CatalogueSuite:
         expect_equal(
             [change for _, change in found], expected, "changes are logged as they were recorded"
         )
-        prints = [entry.fingerprint for entry in catalogue.entries()]
+        prints = [fingerprint for _, fingerprint in catalogue.fingerprints()]
         expect_equal(prints, ["f2"] * 3, "new fingerprints are recorded")
         with catalogue.snapshot() as snapshot:
             expect_equal(snapshot.at, created.time, "a snapshot includes the last change")
@@ -340,7 +359,7 @@ class CatalogueSuite:
 
         ((number, _),) = _changes(catalogue)
         expect(number > numbers[-1], "numbers are not used again")
-        expect_equal(len(list(catalogue.entries())), 4, "no resource is forgotten with them")
+        expect_equal(len(list(catalogue.fingerprints())), 4, "no resource is forgotten with them")
 
     def test_the_latest_moment_can_be_rewound(self, catalogue: CatalogueStore) -> None:
         """Changes after the moment are removed, and later ones are dated from there."""
@@ -393,6 +412,16 @@ def _record(catalogue: CatalogueStore, *resources: Resource, now: datetime = NOW
     with catalogue.record(now) as recording:
         for resource in resources:
             recording.created(resource, "f1")
+
+
+def _run_of(resources: Sequence[Resource]) -> ResourceRun:
+    return ResourceRun(
+        uris=[resource.uri for resource in resources],
+        lastmods=[resource.lastmod for resource in resources],
+        lengths=[resource.length for resource in resources],
+        hashes=[format_digests(resource.digests) for resource in resources],
+        media_types=[resource.media_type for resource in resources],
+    )
 
 
 def _changes(catalogue: CatalogueStore, after: int = 0) -> Sequence[tuple[int, Change]]:

@@ -121,6 +121,10 @@ class CopiesSuite(ABC):
             expect_equal(look.digest("b/c.txt", ["md5"]), (0, _digests(b"")[1:]), "no bytes")
             expect_equal(look.signature("a.txt.old"), None, "a missing copy has no signature")
             expect_equal(look.digest("a.txt.old", ["md5"]), None, "a missing copy has no digest")
+            wanted = [("b/c.txt", ["md5", "sha-256"]), ("a.txt.old", ["md5"]), ("a.txt", ["md5"])]
+            sha_256, md5 = map(str, _digests(b""))
+            contents = [(0, f"{md5} {sha_256}"), None, (1, str(_digests(b"a")[1]))]
+            expect_equal(list(look.digest_all(wanted)), contents, "many are read in order")
 
     def test_our_own_copy_is_replaced_without_a_trace(self, copies: Copies) -> None:
         """`replaces` names it; the new one has another signature."""

@@ -4,8 +4,9 @@ A window of the bytes shows where an attribute is.
 """
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from resourcesync.documents._expat import (
     MAX_TOKEN,
@@ -28,8 +29,7 @@ _ATTRIBUTE: Final = re.compile(rb"([^\s=<>\"']+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'
 _BLANKS: Final = re.compile(rb"\s*")
 
 
-@dataclass(slots=True, eq=False)
-class ElementNode:
+class ElementNode(msgspec.Struct, eq=False):
     """An element: its name, attributes, text and children, and where it starts.
 
     Attributes:
@@ -50,11 +50,10 @@ class ElementNode:
     column: int
     offset: int
     text: str = ""
-    children: "list[ElementNode]" = field(default_factory=list)
+    children: "list[ElementNode]" = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True, kw_only=True):
     """A place that can be shown."""
 
     line: int = 0

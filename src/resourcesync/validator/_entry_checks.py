@@ -1,8 +1,9 @@
 """Checks of any entry, whatever its document: elements, their order (§7), links (§14)."""
 
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator._attribute_checks import (
@@ -37,8 +38,7 @@ _METADATA: Final = 4
 _LINK: Final = 5
 
 
-@dataclass(slots=True)
-class ParsedLink:
+class ParsedLink(msgspec.Struct):
     """An ``rs:ln`` with its relation types in small letters and its times."""
 
     node: ElementNode
@@ -47,18 +47,17 @@ class ParsedLink:
     times: dict[str, ParsedTime]
 
 
-@dataclass(slots=True)
-class ParsedEntry:
+class ParsedEntry(msgspec.Struct):
     """An entry, as far as it could be parsed."""
 
     node: ElementNode
     uri: str = ""
     md: ElementNode | None = None
-    times: dict[str, ParsedTime] = field(default_factory=dict)
+    times: dict[str, ParsedTime] = msgspec.field(default_factory=dict)
     lastmod: ParsedTime | None = None
     lastmod_node: ElementNode | None = None
     change: str = ""
-    links: list[ParsedLink] = field(default_factory=list)
+    links: list[ParsedLink] = msgspec.field(default_factory=list)
 
     def value(self, name: str) -> str:
         """Return an attribute of the entry's ``rs:md``, or an empty text."""

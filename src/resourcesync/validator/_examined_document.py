@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
@@ -114,8 +115,7 @@ def kind_of(capability: Capability | None, *, is_index: bool) -> DocumentKind:
     return _KINDS[capability][is_index]
 
 
-@dataclass(slots=True)
-class ExaminedDocument:
+class ExaminedDocument(msgspec.Struct):
     """One document while it is examined.
 
     Attributes:
@@ -136,12 +136,12 @@ class ExaminedDocument:
     summary: DocumentSummary
     kind: DocumentKind = DocumentKind.UNKNOWN
     namespace: str = SITEMAP_NS
-    root: Spot = field(default_factory=Spot)
+    root: Spot = msgspec.field(default_factory=Spot)
     md: Spot | None = None
-    root_times: "dict[str, ParsedTime]" = field(default_factory=dict)
-    reported: set[str] = field(default_factory=set)
-    places: dict[tuple[bool, str], str] = field(default_factory=dict)
-    _found: list[RuleFinding] = field(default_factory=list)
+    root_times: "dict[str, ParsedTime]" = msgspec.field(default_factory=dict)
+    reported: set[str] = msgspec.field(default_factory=set)
+    places: dict[tuple[bool, str], str] = msgspec.field(default_factory=dict)
+    _found: list[RuleFinding] = msgspec.field(default_factory=list)
 
     def report(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
         """Report that an element, one of its attributes, or its text breaks a rule."""
@@ -188,8 +188,7 @@ _ZONED: Final = re.compile(r".*(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _SPANS: Final = {4: timedelta(days=365), 7: timedelta(days=27), 10: timedelta(days=1)}
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedTime:
+class ParsedTime(msgspec.Struct, frozen=True):
     """A time as written, and the first and the last instant that it may mean.
 
     A date without a time means any instant of that day.

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Final, NamedTuple, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider
@@ -79,8 +81,7 @@ class TargetAccess(Protocol):
         """Return a nameless temporary file."""
 
 
-@dataclass(slots=True, kw_only=True)
-class DocumentWalk:
+class DocumentWalk(msgspec.Struct, kw_only=True):
     """The documents of one target during its validation.
 
     Attributes:
@@ -105,9 +106,9 @@ class DocumentWalk:
     is_same: Callable[[str, str], bool]
     random: RandomChoices
     most_documents: int
-    summaries: list[DocumentSummary] = field(default_factory=list)
-    visited: set[str] = field(default_factory=set)
-    places: dict[str, str] = field(default_factory=dict)
+    summaries: list[DocumentSummary] = msgspec.field(default_factory=list)
+    visited: set[str] = msgspec.field(default_factory=set)
+    places: dict[str, str] = msgspec.field(default_factory=dict)
     is_cut: bool = False
     has_dropped_targets: bool = False
     _targets: int = 0

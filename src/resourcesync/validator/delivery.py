@@ -1,11 +1,12 @@
 """Checks of delivery: how a Source serves what it lists, from fetched facts (§6.3, §7)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from io import BytesIO
 from typing import Final
+
+import msgspec
 
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
@@ -26,8 +27,7 @@ _PACKED: Final = frozenset({"application/gzip", "application/x-gzip"})
 _DAY: Final = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveredResponse:
+class DeliveredResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a server to GET, redirects followed.
 
     Attributes:
@@ -40,9 +40,9 @@ class DeliveredResponse:
 
     uri: str
     status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     length: int | None = None
-    hashes: Mapping[str, str] = field(default_factory=dict)
+    hashes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def media_type(self) -> str:

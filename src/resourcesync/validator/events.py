@@ -1,7 +1,8 @@
 """The options of a validation, and what it reports besides findings."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import RuleProfile
@@ -13,8 +14,7 @@ MOST_DOCUMENTS: Final = 10_000
 """Default for the most documents of one target."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationOptions:
+class ValidationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a validation.
 
     Attributes:
@@ -41,16 +41,14 @@ class ValidationOptions:
         return self.live or self.sample is not None or self.again is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """A document was read to its end, or as far as it could be."""
 
     summary: DocumentSummary
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(msgspec.Struct, frozen=True):
     """Resources were fetched, or the members of a package were read."""
 
     uri: str
@@ -58,16 +56,14 @@ class Sampled:
     listed: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReadAgain:
+class ReadAgain(msgspec.Struct, frozen=True):
     """Change Lists were read a second time and compared with the first."""
 
     uri: str
     lists: int
 
 
-@dataclass(frozen=True, slots=True)
-class CutShort:
+class CutShort(msgspec.Struct, frozen=True):
     """A Source has more documents than the limit, or lists more than is stored.
 
     Attributes:
@@ -81,16 +77,14 @@ class CutShort:
     all_read: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StandaloneDocument:
+class StandaloneDocument(msgspec.Struct, frozen=True):
     """A document was checked by itself, though it leads to others."""
 
     uri: str
     others: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unopened:
+class Unopened(msgspec.Struct, frozen=True):
     """Dumps list packages that were not opened, so their content is unknown.
 
     Attributes:
@@ -104,8 +98,7 @@ class Unopened:
     is_local: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(msgspec.Struct, frozen=True):
     """A message of a hub was read, as it was recorded.
 
     Attributes:

@@ -1,17 +1,17 @@
 """Findings: one broken rule at one place."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
+
+import msgspec
 
 from resourcesync.validator.rule import Rule, Severity
 
 _MAX_WAITING: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleFinding:
+class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that is broken at one place.
 
     Attributes:

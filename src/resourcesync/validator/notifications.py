@@ -8,9 +8,10 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from resourcesync.discovery.link_header import find_targets
 from resourcesync.errors import DocumentError, DocumentLimitError, TruncatedDocumentError
@@ -34,8 +35,7 @@ _FIELD: Final = re.compile(rb"([!#-'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n]*)\r?\n"
 _BLANK: Final = re.compile(rb"\r?\n")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded answer to a message.
 
     Attributes:
@@ -47,8 +47,7 @@ class Answer:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedMessage:
+class RecordedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded message of a hub to a receiver.
 
     Attributes:
@@ -62,7 +61,7 @@ class RecordedMessage:
 
     method: str
     target: str
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     body: bytes = b""
     line: int = 1
     answer: Answer | None = None
@@ -243,8 +242,7 @@ def judge_signature(uri: str, *, secret: bytes, header: str, body: bytes) -> Ite
         yield without_place("NT03", "the signature is not that of the body", uri)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntentVerification:
+class IntentVerification(msgspec.Struct, frozen=True, kw_only=True):
     """The receiver's answer to a verification of intent (WebSub §5.3).
 
     Attributes:

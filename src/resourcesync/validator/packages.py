@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import BinaryIO, Final
+
+import msgspec
 
 from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
@@ -32,8 +33,7 @@ _MANIFESTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageFile:
+class PackageFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file in a package.
 
     Attributes:
@@ -44,7 +44,7 @@ class PackageFile:
 
     name: str
     length: int
-    hashes: Mapping[str, str] = field(default_factory=dict)
+    hashes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def judge_package(
@@ -172,8 +172,7 @@ def is_package_name(target: str) -> bool:
     return target.partition("?")[0].lower().endswith(ENDINGS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedPackage:
+class ListedPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A package as a dump lists it.
 
     Attributes:

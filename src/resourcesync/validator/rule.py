@@ -1,7 +1,8 @@
 """A rule: its identity, its severity, and how it can be checked."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class Level(StrEnum):
@@ -54,8 +55,7 @@ _SEVERITIES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """One requirement of the standard.
 
     Attributes:

@@ -3,9 +3,10 @@
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import ALGORITHMS
@@ -21,8 +22,7 @@ _MOST: Final = 100_000
 """Most resources of one sample, and most changes that are stored for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleSize:
+class SampleSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a sample: a number of resources, or a share of them in percent."""
 
     count: int | None = None
@@ -156,8 +156,7 @@ class Meter:
         return {name: digest.hexdigest() for name, digest in self._digests.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreached:
+class Unreached(msgspec.Struct, frozen=True, kw_only=True):
     """Something could not be fetched, so it was not checked."""
 
     uri: str

@@ -1,7 +1,8 @@
 """The summary of one examination, for the rules that need several documents."""
 
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
@@ -11,8 +12,7 @@ from resourcesync.validator.marks import Marks
 from resourcesync.validator.rules import RULES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentPlace:
+class DocumentPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A place in a document: line and column from 1, and its length."""
 
     line: int = 0
@@ -20,8 +20,7 @@ class DocumentPlace:
     length: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedTarget:
+class ListedTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A document or package that a document lists.
 
     Attributes:
@@ -50,8 +49,7 @@ class ListedTarget:
     digests: tuple[Digest, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedResource:
+class ListedResource(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that describes a resource, as far as it could be understood.
 
     Attributes:
@@ -74,13 +72,12 @@ class ListedResource:
     length: int | None = None
     media_type: str = ""
     encoding: str = ""
-    hashes: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, str] = msgspec.field(default_factory=dict)
     lastmod: datetime | None = None
     path: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class DocumentSummary:
+class DocumentSummary(msgspec.Struct, kw_only=True):
     """The summary of one document; complete once its examination is exhausted.
 
     Attributes:
@@ -111,15 +108,15 @@ class DocumentSummary:
     completed: datetime | None = None
     from_: datetime | None = None
     until: datetime | None = None
-    links: list[tuple[str, str]] = field(default_factory=list)
-    place: DocumentPlace = field(default_factory=DocumentPlace)
+    links: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    place: DocumentPlace = msgspec.field(default_factory=DocumentPlace)
     entries: int = 0
     size: int = 0
     complete: bool = False
-    targets: list[ListedTarget] = field(default_factory=list)
-    resources: Marks = field(default_factory=Marks)
-    changes: Marks = field(default_factory=Marks)
-    change_times: Marks = field(default_factory=Marks)
+    targets: list[ListedTarget] = msgspec.field(default_factory=list)
+    resources: Marks = msgspec.field(default_factory=Marks)
+    changes: Marks = msgspec.field(default_factory=Marks)
+    change_times: Marks = msgspec.field(default_factory=Marks)
 
     def flush(self) -> None:
         """Put the marks away: the document was read to its end.

@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import BinaryIO, Final
+
+from msgspec.structs import replace
 
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first

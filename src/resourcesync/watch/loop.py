@@ -5,10 +5,11 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import ceil, isfinite
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
+
+import msgspec
 
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
@@ -74,8 +75,7 @@ OnJobEnd = Callable[["FinishedJob"], None]
 """Receives each finished job, on the thread of the loop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextPull:
+class NextPull(msgspec.Struct, frozen=True, kw_only=True):
     """The next pull of a mirror.
 
     Attributes:
@@ -89,8 +89,7 @@ class NextPull:
     failures: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedJob:
+class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A finished job.
 
     Attributes:

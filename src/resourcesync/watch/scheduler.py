@@ -4,14 +4,16 @@ Pure: time comes in, jobs go out. The intervals after failures and hints are tho
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
+from functools import cached_property
 from math import inf
 from typing import Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
+import msgspec
 from cronsim import CronSim, CronSimError
+from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError
 
@@ -54,8 +56,7 @@ class Timetable(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(msgspec.Struct, frozen=True):
     """A fixed interval after the last start, with a random extension.
 
     Attributes:
@@ -70,8 +71,7 @@ class Every:
         return max(last.steady + self.seconds, now.steady) + dice.uniform(0, spread)
 
 
-@dataclass(frozen=True)
-class Cron:
+class Cron(msgspec.Struct, frozen=True, dict=True):
     """At the minutes that a line of ``crontab`` names, such as ``5 2 * * *``.
 
     Attributes:
@@ -83,15 +83,18 @@ class Cron:
     """
 
     line: str
-    _zone: tzinfo = field(init=False, repr=False, compare=False)
-    _fields: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        parts = self.line.split()
-        zone = " ".join(parts[_FIELDS:])
-        object.__setattr__(self, "_fields", " ".join(parts[:_FIELDS]))
-        object.__setattr__(self, "_zone", _zone_of(zone) if zone else UTC)
         self._after(datetime(2026, 1, 1, tzinfo=UTC))
+
+    @cached_property
+    def _times(self) -> str:
+        return " ".join(self.line.split()[:_FIELDS])
+
+    @cached_property
+    def _zone(self) -> tzinfo:
+        zone = " ".join(self.line.split()[_FIELDS:])
+        return _zone_of(zone) if zone else UTC
 
     def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment (``Timetable``); a time missed while not running is due now."""
@@ -102,7 +105,7 @@ class Cron:
 
     def _after(self, moment: datetime) -> datetime:
         try:
-            return next(CronSim(self._fields, moment.astimezone(self._zone)))
+            return next(CronSim(self._times, moment.astimezone(self._zone)))
         except (CronSimError, StopIteration) as error:
             raise ConfigurationError(
                 f"{self.line!r} is not a crontab line",
@@ -198,8 +201,7 @@ class PlannedPull(NamedTuple):
     failures: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorSchedule:
+class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """The configured schedule of one mirror.
 
     Attributes:
@@ -215,8 +217,7 @@ class MirrorSchedule:
     accepts_hints: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorHistory:
+class MirrorHistory(msgspec.Struct, frozen=True, kw_only=True):
     """The recorded runs of a mirror at the start of watching, by the wall clock.
 
     Attributes:
@@ -227,16 +228,14 @@ class MirrorHistory:
     audited: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorJob:
+class MirrorJob(msgspec.Struct, frozen=True, kw_only=True):
     """One job for one mirror."""
 
     mirror: str
     kind: JobKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOutcome:
+class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a job.
 
     Attributes:
@@ -265,14 +264,13 @@ _REASONS: Final = {
 _NO_HISTORY: Final = MirrorHistory()
 
 
-@dataclass(slots=True)
-class _ScheduleRow:
+class _ScheduleRow(msgspec.Struct):
     schedule: MirrorSchedule
     history: MirrorHistory
     due: dict[JobKind, float]
-    began: dict[JobKind, Now] = field(default_factory=dict)
-    failures: dict[JobKind, int] = field(default_factory=dict)
-    running: set[JobKind] = field(default_factory=set)
+    began: dict[JobKind, Now] = msgspec.field(default_factory=dict)
+    failures: dict[JobKind, int] = msgspec.field(default_factory=dict)
+    running: set[JobKind] = msgspec.field(default_factory=set)
     hinted: bool = False
     hints_from: float = -inf
     retry_from: float = -inf

@@ -6,9 +6,11 @@ at the root of a document; and the ``Link`` field of an answer.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
@@ -27,8 +29,7 @@ NOTIFICATIONS: Final = frozenset(
 _MOST_HUBS: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class Channel(msgspec.Struct, frozen=True, kw_only=True):
     """A channel of notifications.
 
     Attributes:

@@ -12,8 +12,9 @@ continues with them after a restart. A receiver may get a payload twice, never n
 import logging
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+import msgspec
 
 from resourcesync.errors import StoppedError
 from resourcesync.model.timestamps import to_microseconds
@@ -61,8 +62,7 @@ class BodySink:
         self.body.clear()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _PendingVerification:
+class _PendingVerification(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     intent: SubscriptionIntent
     challenge: str
     sink: BodySink
@@ -72,8 +72,7 @@ class _PendingVerification:
         return messages.origin_of(self.intent.callback)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _PendingDelivery:
+class _PendingDelivery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     subscription: Subscription
     last: int
 

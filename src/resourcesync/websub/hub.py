@@ -7,9 +7,10 @@ payload is stored durably first, then answered, then `websub.delivery` does the 
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
@@ -45,8 +46,7 @@ class RateLimiter:
         return is_there
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubRules:
+class HubRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules of a hub.
 
     Attributes:
@@ -69,7 +69,7 @@ class HubRules:
 
     address: str
     topics: frozenset[str]
-    key: bytes = field(default=b"", repr=False)
+    key: bytes = b""
     accepts_unsigned: bool = False
     method: str = signatures.DEFAULT_METHOD
     plain_secrets: bool = False
@@ -82,6 +82,9 @@ class HubRules:
     pings: int = 30
     at_once: int = 64
     per_host: int = 8
+
+    def __repr__(self) -> str:
+        return f"HubRules(address={self.address!r}, topics={self.topics!r})"
 
     def __post_init__(self) -> None:
         for uri in (self.address, *self.topics):
@@ -104,8 +107,7 @@ _RETRY_SECONDS: Final = 60
 _STORED: Final = TextResponse(status=202, text="The request will be verified.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """A submission of a publisher.
 
     Attributes:

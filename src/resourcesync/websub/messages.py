@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import msgspec
 
 from resourcesync.discovery.link_header import find_targets
 from resourcesync.websub import leases
@@ -37,8 +38,7 @@ class HubMode(StrEnum):
     DENIED = "denied"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextResponse:
+class TextResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Answer to a request, as plain text.
 
     Attributes:
@@ -52,8 +52,7 @@ class TextResponse:
     retry_after: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionRequest:
+class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to a hub (§5.1).
 
     Attributes:
@@ -69,14 +68,19 @@ class SubscriptionRequest:
     mode: HubMode
     topic: str
     callback: str
-    secret: bytes = field(default=b"", repr=False)
+    secret: bytes = b""
     lease: int | None = None
     echo: str = ""
     is_synchronous: bool = False
 
+    def __repr__(self) -> str:
+        return (
+            f"SubscriptionRequest(mode={self.mode!r}, topic={self.topic!r},"
+            f" callback={self.callback!r}, lease={self.lease!r})"
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubQuery:
+
+class HubQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A hub's verification or denial at a callback (§5.2, §5.3).
 
     Attributes:

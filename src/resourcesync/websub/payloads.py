@@ -1,10 +1,11 @@
 """Payloads of notifications: made, classified, and merged (Notification §3)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.documents import reader, writer
 from resourcesync.errors import DocumentError

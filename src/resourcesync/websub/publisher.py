@@ -1,8 +1,9 @@
 """Publisher's side of push: notices of changes are sent to hubs (Notification §4.1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from resourcesync.ports.subscriptions import Messenger
@@ -15,8 +16,7 @@ _REFUSED: Final = range(400, 500)
 _TOO_MANY: Final = 429
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """A message for a hub.
 
     Attributes:
@@ -30,8 +30,7 @@ class Notice:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoticeOutcome:
+class NoticeOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of a notice.
 
     Attributes:

@@ -9,9 +9,10 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.discovery.addresses import join
 from resourcesync.model.timestamps import to_microseconds

@@ -5,9 +5,10 @@ Deliveries are counted since the start of this process; the subscriptions are st
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock
@@ -48,8 +49,7 @@ class SubscriptionProblem(StrEnum):
     """The hub reports that it ended the subscription (WebSub §5.2)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionReport:
+class SubscriptionReport(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription of a mirror to a channel, and its status.
 
     Attributes:
@@ -85,13 +85,12 @@ class SubscriptionReport:
         return dict(self.refusals).get(DeliveryFault.ENDED, 0)
 
 
-@dataclass(slots=True)
-class _SubscriptionCounts:
+class _SubscriptionCounts(msgspec.Struct):
     accepted: int = 0
     last: datetime | None = None
     problem: SubscriptionProblem | None = None
     reason: str = ""
-    refusals: Counter[DeliveryFault] = field(default_factory=Counter)
+    refusals: Counter[DeliveryFault] = msgspec.field(default_factory=Counter)
 
 
 class SubscriptionLedger:

@@ -25,6 +25,8 @@ class Bitstream:
     media_type: str = "application/pdf"
     status: int = 200
     embargo: str = ""
+    links: str = ""
+    """``Link`` of the answers with it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -239,15 +239,15 @@ class Provider:
             return f"<record>{header}</record>"
         return f"<record>{header}<metadata>{metadata(prefix, item, self.url)}</metadata></record>"
 
-    def file(self, path: str) -> tuple[int, bytes, str]:
-        """Return status, bytes and type of what is at a path."""
+    def file(self, path: str) -> tuple[int, bytes, str, str]:
+        """Return status, bytes, type and links of what is at a path."""
         with self.lock:
             local = unquote(path.removeprefix("/bitstream/").rpartition("/")[0])
             _, item = self.items.get(local, (None, None))
             for bitstream in item.bitstreams if item else ():
                 if urlsplit(address(self.url, local, bitstream)).path == path:
-                    return bitstream.status, bitstream.body, bitstream.media_type
-        return 404, b"", "text/plain"
+                    return bitstream.status, bitstream.body, bitstream.media_type, bitstream.links
+        return 404, b"", "text/plain", ""
 
 
 def changed(provider: Provider, local: str, **what: Any) -> None:
@@ -286,10 +286,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*self.provider.file(parts.path))
 
     def _send(
-        self, status: int, body: bytes, media_type: str, *, retry: float | None = None
+        self,
+        status: int,
+        body: bytes,
+        media_type: str,
+        links: str = "",
+        *,
+        retry: float | None = None,
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", media_type)
+        if links:
+            self.send_header("Link", links)
         self.send_header("Content-Length", str(len(body) if status == 200 else 0))
         if retry is not None:
             self.send_header("Retry-After", f"{retry:g}")

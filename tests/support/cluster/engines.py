@@ -69,13 +69,14 @@ def dask_cluster(
 
 @contextlib.contextmanager
 def _daemon(path: Path, *words: str | Path, log: Path) -> Iterator[None]:
+    paths = [f"{path}", *filter(None, [os.environ.get("PYTHONPATH")])]
     with log.open("ab") as stream:
         process = subprocess.Popen(
             [sys.executable, *words],
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
-            env={**os.environ, "PYTHONPATH": f"{path}"},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
     try:
         yield

@@ -22,7 +22,7 @@ from types import ModuleType
 MOST = 1 << 20
 _SELDOM = ("textual", "pyarrow", "duckdb")
 """What is large, and seldom needed: each child would have to take it over."""
-_LATER = ("encodings.utf_8_sig", "platformdirs.unix", "protego")
+_LATER = ("encodings.utf_8_sig", "protego")
 """What is imported only when it is used, by almost each child."""
 
 

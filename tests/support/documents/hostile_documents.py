@@ -132,7 +132,8 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
     ),
     "X06": (fails("not-a-list", b"<!DOCTYPE html><html><title>404</title></html>"),),
     "X07": (
-        fails("not-a-list", b"<rss version='2.0'><channel/></rss>"),
+        fails("not-a-list", b"<opml version='2.0'><body/></opml>"),
+        gives(b"<rss version='2.0'><channel/></rss>", 0),
         gives(b"<urlset><url><loc>http://a/1</loc></url></urlset>", 1),
         gives(
             b"<urlset xmlns='http://www.google.com/schemas/sitemap/0.84'>"

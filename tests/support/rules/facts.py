@@ -3,9 +3,11 @@
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Capability
@@ -98,7 +100,7 @@ VERIFIED: Final = IntentVerification(
 
 
 def answered(**changes: object) -> Judge:
-    return lambda: judge_resource(LISTED, replace(ANSWER, **changes))  # type: ignore[arg-type]  # fields of Response
+    return lambda: judge_resource(LISTED, replace(ANSWER, **changes))
 
 
 def served_as(media_type: str) -> Judge:
@@ -140,7 +142,7 @@ def signed(header: str) -> Judge:
 
 
 def verified(**changes: object) -> Judge:
-    return lambda: judge_verification(replace(VERIFIED, **changes))  # type: ignore[arg-type]  # fields of Verification
+    return lambda: judge_verification(replace(VERIFIED, **changes))
 
 
 def linked(**links: int) -> Judge:

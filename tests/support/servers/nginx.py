@@ -35,7 +35,7 @@ http {{
   default_type application/octet-stream;
   types {{ text/html html; text/css css; application/xml xml; text/plain txt; }}
   server {{
-    listen 127.0.0.1:{port}{listen};
+    listen {address}:{port}{listen};
     {place}
     {tls}
     index index.html;
@@ -112,7 +112,12 @@ def installed() -> bool:
 
 @contextlib.contextmanager
 def serving(
-    root: Path, run: Path, *, certificate: Certificate | None = None, http2: bool = True
+    root: Path,
+    run: Path,
+    *,
+    certificate: Certificate | None = None,
+    http2: bool = True,
+    address: str = "127.0.0.1",
 ) -> Iterator[Nginx]:
     """Serve a folder while the block runs.
 
@@ -121,14 +126,15 @@ def serving(
         run: A folder for nginx's own files; made here.
         certificate: Serve over TLS with this one.
         http2: Whether HTTP/2 is offered, over TLS only.
+        address: Where it listens.
     """
     tls, listen = "", ""
     if certificate is not None:
         tls = f"ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key};"
         listen = " ssl http2" if http2 else " ssl"
-    with _running(run, place=f"root {root};", tls=tls, listen=listen) as port:
+    with _running(run, address, place=f"root {root};", tls=tls, listen=listen) as port:
         scheme = "https" if certificate else "http"
-        yield Nginx(url=f"{scheme}://127.0.0.1:{port}", log=run / "asked.log")
+        yield Nginx(url=f"{scheme}://{address}:{port}", log=run / "asked.log")
 
 
 @contextlib.contextmanager
@@ -176,26 +182,26 @@ def proxying(to: str, run: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _running(run: Path, **parts: str) -> Iterator[int]:
+def _running(run: Path, address: str = "127.0.0.1", **parts: str) -> Iterator[int]:
     run.mkdir()
     (run / "asked.log").touch()
     port = free_port()
     config = run / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""
-    config.write_text(_CONFIG.format(user=user, run=run, port=port, **parts))
+    config.write_text(_CONFIG.format(user=user, run=run, address=address, port=port, **parts))
     with subprocess.Popen(
         ["nginx", "-p", run, "-c", config], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         try:
-            _wait(port)
+            _wait(address, port)
             yield port
         finally:
             process.terminate()
 
 
-def _wait(port: int) -> None:
+def _wait(address: str, port: int) -> None:
     for _ in range(200):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
             return
         time.sleep(0.02)
     raise AssertionError("nginx did not start")

@@ -44,11 +44,13 @@ class ObjectServer:
     """A running server.
 
     Attributes:
+        address: Where it listens.
         port: Where it speaks S3.
         filer: Where it makes buckets.
         pid: Its process.
     """
 
+    address: str
     port: int
     filer: int
     pid: int
@@ -56,7 +58,7 @@ class ObjectServer:
     @property
     def url(self) -> str:
         """Its origin."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.address}:{self.port}"
 
     def environment(self, url: str = "") -> dict[str, str]:
         """Return the variables with which a client finds it."""
@@ -69,15 +71,15 @@ class ObjectServer:
 
     def make_bucket(self, name: str) -> None:
         """Make a bucket; each has volumes of its own, so there cannot be many."""
-        _ask(self.filer, "POST", f"/buckets/{name}/")
+        _ask(self, "POST", f"/buckets/{name}/")
 
 
 _SWITCHES = {"True": "true", "False": "false"}
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[ObjectServer]:
-    """Run a server in a folder while the block runs."""
+def running(folder: Path, address: str = "127.0.0.1") -> Iterator[ObjectServer]:
+    """Run a server in a folder while the block runs; it listens at an address."""
     weed = program()
     assert weed is not None
     (folder / "data").mkdir(parents=True)
@@ -85,8 +87,8 @@ def running(folder: Path) -> Iterator[ObjectServer]:
     ports = {name: free_port() for name in (*_PORTS, *(f"{port}.grpc" for port in _PORTS))}
     options: dict[str, object] = {
         "dir": folder / "data",
-        "ip": "127.0.0.1",
-        "ip.bind": "127.0.0.1",
+        "ip": address,
+        "ip.bind": address,
         "s3": True,
         "s3.config": folder / "s3.json",
         "s3.autoCreateBucket": False,
@@ -99,15 +101,16 @@ def running(folder: Path) -> Iterator[ObjectServer]:
         "volume.max": 20,
         **{_option(name): port for name, port in ports.items()},
     }
-    values = {name: str(item) for name, item in options.items()}
-    told = [f"-{name}={_SWITCHES.get(value, value)}" for name, value in values.items()]
+    told = [f"-{name}={_SWITCHES.get(str(item), item)}" for name, item in options.items()]
     with (folder / "log").open("wb") as log:
         command = [weed, "-logtostderr", "server", *told]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
         )
     try:
-        server = ObjectServer(port=ports["s3"], filer=ports["filer"], pid=process.pid)
+        server = ObjectServer(
+            address=address, port=ports["s3"], filer=ports["filer"], pid=process.pid
+        )
         _wait(server, process)
         yield server
     finally:
@@ -128,15 +131,16 @@ def _wait(server: ObjectServer, process: subprocess.Popen[bytes]) -> None:
     for _ in range(600):
         assert process.poll() is None, "the server did not start"
         with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
-            _ask(server.filer, "PUT", "/ready/yet", b"yes")
-            with socket.create_connection(("127.0.0.1", server.port), 1):
+            _ask(server, "PUT", "/ready/yet", b"yes")
+            address = (server.address, server.port)
+            with socket.create_connection(address, 1):
                 return
         time.sleep(0.05)
     raise AssertionError("the server did not start")
 
 
-def _ask(port: int, method: str, path: str, body: bytes = b"") -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+def _ask(server: ObjectServer, method: str, path: str, body: bytes = b"") -> None:
+    connection = http.client.HTTPConnection(server.address, server.filer, timeout=10)
     try:
         connection.request(method, path, body)
         assert connection.getresponse().status < 300

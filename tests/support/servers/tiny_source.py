@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -71,8 +71,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         source = self.server.source
-        source.asked.append(Asked(self.command, self.path, dict(self.headers.items())))
+        asked = Asked(self.command, self.path, dict(self.headers.items()))
+        source.asked.append(asked)
         answer = source.answers.get(self.path)
+        if answer is None and source.respond is not None:
+            answer = source.respond(asked)
         if answer is None:
             answer = Answer(status=HTTPStatus.NOT_FOUND, body=b"not here\n")
         self.send_response(answer.status)
@@ -90,11 +93,13 @@ class _Handler(BaseHTTPRequestHandler):
 class TinySource:
     """A server on loopback: ``answers`` maps request targets to answers, ``asked`` is the log.
 
-    Both may be changed while it runs. Anything not in ``answers`` is a 404.
+    Both may be changed while it runs. What is not in ``answers`` is asked of ``respond``, and is a
+    404 if that has no answer either.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, respond: Callable[[Asked], Answer | None] | None = None) -> None:
         self.answers: dict[str, Answer] = {}
+        self.respond = respond
         self.asked: list[Asked] = []
         self.connections: set[socket.socket] = set()
         self._server = _Server(self)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
-from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import FetchRequest, Purpose
 from resourcesync.source.plan import PublicationStep

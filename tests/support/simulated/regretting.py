@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from tests.support.simulated.campaign import Campaign, Move
 from tests.support.simulated.lives import WEIGHTS, moves_of, style_of
 from tests.support.worlds.loose_source import LooseSource, Style

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from resourcesync.adapters.mirror.audit_files import AuditFiles
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.plan import Policy
 from tests.support.worlds.network import BASE, Answer

@@ -1,7 +1,8 @@
 """A mirror's cursor, set by a test."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.mirror import MirrorStateStore

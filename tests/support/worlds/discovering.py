@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 
-from resourcesync.discovery import DocumentFetcher, OfferedSet, SetChoice, SourceLists, discover
-from resourcesync.discovery.discover import offered_sets
+from resourcesync.discovery.discover import discover, offered_sets
+from resourcesync.discovery.document_fetcher import DocumentFetcher
+from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from tests.support.worlds.network import Answer, MemoryFetcher
 
 HOST = "http://h.example"

@@ -9,6 +9,7 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.naming import SourceNaming
@@ -50,6 +51,7 @@ class DumpedSource:
 
     Attributes:
         restless: URIs of resources that are another thing each time they are looked at.
+        second: Packs every other package, if it is there.
     """
 
     def __init__(self, *, size: PackageSize, limits: PageLimits | None = None) -> None:
@@ -58,6 +60,7 @@ class DumpedSource:
         self.clock, self.catalogue = self.lists.clock, self.lists.catalogue
         self.documents = self.lists.documents
         self.restless: set[str] = set()
+        self.second: SecondProcess | None = None
         self._size = size
 
     @property
@@ -94,6 +97,7 @@ class DumpedSource:
             size=self._size,
             limits=self.lists.limits,
             archive=archive,
+            second=self.second,
         ).publish(resources=resources, changes=changes, oldest=oldest)
 
     def now(self) -> int:

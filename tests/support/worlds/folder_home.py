@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
-from resourcesync.destination.mapping.tree import MapperFactory
+from resourcesync.destination.mapping.path_mapping import MapperFactory
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.cancellation import CancelToken

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import RunReport
+from resourcesync.destination.scope import Filters
 from tests.support.sources.scripted_source import sha256
 from tests.support.worlds.loose_source import LooseSource, link
 from tests.support.worlds.network import BASE, Answer

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -18,6 +19,7 @@ from resourcesync.cluster.slices import SliceQueue
 from resourcesync.cluster.tables import ParquetTables
 from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.options import Dependencies
+from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import UnitOutcome
 from tests.support.crashes.killing import Dying, Fuse, Killed
@@ -56,6 +58,23 @@ class Steady(random.Random):
         return 0.5
 
 
+class Skewed:
+    """A clock that is ahead of another one."""
+
+    def __init__(self, clock: Clock, ahead: timedelta) -> None:
+        self._clock = clock
+        self._ahead = ahead
+
+    def now(self) -> datetime:
+        return self._clock.now() + self._ahead
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
+
+
 class TableWorkers:
     """Workers in this process, for a mirror whose copies are a table; some die now and then.
 
@@ -68,12 +87,14 @@ class TableWorkers:
         tables: How they write tables.
         brought: How many units of fetching were done.
         lost: How many workers died.
+        skew: How far the clocks of workers are ahead.
     """
 
     def __init__(self, luck: random.Random) -> None:
         self._luck = luck
         self.brought = 0
         self.lost = 0
+        self.skew = timedelta()
         self.scratch = Path(tempfile.mkdtemp())
         self.exchange = MemoryExchange(self.scratch)
         self.tables = ParquetTables(self.scratch, threads=1)
@@ -151,9 +172,9 @@ class TableWorkers:
         folder = tempfile.mkdtemp(dir=self.scratch)
         return worker.WorkerTools(
             fetcher=dependencies.fetcher,
-            copies=copies,
+            copies=lambda _confirm: copies,
             memory=lambda: SqliteMirrorState(":memory:"),
-            clock=dependencies.clock,
+            clock=Skewed(dependencies.clock, self.skew),
             cancel=CancelToken(dependencies.clock),
             tables=self.tables,
             exchange=self.exchange,

@@ -1,6 +1,7 @@
 """What a table says, row by row: in which forms it is read, and what is left out."""
 
 import json
+import os
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.adapters.inventory import table_files
+from resourcesync.adapters.inventory import open_duckdb, table_files
 from resourcesync.errors import ConfigurationError, StorageError
 from tests.support.accounts.published_table import BASE, PublishedTable, Row
 
@@ -183,3 +184,21 @@ def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
         ]
         assert sizes == [4, 4, 4, 4, 4, 3]
         assert found.read().column("number").to_pylist() == list(range(23))
+
+
+@pytest.mark.parametrize(("memory", "most"), [("100MB", 1), ("600MiB", 2), ("64GiB", 1_024)])
+def test_threads_of_duckdb_are_as_few_as_its_memory_allows(
+    tmp_path: Path, memory: str, most: int
+) -> None:
+    with open_duckdb(tmp_path, memory) as connection:
+        [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
+
+    assert 1 <= threads <= min(most, len(os.sched_getaffinity(0)))
+
+
+def test_a_limit_of_memory_that_is_none_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ConfigurationError, match="is not a memory limit"),
+        open_duckdb(tmp_path, "much"),
+    ):
+        pass

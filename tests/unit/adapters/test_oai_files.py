@@ -1,5 +1,7 @@
 """The files of a repository: found by rule, linked with metadata, left out when restricted."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -191,6 +193,43 @@ def test_length_and_type_are_asked_for_once(tmp_path: Path) -> None:
     changed(made.provider, "1", title="Changed")
     made.follow()
     assert sorted(made.provider.heads[4:]) == ["/bitstream/1/data.csv", "/bitstream/1/thesis.pdf"]
+
+
+def test_the_signposts_of_a_file_that_is_measured_anyway_are_kept(tmp_path: Path) -> None:
+    links = (
+        '<https://doi.example/10.1/x>; rel="cite-as", <meta.json>; rel="describedby",'
+        ' <https://cc.example/by>; rel="license", </style.css>; rel="stylesheet"'
+    )
+    signed = Bitstream(name="thesis.pdf", body=b"x", links=links)
+    made = world(tmp_path, item("1", signed, DATA), measure="yes")
+    told = made.fill()
+
+    found = {(link.rel, link.href) for link in told[f"{HOST}/1/thesis.pdf"].links}
+    assert {
+        ("describedby", f"{BASE}resource/1/oai_dc.xml"),
+        ("describedby", f"{HOST}/1/meta.json"),
+        ("cite-as", "https://doi.example/10.1/x"),
+        ("license", "https://cc.example/by"),
+    } <= found
+    assert not any("style" in href for _, href in found)
+    assert all(link.rel != "license" for link in told[f"{HOST}/1/data.csv"].links)
+    assert len(made.provider.heads) == 2
+
+
+def test_the_state_of_an_earlier_version_gets_signposts_with_the_next_measurement(
+    tmp_path: Path,
+) -> None:
+    signed = Bitstream(name="thesis.pdf", body=b"x", links="<https://cc.example/by>; rel=license")
+    made = world(tmp_path, item("1", signed), measure="yes")
+    made.fill()
+    for path in tmp_path.rglob("oai.db"):
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript("ALTER TABLE file DROP COLUMN links; PRAGMA user_version = 1")
+
+    changed(made.provider, "1", title="Changed")
+    made.follow()
+
+    assert "license" in {link.rel for link in made.told[f"{HOST}/1/thesis.pdf"].links}
 
 
 def test_a_server_of_files_that_fails_hides_no_file(tmp_path: Path) -> None:

@@ -59,6 +59,38 @@ def test_what_xoai_says_of_access_is_found() -> None:
     assert found.files[0].embargo == "2099-01-01"
 
 
+def test_the_policies_of_a_file_say_when_everybody_may_read_it() -> None:
+    def file(*policies: str, before: str = "") -> MetadataFile:
+        rows = "".join(f'<element name="resourcePolicy">{policy}</element>' for policy in policies)
+        text = (
+            '<metadata xmlns="http://www.lyncode.com/xoai"><element name="bundles">'
+            '<element name="bundle"><element name="bitstreams"><element name="bitstream">'
+            f'<field name="url">https://repo.example/a</field>{before}'
+            f'<element name="resourcePolicies">{rows}</element>'
+            "</element></element></element></element></metadata>"
+        )
+        return parse_item_metadata(text.encode()).files[0]
+
+    def policy(group: str, action: str = "READ", **days: str) -> str:
+        fields = {"group": group, "action": action}
+        fields |= {f"{name}-date": day for name, day in days.items()}
+        return "".join(f'<field name="{name}">{value}</field>' for name, value in fields.items())
+
+    everybody, staff = policy("Anonymous"), policy("Administrator")
+    until = policy("Anonymous", end="2026-02-01")
+    since = policy("Anonymous", start="2026-02-01")
+    assert file(everybody, staff, since).is_public_on("2026-01-31")
+    assert not file().is_public_on("2026-01-31")
+    assert not file(staff).is_public_on("2026-01-31")
+    assert not file(policy("Anonymous", "WRITE")).is_public_on("2026-01-31")
+    assert [file(since).is_public_on(f"2026-02-0{day}") for day in (1, 2)] == [True, True]
+    assert not file(since, staff).is_public_on("2026-01-31")
+    assert [file(until).is_public_on(f"2026-02-0{day}") for day in (1, 2)] == [True, False]
+    assert file(until, everybody).is_public_on("2026-02-02")
+    embargo = '<field name="embargo">2026-03-01</field>'
+    assert not file(everybody, before=embargo).is_public_on("2026-02-02")
+
+
 def test_what_is_no_address_of_the_web_is_not_found() -> None:
     rows = "".join(
         f"<dc:identifier>{name}</dc:identifier>"
@@ -111,6 +143,10 @@ def test_addresses_of_files_can_be_rewritten() -> None:
     assert chosen(*pages, files="*/view/*/*", rewrite="/view/ => /download/") == [
         "https://j.example/article/download/1/2",
         "https://j.example/article/download/1/3",
+    ]
+    assert chosen(*pages, files="*/view/*/*", rewrite="/article/*/3=>/file/*/three") == [
+        "https://j.example/article/view/1/2",
+        "https://j.example/file/view/1/three",
     ]
     assert chosen(*pages, files="*/view/*/*", rewrite="/3=>/2") == [
         "https://j.example/article/view/1/2"
@@ -166,6 +202,8 @@ def test_sets_have_addresses() -> None:
         {"names": "handles"},
         {"rewrite": "view"},
         {"rewrite": "=>x"},
+        {"rewrite": "view=>*"},
+        {"rewrite": "*/view/*=>x"},
         {"collections": "https://r.example/"},
         {"from": "yesterday"},
         {"changefreq": "seldom"},

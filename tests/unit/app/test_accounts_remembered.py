@@ -1,10 +1,10 @@
 """What is remembered of another system: what was given, and what it cannot say any more."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.app.publishing import accounts
 from resourcesync.model.resources import Resource

@@ -1,10 +1,10 @@
 """What ``doctor`` says of what was found: nothing is looked at here."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.app.checks.diagnosis import (
     CheckResult,

@@ -139,7 +139,10 @@ def test_a_step_is_forced_in_the_first_run_alone(kept: Kept) -> None:
     kept.keep(kept.write("b.txt"), asked=PublishRequest(step=PublicationStep.REBASE))
 
     lists = [[document.name for document in run.publication.written] for run in kept.runs]
-    assert lists == [["resourcesync/resourcelist.xml"], ["resourcesync/changelist.xml"]]
+    assert lists == [
+        ["resourcesync/resourcelist.xml", "resourcesync/capabilitylist.xml"],
+        ["resourcesync/changelist.xml", "resourcesync/resourcelist.xml"],
+    ]
 
 
 def test_what_fails_at_first_ends_it_and_what_fails_later_is_tried_again(kept: Kept) -> None:
@@ -178,7 +181,7 @@ def test_an_emptied_tree_is_never_published_as_deleted(kept: Kept) -> None:
     assert [pause for _, pause in kept.failures] == [2, 4, 8, 16]
     assert len(kept.runs) == 1
     with closing(FileCatalogue(kept.tree / CATALOGUE, kept.clock)) as catalogue:
-        assert len(list(catalogue.entries())) == 1
+        assert len(list(catalogue.fingerprints())) == 1
 
 
 def test_our_own_documents_are_no_hint(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """Which Change Lists are read, and how far they move the checkpoint."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.destination.changes.spans import (
     OVERLAP,

@@ -1,6 +1,5 @@
 """The cursor, and the judgement whether lists continue what was processed."""
 
-from dataclasses import replace
 from io import BytesIO
 from operator import attrgetter
 from typing import Any
@@ -9,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync.destination.changes.history import ChangeHistory, ReadList
 from resourcesync.destination.cursor import (

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.documents.hostile_uris import BASE, assert_safe

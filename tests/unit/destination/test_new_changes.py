@@ -9,10 +9,11 @@ from resourcesync.destination.changes.spans import OVERLAP, ListPrefix, span_of
 from resourcesync.destination.changes.start import ReadingStart
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.destination.scope import Scope
-from resourcesync.discovery import FetchedDocument
+from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource

@@ -3,7 +3,8 @@
 import pytest
 
 from resourcesync.destination.lists.selection import MAX_REFUSED, Refusals, ResourceSelection
-from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.destination.scope import Scope
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change, Resource

@@ -2,7 +2,8 @@
 
 import pytest
 
-from resourcesync.destination.mapping.tree import FileSystemProfile, TreeMapping
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from resourcesync.discovery import DocumentFetcher, SourceLists, discover
+from resourcesync.discovery.discover import discover
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.link_header import find_target
+from resourcesync.discovery.sets import SourceLists
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,

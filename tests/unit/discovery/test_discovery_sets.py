@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery import OfferedSet, SetChoice, names_of
-from resourcesync.discovery.sets import choose
+from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
 from tests.support.worlds.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
-from resourcesync.discovery import SetChoice, SourceLists
+from resourcesync.discovery.sets import SetChoice, SourceLists
 from resourcesync.errors import ResourceSyncError
 from tests.support.worlds.discovering import HOST, SITEMAP, WELL_KNOWN, Host, listing
 from tests.support.worlds.network import Answer

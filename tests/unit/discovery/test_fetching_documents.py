@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from resourcesync.discovery import DocumentFetcher
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import ResourceMissingError, ResourceSyncError, StoppedError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 

@@ -9,7 +9,8 @@ import pytest
 
 from resourcesync.adapters.http.addresses import parse_address
 from resourcesync.destination.lists.resource_reader import parts_of
-from resourcesync.discovery import DocumentFetcher, discover
+from resourcesync.discovery.discover import discover
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.link_header import find_target
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError

@@ -1,9 +1,9 @@
 """What each dialect's XML looks like: the differences between the versions, one by one."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.documents.dialects import left_out, narrow_entry, narrow_header
 from resourcesync.documents.writer import closing, opening, render, write

@@ -161,10 +161,10 @@ def test_other_spellings_of_the_sitemap_namespace_are_accepted(namespace: str) -
 
 
 @pytest.mark.parametrize("namespace", ["urn:other", "http://www.sitemaps.org/schemas/sitemap/1"])
-def test_a_document_in_another_namespace_is_no_list_and_the_message_names_it(
+def test_a_list_of_resourcesync_in_another_namespace_is_none_and_the_message_names_it(
     namespace: str,
 ) -> None:
-    data = document(url(), md="").replace(SITEMAP_NS.encode(), namespace.encode())
+    data = document(url()).replace(SITEMAP_NS.encode(), namespace.encode())
 
     with pytest.raises(NotAListError) as caught:
         tell(data)

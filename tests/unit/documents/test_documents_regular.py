@@ -1,9 +1,9 @@
 """Entries that are all alike are read many at a time; a fault among them still costs but one."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.digests import Digest
@@ -118,8 +118,8 @@ def test_one_unusual_entry_among_many_says_what_it_says(
     assert told.refusals == []
     unusual = told.entries.pop(MANY)
     assert isinstance(unusual, Resource)
-    assert {name: getattr(unusual, name) for name in Resource.__slots__} == {
-        name: getattr(usual, name) for name in Resource.__slots__
+    assert {name: getattr(unusual, name) for name in Resource.__struct_fields__} == {
+        name: getattr(usual, name) for name in Resource.__struct_fields__
     } | expected
     assert told.entries == [usual] * (2 * MANY)
 

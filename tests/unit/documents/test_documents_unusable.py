@@ -89,9 +89,10 @@ def test_a_root_link_after_the_entries_is_tolerated() -> None:
 @pytest.mark.parametrize(
     ("data", "root"),
     [
-        (b"<rss version='2.0'/>", "<rss>"),
-        (b"<urlset xmlns='urn:other'/>", "<urlset>"),
-        (b"<feed xmlns='http://www.w3.org/2005/Atom'/>", "<feed>"),
+        (b"<rss xmlns='urn:other'/>", "<rss>"),
+        (b"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>", "<RDF>"),
+        (b"<urls xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'/>", "<urls>"),
+        (b"<feed type='http://www.openarchives.org/rs/changeset'/>", "<feed>"),
         (b"<Error><Code>NoSuchKey</Code></Error>", "<Error>"),
         (b"<html><body><p>oops</body>", "<html>"),
         (b"<HTML>", "<HTML>"),

@@ -1,9 +1,9 @@
 """Every kind of document: what stands in it where, and what may not."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.documents.writer import opening, render, write
 from resourcesync.model.capabilities import DocumentChange, Entry, Header, Package, Part

@@ -2,10 +2,10 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.documents.packages.manifest_agreement import check_copy, check_manifest
 from resourcesync.documents.packages.reader import open_package

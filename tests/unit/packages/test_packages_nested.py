@@ -1,8 +1,7 @@
 """Manifests of manifests (0.5): read as one, and never as less than they list."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.documents.packages.safety import DEFAULT_LIMITS
 from resourcesync.documents.reader import Limits

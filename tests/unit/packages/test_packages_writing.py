@@ -4,9 +4,9 @@ import io
 import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.documents.packages.planning import (
     ManifestEntry,

@@ -4,6 +4,7 @@ import io
 import zipfile
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,20 @@ def test_a_member_that_may_be_huge_is_written_so_that_it_may() -> None:
         assert package.read("huge") == b"x" * 300_000
         assert package.read("next") == b"y"
         assert package.getinfo("huge").extract_version == 45
+
+
+@pytest.mark.parametrize("most", [0, 1 << 33])
+@pytest.mark.parametrize("size", [0, 10, 300_000])
+def test_a_stored_member_can_be_read_in_place(most: int, size: int) -> None:
+    body = b"compressible " * size
+    members = [ZipMember("a", [body], most, is_stored=True), ZipMember("b", [b"b" * 300_000])]
+    whole = written(iter(members))
+
+    with zipfile.ZipFile(io.BytesIO(whole)) as package:
+        assert package.testzip() is None
+        assert package.getinfo("a").compress_type == zipfile.ZIP_STORED or not body
+        assert package.getinfo("b").compress_size < 10_000
+    assert body in whole
 
 
 @given(st.text("a%\r\n0D2A5"))

@@ -239,7 +239,7 @@ def test_a_wrong_keyword_is_refused_by_its_name(options: MirrorOptions, message:
         ({"since": ""}, "since", None),
         ({"accept_missing": None}, "accept_missing", None),
         ({"trash": 30}, "trash", 30.0),
-        ({"max_delete": 250}, "max_delete", Limit(count=250)),
+        ({"max_delete": 250}, "max_delete", Limit(number=250)),
     ],
 )
 def test_a_keyword_means_what_it_means_on_the_command_line(

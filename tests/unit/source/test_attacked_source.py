@@ -5,12 +5,12 @@ import json
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.catalogue.posted_catalogue import PostedCatalogue

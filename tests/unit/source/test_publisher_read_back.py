@@ -1,10 +1,10 @@
 """The plain twin of a Resource List; documents that do not read back; disks that are full."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import BinaryIO
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.documents import reader

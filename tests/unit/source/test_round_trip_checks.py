@@ -1,10 +1,10 @@
 """What a glance finds plain is understood when it is written and read."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync.model.digests import ALGORITHMS, Digest
 from resourcesync.model.links import Link

@@ -135,7 +135,7 @@ def test_an_original_that_changes_while_it_is_read_stays_as_it_was() -> None:
     originals.put(BASE + "a", b"old")
     originals.put(BASE + "b", b"old")
     scan(originals, catalogue, ManualClock().now())
-    held = list(catalogue.entries())
+    held = list(catalogue.fingerprints())
     for name in ("a", "b", "c", "d"):
         originals.put(BASE + name, b"anew")
     for name in ("a", "c"):
@@ -153,8 +153,9 @@ def test_an_original_that_changes_while_it_is_read_stays_as_it_was() -> None:
         omitted=1,
         left=(LeftFile(code="original-changed", reason="it moves"),) * 2,
     )
-    assert next(iter(catalogue.entries())) == held[0]
-    assert [item.uri.removeprefix(BASE) for item in catalogue.entries()] == ["a", "b", "d"]
+    assert next(catalogue.fingerprints()) == held[0]
+    uris = [uri.removeprefix(BASE) for uri, _ in catalogue.fingerprints()]
+    assert uris == ["a", "b", "d"]
 
 
 def test_an_original_that_cannot_be_read_stays_as_it_was_and_stops_nothing() -> None:
@@ -168,7 +169,8 @@ def test_an_original_that_cannot_be_read_stays_as_it_was_and_stops_nothing() -> 
     report = scan(originals, catalogue, ManualClock().now())
 
     assert (report.unreadable, report.created, report.deleted) == (1, 1, 0)
-    assert [item.resource.length for item in catalogue.entries()] == [3, 4]
+    with catalogue.snapshot() as snapshot:
+        assert [resource.length for resource in snapshot.resources()] == [3, 4]
 
 
 @pytest.mark.parametrize("ends_after", [0, 1, 2])
@@ -177,14 +179,14 @@ def test_a_scan_that_fails_is_not_a_shorter_scan(ends_after: int) -> None:
     for name in ("a", "b", "c"):
         originals.put(BASE + name, b"old")
     scan(originals, catalogue, ManualClock().now())
-    held = list(catalogue.entries())
+    held = list(catalogue.fingerprints())
     originals.put(BASE + "a", b"anew")
     originals.ends_after = ends_after
 
     with pytest.raises(StorageError, match="cannot be read"):
         scan(originals, catalogue, ManualClock().now())
 
-    assert list(catalogue.entries()) == held
+    assert list(catalogue.fingerprints()) == held
 
 
 def test_a_store_that_fails_while_measuring_stops_the_scan() -> None:
@@ -195,7 +197,7 @@ def test_a_store_that_fails_while_measuring_stops_the_scan() -> None:
     with pytest.raises(StorageError, match="the root is gone"):
         scan(originals, catalogue, ManualClock().now())
 
-    assert list(catalogue.entries()) == []
+    assert list(catalogue.fingerprints()) == []
 
 
 def test_a_file_that_was_too_fresh_to_be_trusted_is_read_again_and_not_called_touched() -> None:
@@ -207,7 +209,7 @@ def test_a_file_that_was_too_fresh_to_be_trusted_is_read_again_and_not_called_to
     report = scan(originals, catalogue, ManualClock().now())
 
     assert report == ScanReport(files=1, bytes=1, hashed=1)
-    assert [item.fingerprint for item in catalogue.entries()] != [""]
+    assert [fingerprint for _, fingerprint in catalogue.fingerprints()] != [""]
     assert scan(originals, catalogue, ManualClock().now()).hashed == 0
 
 

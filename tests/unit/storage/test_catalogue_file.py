@@ -31,7 +31,7 @@ def test_what_was_recorded_is_there_after_closing(tmp_path: Path) -> None:
         catalogue.write_notes({"k": "v"})
 
     with open_file(path) as catalogue:
-        assert [item.uri for item in catalogue.entries()] == ["https://h/a", "https://h/b"]
+        assert [uri for uri, _ in catalogue.fingerprints()] == ["https://h/a", "https://h/b"]
         assert changes(catalogue)[0][1].time == NOW + TICK
         assert catalogue.note("k") == "v"
 
@@ -69,7 +69,7 @@ def test_a_path_with_characters_that_mean_something_in_a_uri_works(tmp_path: Pat
     with open_file(tmp_path / "a?b#c %41\udcff/catalogue.db") as catalogue:
         record_first(catalogue, resource("a"))
 
-        assert len(list(catalogue.entries())) == 1
+        assert len(list(catalogue.fingerprints())) == 1
 
 
 def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
@@ -173,12 +173,12 @@ def test_a_damaged_catalogue_says_what_to_do(tmp_path: Path, offset: int) -> Non
     path.write_bytes(content)
 
     with pytest.raises(StateError) as caught, open_file(path) as catalogue:
-        list(catalogue.entries())
+        list(catalogue.fingerprints())
 
     assert "damaged" in caught.value.message
     assert caught.value.hint.startswith(f"delete {path}")
     with pytest.raises(StateError), open_file(path) as catalogue:  # the lock was given back
-        list(catalogue.entries())
+        list(catalogue.fingerprints())
 
 
 def test_a_place_that_cannot_hold_a_catalogue_is_an_error_of_storage(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         with pytest.raises(DiskFullError):
             record_first(catalogue, *(resource(f"b{number}") for number in range(5_000)))
 
-        assert [item.uri for item in catalogue.entries()] == ["https://h/a"]
+        assert [uri for uri, _ in catalogue.fingerprints()] == ["https://h/a"]
 
 
 def test_a_full_disk_does_not_keep_the_lock_from_being_held(tmp_path: Path) -> None:

@@ -6,15 +6,18 @@ from contextlib import closing
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync import sqlite_file
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import LockedError, StateError, StorageError
+from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
@@ -174,17 +177,22 @@ def test_a_resource_that_is_told_twice_is_refused(catalogue: PostedCatalogue) ->
     assert names(catalogue) == ["a"]
 
 
-def test_another_type_of_the_same_bytes_is_no_change_and_an_edit(
-    catalogue: PostedCatalogue, path: Path
+@pytest.mark.parametrize(
+    "told",
+    [{"media_type": "text/html"}, {"links": (Link(rel="describedby", href="https://h/about"),)}],
+    ids=["type", "links"],
+)
+def test_another_type_or_other_links_of_the_same_bytes_are_a_change_and_an_edit(
+    told: dict[str, Any], catalogue: PostedCatalogue, path: Path
 ) -> None:
     item = Resource(uri="https://h/a", length=1, digests=resource("a").digests)
     catalogue.fill([item], NOW)
 
-    other = Resource(uri=item.uri, length=1, digests=item.digests, media_type="text/html")
+    other = replace(item, **told)
     done = catalogue.fill([other], NOW + HOUR)
 
-    assert done == Posted(touched=1)
-    assert log(catalogue) == []
+    assert done == Posted(updated=1)
+    assert [kind for kind, *_ in log(catalogue)] == ["updated"]
     with FileCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
         assert list(snapshot.edits()) == [(item.uri, other)]
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,19 @@ def test_the_world_may_read_documents_whatever_the_umask(tmp_path: Path) -> None
         os.umask(before)
 
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o644
+
+
+def test_workers_write_at_the_same_time_whatever_their_process_numbers(tmp_path: Path) -> None:
+    first, second = (FolderDocuments(tmp_path, is_alone=False) for _ in range(2))
+
+    def chunks() -> Iterator[bytes]:
+        yield b"first"
+        second.write("resourcesync/second.xml", [b"second"])
+
+    first.write("resourcesync/first.xml", chunks())
+
+    assert content(first, "resourcesync/first.xml") == b"first"
+    assert content(first, "resourcesync/second.xml") == b"second"
 
 
 def test_only_documents_of_its_folders_are_written(tmp_path: Path) -> None:
@@ -174,3 +188,35 @@ def test_a_document_that_cannot_be_read_is_told_as_the_disks_fault(tmp_path: Pat
     with pytest.raises(StorageError, match="Is a directory"):
         FolderDocuments(tmp_path).open("resourcesync/a.xml")
     assert len(os.listdir("/proc/self/fd")) == held
+
+
+def test_leftovers_can_be_removed_before_anything_is_written(tmp_path: Path) -> None:
+    left = [tmp_path / folder / ".rs-tmp-9-1" for folder in ("resourcesync", ".well-known")]
+    for path in left:
+        path.parent.mkdir()
+        path.write_bytes(b"half")
+    store = FolderDocuments(tmp_path)
+
+    store.remove_leftovers()
+
+    assert not any(path.exists() for path in left)
+    left[0].write_bytes(b"of a copy of this process")
+    store.write(NAME, [b"x"])
+    assert left[0].exists()
+
+
+def test_without_a_folder_there_are_no_leftovers(tmp_path: Path) -> None:
+    FolderDocuments(tmp_path / "root").remove_leftovers()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_leftovers_in_a_folder_that_is_a_link_are_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/.rs-tmp-9-1").write_bytes(b"mine")
+    (tmp_path / "resourcesync").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(StorageError):
+        FolderDocuments(tmp_path).remove_leftovers()
+
+    assert (tmp_path / "elsewhere/.rs-tmp-9-1").exists()

@@ -3,17 +3,20 @@
 import hashlib
 import os
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
-from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.catalogue import Original
+from resourcesync.ports.originals import MeasuredRun, OriginalRun
+from resourcesync.source.scan import scan
 from tests.support.sources.trees import BASE, LATER, originals, put
 
 # --- reading -----------------------------------------------------------------------------------
@@ -137,16 +140,43 @@ def test_an_unreadable_file_is_told_of_with_a_code_of_its_own(
 
 
 def test_what_vanishes_during_the_scan_is_simply_gone(tmp_path: Path) -> None:
-    put(tmp_path, "a", "b", "c/d")
-    scan = originals(tmp_path).scan()
+    put(tmp_path, "a", "b/a", "b/b", "c/d", "e")
+    found = originals(tmp_path)
+    listed = []
 
-    first = next(scan)
-    (tmp_path / "b").unlink()
-    (tmp_path / "c/d").unlink()
-    (tmp_path / "c").rmdir()
+    for original in found.scan():
+        listed.append(original)
+        if original.uri == BASE + "a":
+            (tmp_path / "b/b").unlink()
+            (tmp_path / "c/d").unlink()
+            (tmp_path / "c").rmdir()
+            (tmp_path / "e").unlink()
 
-    assert first.uri == BASE + "a"
-    assert list(scan) == []
+    assert [original.uri for original in listed] == [BASE + "a", BASE + "b/a"]
+    assert found.omissions() == ()
+
+
+def test_what_vanishes_before_it_is_read_is_left_for_the_next_scan(tmp_path: Path) -> None:
+    put(tmp_path, "a", "b", "c")
+    found, catalogue = originals(tmp_path), MemoryCatalogue()
+
+    class Vanishing:
+        """Files one of which is removed once they are listed."""
+
+        scan, measure, omissions = found.scan, found.measure, found.omissions
+
+        def runs(self) -> Iterator[OriginalRun]:
+            for run in found.runs():
+                (tmp_path / "b").unlink()
+                yield run
+
+        def measure_run(self, run: OriginalRun) -> MeasuredRun:
+            return found.measure_run(run)
+
+    report = scan(Vanishing(), catalogue, datetime.now(UTC))
+
+    assert (report.files, report.created, report.changing) == (3, 2, 1)
+    assert [uri for uri, _ in catalogue.fingerprints()] == [BASE + "a", BASE + "c"]
 
 
 # --- fingerprints ------------------------------------------------------------------------------

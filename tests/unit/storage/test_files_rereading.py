@@ -91,7 +91,7 @@ def test_a_round_reads_each_file_once_and_each_scan_no_more_than_its_part(hours:
     scans = 30 if hours >= 24 else 30 * 24
     for scan in range(scans + 1):
         due = RereadSchedule.since(note, now)
-        found = [file for file in files if due.is_due(file, -DAY * 1_000)]
+        found = [files[at] for at in due.due(files, [-DAY * 1_000] * len(files))]
         assert len(found) <= 2 * len(files) // scans, "it is spread over the round"
         assert scan or not found, "the first scan reads all anyway"
         counts.update(found)
@@ -103,7 +103,7 @@ def test_a_round_reads_each_file_once_and_each_scan_no_more_than_its_part(hours:
 @pytest.mark.parametrize("note", [None, "", "nonsense", '{"at":1}', "[]"])
 def test_what_is_not_remembered_begins_a_round(note: str | None) -> None:
     due = RereadSchedule.since(note, 9 * DAY)
-    assert not any(due.is_due(inode, 9 * DAY * 1_000 - 1) for inode in range(100))
+    assert not due.due(range(100), [9 * DAY * 1_000 - 1] * 100)
     assert RereadSchedule.since(due.note(), 10 * DAY).width > 0
 
 
@@ -111,5 +111,5 @@ def test_a_clock_that_steps_back_makes_nothing_due() -> None:
     kept = RereadSchedule(now=9 * DAY, place=7).note()
     due = RereadSchedule.since(kept, 8 * DAY)
     assert due.width == 0
-    assert not any(due.is_due(inode, 8 * DAY * 1_000) for inode in range(100))
+    assert not due.due(range(100), [8 * DAY * 1_000] * 100)
     assert RereadSchedule.since(due.note(), 9 * DAY).place == 7

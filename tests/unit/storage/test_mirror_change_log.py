@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror import change_log, schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.planner import as_unknown
-from resourcesync.ports.changes import LoggedChange
+from resourcesync.errors import DiscontinuityError
+from resourcesync.ports.changes import ChangeLogPosition, LoggedChange, parse_position
 from resourcesync.ports.mirror import Copy, RunRow, StateTransaction
 
 DAY = 86_400_000_000
@@ -72,12 +74,11 @@ def test_an_installation_that_fails_is_no_change(state: SqliteMirrorState) -> No
     assert told(state) == [("created", "old"), ("updated", "old")]
 
 
-@pytest.mark.parametrize(
-    ("now", "kind"), [("1", "touched"), ("2", "updated")], ids=["the same", "another"]
-)
-def test_what_was_in_doubt_when_a_run_was_killed_is_still_told_apart(
-    tmp_path: Path, now: str, kind: str
+@pytest.mark.parametrize(("now", "previous"), [("1", ""), ("2", f"sha-256:{'1' * 64}")])
+def test_what_was_in_doubt_when_a_run_was_killed_is_an_update(
+    tmp_path: Path, now: str, previous: str
 ) -> None:
+    """Also the same bytes: a program may have read other ones in between, and would keep them."""
     with SqliteMirrorState(tmp_path / "s") as state:
         put(state, copy("a", "1"), None)
         state.commit(StateTransaction(suspect=[as_unknown(copy("a", "1"))]))
@@ -85,7 +86,106 @@ def test_what_was_in_doubt_when_a_run_was_killed_is_still_told_apart(
     with SqliteMirrorState(tmp_path / "s") as state:
         state.commit(StateTransaction(installed=[copy("a", now), copy("b", "1")]))
     with SqliteMirrorState(tmp_path / "s") as state:
-        assert told(state) == [("created", "a"), (kind, "a"), ("created", "b")]
+        assert told(state) == [("created", "a"), ("updated", "a"), ("created", "b")]
+        assert [row.previous for row in state.changes(1)] == [previous, ""]
+        put(state, copy("a", now), copy("a", now))
+        assert told(state, after=3) == [("touched", "a")]
+
+
+def test_what_a_failed_run_left_in_doubt_is_an_update(state: SqliteMirrorState) -> None:
+    put(state, copy("a", "1"), None)
+    state.commit(StateTransaction(suspect=[as_unknown(copy("a", "1"))]))
+    state.add_run(RunRow(run="r", started=0, ended=6, mode="", outcome="disk", counts="{}"))
+    put(state, copy("a", "1", 7), copy("a", "1"))
+    put(state, copy("a", "1", 8), copy("a", "1"))
+
+    assert told(state) == [("created", "a"), ("updated", "a"), ("touched", "a")]
+
+
+def test_a_first_reading_has_what_is_being_replaced(tmp_path: Path) -> None:
+    """If the same bytes are installed, no later change would tell of it."""
+    with SqliteMirrorState(tmp_path / "s") as state:
+        put(state, copy("a", "1"), None)
+        put(state, copy("b", "1"), None)
+        state.commit(
+            StateTransaction(
+                suspect=[
+                    as_unknown(copy("a", "1")),
+                    as_unknown(copy("new", "1")._replace(signature="")),
+                ]
+            )
+        )
+        reader = ChangeLogReader(state=state)
+
+        read = [(row.kind, row.uri, row.digests) for row in reader.read_new()]
+
+        digest = f"sha-256:{'1' * 64}"
+        assert read == [("created", "a", digest), ("created", "b", digest)]
+        assert reader.position == (2, 5, "")
+
+
+def test_a_first_reading_goes_on_where_it_was_stopped_and_then_with_the_changes(
+    tmp_path: Path,
+) -> None:
+    with SqliteMirrorState(tmp_path / "s") as state:
+        for uri in "abc":
+            put(state, copy(uri, "1"), None)
+        reader = ChangeLogReader(state=state)
+        first = next(reader.read_new())
+        stopped = parse_position(str(reader.position))
+        put(state, copy("a", "2", 6), copy("a", "1"))
+        state.commit(StateTransaction(suspect=[as_unknown(copy("b", "1"))]))
+        state.commit(StateTransaction(removed=["b"], now=7))
+
+        rest = ChangeLogReader(state=state, position=stopped)
+
+        assert first.uri == "a"
+        assert [(row.kind, row.uri) for row in rest.read_new()] == [
+            ("created", "c"),
+            ("updated", "a"),
+            ("deleted", "b"),
+        ]
+        assert rest.position == (5, 7, "")
+
+
+def test_a_position_whose_change_was_deleted_proves_nothing(
+    state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(state, copy("a", "1"), None)
+    reader = ChangeLogReader(state=state)
+    assert len(list(reader.read_new())) == 1
+    monkeypatch.setattr(change_log, "MAX_CHANGES", 1)
+    put(state, copy("b", "1"), None)
+    assert state.change_bounds() == (1, 2)
+
+    with pytest.raises(DiscontinuityError):
+        list(reader.read_new())
+
+
+def test_a_reader_of_a_quiet_mirror_is_told_of_no_loss(state: SqliteMirrorState) -> None:
+    put(state, copy("a", "1", 5), None)
+    put(state, copy("b", "1", 6), None)
+    reader = ChangeLogReader(state=state)
+    assert len(list(reader.read_new())) == 2
+    late = 7 + 2 * change_log.MAX_AGE_MICROSECONDS
+
+    put(state, copy("c", "1", late), None)
+    state.add_run(RunRow(run="r", started=0, ended=late, mode="", outcome="ok", counts="{}"))
+
+    assert state.change_bounds() == (1, 3)
+    assert [change.uri for change in reader.read_new()] == ["c"]
+
+
+@given(
+    st.builds(
+        ChangeLogPosition,
+        st.integers(0, 10**18 - 1),
+        st.integers(0, 10**18 - 1),
+        st.text(max_size=20),
+    )
+)
+def test_a_position_is_the_same_after_it_was_written(position: ChangeLogPosition) -> None:
+    assert parse_position(str(position)) == position
 
 
 def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.staged_file import storage_error
+from resourcesync.adapters.mirror.own_folder import storage_error
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     DiskFullError,
@@ -298,3 +298,25 @@ def test_a_file_system_that_takes_no_advice_still_gets_its_copies(
 
             assert all(isinstance(result, str) for result in found)
         assert temporary(mirror) == []
+
+
+def test_many_files_are_read_with_no_file_left_open_even_if_that_is_given_up(
+    mirror: MirrorFolder,
+) -> None:
+    for number in range(200):
+        assert isinstance(put(mirror, f"{number}/file", b"content"), str)
+    wanted = [(f"{number}/file", ["md5"]) for number in range(200)]
+
+    with copies_of(mirror).inspect() as look:
+        opened = len(os.listdir("/proc/self/fd"))
+        contents = [
+            content
+            for first in range(0, 200, 20)
+            for content in look.digest_all(wanted[first : first + 20])
+        ]
+        reading = look.digest_all(wanted[:20])
+        next(reading)
+        del reading
+
+        assert len(os.listdir("/proc/self/fd")) <= opened + 128  # folders only, and not all
+    assert contents == [(7, f"md5:{hashlib.md5(b'content').hexdigest()}")] * 200

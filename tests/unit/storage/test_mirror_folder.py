@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.own_folder import is_mirror
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     LockedError,
@@ -102,3 +104,39 @@ def test_another_program_s_database_in_the_place_of_the_memory_is_untouched(
         MirrorFolder(tmp_path / "mirror", SystemClock())
 
     assert (own / "state.db").read_bytes() == before
+
+
+def test_a_state_that_was_only_read_meanwhile_is_not_read_as_a_whole(tmp_path: Path) -> None:
+    class NeverWhole(SqliteMirrorState):
+        def check(self) -> None:
+            raise AssertionError("the whole state was read")
+
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()):
+        pass
+    state = root / ".resourcesync/state.db"
+    with SqliteMirrorState(state, read_only=True) as reader:
+        assert reader.count() == 0
+    assert (state.parent / "state.db-wal").exists(), "a reader leaves no log: nothing is proven"
+
+    with MirrorFolder(root, SystemClock(), NeverWhole):
+        pass
+
+
+def test_the_state_of_a_killed_run_is_read_as_a_whole(tmp_path: Path) -> None:
+    checked = []
+
+    class Whole(SqliteMirrorState):
+        def check(self) -> None:
+            checked.append(True)
+            super().check()
+
+    root = tmp_path / "mirror"
+    with MirrorFolder(root, SystemClock()) as folder:
+        assert folder.state is not None
+        folder.state.remember("left", "here")
+        log = (root / ".resourcesync/state.db-wal").read_bytes()
+    (root / ".resourcesync/state.db-wal").write_bytes(log)  # as if it was never closed
+
+    with MirrorFolder(root, SystemClock(), Whole):
+        assert checked == [True]

@@ -3,10 +3,10 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.adapters.hub import FileFollowers, FileHub

@@ -2,14 +2,24 @@
 
 from resourcesync.adapters.catalogue.database import read_note
 from resourcesync.adapters.catalogue.posted_catalogue import PostedCatalogue
-from resourcesync.adapters.catalogue.sqlite_catalogue import FileCatalogue, FileChangeLog
-from resourcesync.adapters.catalogue.versions import FileVersionReader, FileVersions
+from resourcesync.adapters.catalogue.sqlite_catalogue import (
+    FileCatalogue,
+    FileChangeLog,
+    FileEntryReader,
+)
+from resourcesync.adapters.catalogue.versions import (
+    FileVersionReader,
+    FileVersions,
+    open_all_versions,
+)
 
 __all__ = [
     "FileCatalogue",
     "FileChangeLog",
+    "FileEntryReader",
     "FileVersionReader",
     "FileVersions",
     "PostedCatalogue",
+    "open_all_versions",
     "read_note",
 ]

@@ -6,10 +6,11 @@ table ``resource`` is published as a change of now. So no change is lost and non
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
+
+import msgspec
 
 from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT
 from resourcesync.adapters.catalogue.rows import Row, change_from_row, check_types, from_row
@@ -56,8 +57,7 @@ UPDATE resource SET lastmod_us = NULL, length = NULL, hash = '', media_type = ''
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BadRow:
+class BadRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row that cannot be published.
 
     Attributes:

@@ -13,6 +13,7 @@ from resourcesync.adapters.catalogue.sqlite_catalogue import (
     FORGOTTEN_NOTE,
     FileRecording,
     FileSnapshot,
+    find_resource,
 )
 from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy, StateError
 from resourcesync.model.resources import Change, Resource
@@ -28,9 +29,6 @@ CREATE TEMP TABLE account (
     media_type TEXT NOT NULL, more TEXT NOT NULL
 )
 """
-_ONE: Final = """
-SELECT uri, lastmod_us, length, hash, media_type, more FROM main.resource WHERE uri = ?
-"""
 _DUPLICATE: Final = "SELECT uri FROM account GROUP BY uri HAVING count(*) > 1 ORDER BY uri LIMIT 1"
 _FILL: Final = """
 INSERT INTO resource SELECT uri, lastmod_us, length, hash, media_type, more, '' FROM account
@@ -42,6 +40,8 @@ SELECT CASE
         WHEN known.uri IS NULL THEN 'created'
         WHEN account.hash <> known.hash OR account.length IS NOT known.length THEN 'updated'
         WHEN account.hash = '' AND account.lastmod_us IS NOT known.lastmod_us THEN 'updated'
+        -- A mirror learns of other links or another type by the Change List alone (ADR 0085).
+        WHEN account.media_type <> known.media_type OR account.more <> known.more THEN 'updated'
         ELSE 'touched'
     END AS kind, account.*
 FROM account LEFT JOIN main.resource AS known USING (uri)
@@ -228,8 +228,7 @@ class PostedCatalogue:
 
     def find(self, uri: str) -> Resource | None:
         """Return the recorded resource; ``None`` if there is none."""
-        row = self._connection.execute(_ONE, (uri,)).fetchone()
-        return None if row is None else from_row(row)
+        return find_resource(self._connection, uri)
 
     def _has_resource(self, uri: str) -> bool:
         query = "SELECT 1 FROM resource WHERE uri = ?"

@@ -1,10 +1,10 @@
 """Conversion of resources and changes to catalogue rows, and back."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
-from operator import itemgetter
+from itertools import repeat
 from typing import Any, Final
 
 from resourcesync.errors import StateError
@@ -39,6 +39,20 @@ def to_row(resource: Resource) -> Row:
     )
 
 
+def to_rows(resources: ResourceRun, *more: Iterable[object]) -> Iterator[Row]:
+    """Yield the row of each resource, with more columns behind it."""
+    return zip(
+        resources.uris,
+        map(_to_time, resources.lastmods),
+        resources.lengths,
+        resources.hashes,
+        resources.media_types,
+        repeat("", len(resources)),
+        *more,
+        strict=True,
+    )
+
+
 def from_row(row: Row) -> Resource:
     """Return the resource of a row, equal to the one that was stored; more columns may follow.
 
@@ -65,21 +79,13 @@ def from_row(row: Row) -> Resource:
         ) from error
 
 
-class CataloguedRow(tuple[Any, ...]):
-    """A row with the fingerprint as its seventh column (``CatalogueEntry``).
+def links_of(uri: str, more: object) -> tuple[Link, ...]:
+    """Return the links in a row's column ``more``.
 
-    The resource is made on demand: that is slow, and a scan needs only the few that changed.
+    Raises:
+        StateError: Another program wrote an unknown value.
     """
-
-    __slots__ = ()
-
-    uri: str = property(itemgetter(0))  # type: ignore[assignment]  # a property in C
-    fingerprint: str = property(itemgetter(6))  # type: ignore[assignment]  # a property in C
-
-    @property
-    def resource(self) -> Resource:
-        """The resource as it was recorded."""
-        return from_row(self)
+    return from_row((uri, None, None, "", "", more)).links
 
 
 def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:

@@ -9,30 +9,35 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from threading import Lock, Timer
 from typing import Final, Self
 
 from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT, PublishLock
 from resourcesync.adapters.catalogue.rows import (
-    CataloguedRow,
     Row,
     change_from_row,
     from_row,
     from_rows,
+    links_of,
     moment_of,
     to_row,
+    to_rows,
 )
 from resourcesync.adapters.catalogue.versions import END_OF_VERSIONS, FileVersions
 from resourcesync.errors import Remedy, StateError
-from resourcesync.model.resources import Change, Resource, without_patches
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource, ResourceRun, without_patches
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import BAD_ROW, CatalogueEntry
+from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.sqlite_file import (
     Connection,
+    SqliteErrors,
     SqliteFile,
     make_private_folder,
     note_of,
+    open_reader,
     open_snapshot,
     write_notes,
 )
@@ -48,8 +53,9 @@ _LOG: Final = """
 INSERT INTO change (change, datetime_us, uri, lastmod_us, length, hash, media_type, more)
 VALUES (?,?,?,?,?,?,?,?)
 """
-_ALL: Final = """
-SELECT uri, lastmod_us, length, hash, media_type, more, fingerprint FROM resource ORDER BY uri
+_FINGERPRINTS: Final = "SELECT uri, fingerprint FROM resource ORDER BY uri"
+_ONE: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more FROM main.resource WHERE uri = ?
 """
 _RANGE: Final = """
 SELECT uri, lastmod_us, length, hash, media_type, more FROM resource
@@ -114,14 +120,25 @@ class FileCatalogue:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def entries(self) -> Iterator[CatalogueEntry]:
-        """Yield the recorded entries in rising URI order, as they were when the reading began.
+    def fingerprints(self) -> Iterator[tuple[str, str]]:
+        """Yield the URI of each resource with the fingerprint of its original, in URI order.
+
+        Both are as they were when the reading began.
 
         Raises:
             StateError: The file is damaged.
         """
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            yield from map(CataloguedRow, connection.execute(_ALL))
+            yield from connection.execute(_FINGERPRINTS)
+
+    def find(self, uri: str) -> Resource | None:
+        """Return a resource as it was last recorded; ``None`` if it is not known.
+
+        Raises:
+            StateError: The file is damaged, or the row is invalid.
+        """
+        with self._file.errors:
+            return find_resource(self._file.connection, uri)
 
     @contextmanager
     def record(self, now: datetime) -> Iterator["FileRecording"]:
@@ -203,6 +220,12 @@ class FileCatalogue:
         self._file.write_notes(notes)
 
 
+def find_resource(connection: Connection, uri: str) -> Resource | None:
+    """Return the recorded resource; ``None`` if there is none."""
+    row = connection.execute(_ONE, (uri,)).fetchone()
+    return None if row is None else from_row(row)
+
+
 def latest_moment(connection: Connection) -> int | None:
     """Return the latest time that was assigned, ``None`` before the first.
 
@@ -234,6 +257,17 @@ class FileRecording:
     def created(self, resource: Resource, fingerprint: str) -> None:
         """Record a new resource, and the change unless this is the first recording."""
         self._put(ChangeKind.CREATED, resource, fingerprint)
+
+    def created_run(self, resources: ResourceRun, fingerprints: Sequence[str]) -> None:
+        """Record new resources, each with its fingerprint, as ``created`` does."""
+        if self._deletions:
+            self.flush()
+        self._puts += to_rows(resources, fingerprints)
+        if not self.is_first:
+            for row in to_rows(resources):
+                self._append(ChangeKind.CREATED, row)
+        if len(self._puts) >= _BATCH:
+            self.flush()
 
     def updated(self, resource: Resource, fingerprint: str) -> None:
         """Record new bytes of a known resource, and the change."""
@@ -474,3 +508,52 @@ class FileChangeLog:
 def _newest_change(connection: Connection) -> tuple[int, int]:
     found = connection.execute(_NEWEST).fetchone()
     return (found[0], found[1]) if found else (0, 0)
+
+
+_ENTRY: Final = "SELECT hash, fingerprint, more FROM resource WHERE uri = ?"
+_OPEN_SECONDS: Final = 1.0
+
+
+class FileEntryReader:
+    """A reader of single resources in a catalogue's file, which is neither locked nor written.
+
+    Its connection is closed after a second, and opened again when it is needed: the file may be
+    another one then, and a publisher who ends finds it free.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+        self._connection: Connection | None = None
+
+    def find(self, uri: str) -> tuple[str, str, tuple[Link, ...]] | None:
+        """Return ``hash``, fingerprint and links of a resource; ``None`` if it is not known.
+
+        Raises:
+            StateError: The file, or the row, is damaged.
+            StorageError: It cannot be read now.
+        """
+        with self._lock, SqliteErrors(self._path, CATALOGUE_FORMAT):
+            row = self._open().execute(_ENTRY, (uri,)).fetchone()
+        if row is None:
+            return None
+        hash_, fingerprint, more = row
+        return str(hash_), str(fingerprint), links_of(uri, more) if more else ()
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            self._connection = open_reader(self._path, CATALOGUE_FORMAT)
+            timer = Timer(_OPEN_SECONDS, self.close)
+            timer.daemon = True
+            timer.start()
+        return self._connection
+
+    def close(self) -> None:
+        """Close the connection; it is opened again when it is needed."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()

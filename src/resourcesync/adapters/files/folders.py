@@ -21,6 +21,7 @@ MAX_OPEN: Final = 64
 """The most open descriptors of ancestors; deeper trees are walked down again."""
 WINDOW: Final = 500_000
 """The most names of one folder in memory; larger folders are listed again."""
+_GROUP: Final = 1_000
 
 
 def open_root(root: Path) -> int:
@@ -64,16 +65,19 @@ def listing_error(path: str, error: OSError) -> StorageError:
 
 
 class ScannedFolder:
-    """A folder in the path of a scan: its location, and the keys that are still to be scanned."""
+    """A folder in the path of a scan: its location, and the keys that are still to be scanned.
 
-    __slots__ = ("descriptor", "keys", "names", "path", "uri")
+    The keys are in groups: of files, or one of a folder.
+    """
+
+    __slots__ = ("descriptor", "groups", "names", "path", "uri")
 
     def __init__(self, descriptor: int, names: tuple[str, ...], uri: str) -> None:
         self.descriptor: int | None = descriptor
         self.names = names
         self.path = "".join(name + "/" for name in names)
         self.uri = uri
-        self.keys: Iterator[str] = iter(())
+        self.groups: Iterator[list[str]] = iter(())
 
     def close(self) -> None:
         """Close the descriptor."""
@@ -125,22 +129,34 @@ class FolderStack:
             self.leave()
 
 
-def sorted_keys(listing: Callable[[], Iterator[str]]) -> Iterator[str]:
-    """Yield the keys of a folder in rising order, with at most a window of them in memory.
+def grouped_keys(listing: Callable[[], Iterator[str]]) -> Iterator[list[str]]:
+    """Yield the keys of a folder in rising order: some hundred of files, or one of a folder.
 
     Args:
         listing: Lists the folder again, in any order.
     """
+    for window in _sorted_windows(listing):
+        start = 0
+        folders = [at for at, key in enumerate(window) if key[-1] == "/"]
+        for at in (*folders, len(window)):
+            for first in range(start, at, _GROUP):
+                yield window[first : min(first + _GROUP, at)]
+            yield from ([key] for key in window[at : at + 1])
+            start = at + 1
+
+
+def _sorted_windows(listing: Callable[[], Iterator[str]]) -> Iterator[list[str]]:
+    """Yield the keys of a folder in rising order, with at most a window of them in memory."""
     keys = listing()
     window = list(islice(keys, WINDOW))
     window.sort()
     extra = next(keys, None)
     if extra is None:
-        yield from window
+        yield window
         return
     window = nsmallest(WINDOW, chain(window, (extra,), keys))
     while window:
-        yield from window
+        yield window
         last = window[-1]
         window = nsmallest(WINDOW, (key for key in listing() if key > last))
 

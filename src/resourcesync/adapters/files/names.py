@@ -7,6 +7,8 @@ describe the same tree differently.
 
 import os
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -22,6 +24,11 @@ _plain: Final = re.compile(rf"[A-Za-z0-9._~{_UNESCAPED}-]+").fullmatch
 def to_segment(name: str) -> str:
     """Return a file name as a URI segment; names that are not UTF-8 retain their bytes."""
     return name if _plain(name) else quote_from_bytes(os.fsencode(name), safe=_UNESCAPED)
+
+
+def are_segments(names: Sequence[str]) -> bool:
+    """True if ``to_segment`` returns each of these file names unchanged, as it does with most."""
+    return _plain("".join(names)) is not None
 
 
 def to_name(segment: str) -> str | None:
@@ -155,6 +162,14 @@ def media_type(name: str) -> str:
     The name may be a path, or a URI without query: what comes before the last ``/`` is ignored.
     """
     _, dot, extension = name.rpartition(".")
-    if not dot:
-        return UNKNOWN_TYPE
+    return _type_of(extension) if dot else UNKNOWN_TYPE
+
+
+def media_types(uris: Sequence[str]) -> list[str]:
+    """Return what ``media_type`` returns for each of some URIs."""
+    return [_type_of(uri.rpartition(".")[2]) for uri in uris]
+
+
+@lru_cache(maxsize=1_024)
+def _type_of(extension: str) -> str:
     return _BY_EXTENSION.get(extension) or _BY_EXTENSION.get(extension.lower(), UNKNOWN_TYPE)

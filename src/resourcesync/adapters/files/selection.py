@@ -10,8 +10,7 @@ files are read again, a bounded part of a tree each time:
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -24,8 +23,7 @@ def _is_none(_name: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSelection:
+class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The selection of files to publish.
 
     Attributes:
@@ -51,6 +49,7 @@ class PathFilter:
 
     def __init__(self, selection: FileSelection) -> None:
         self._skip = frozenset(path.strip("/") for path in selection.skip)
+        self._skip_folders = frozenset(path.rpartition("/")[0] for path in self._skip)
         self._is_own = selection.is_own
         self._hidden = selection.hidden
         self._include = _union(selection.include or ("*",))
@@ -71,6 +70,20 @@ class PathFilter:
         if self._chooses and (self._exclude(path) or not self._include(path)):
             return LEFT_OUT
         return self._exclusion_of_name(name) if name[0] == "." or name[-1] == "~" else None
+
+    def publishes_all(self, folder: str, names: Sequence[str]) -> bool:
+        """True if all of some files of a folder are surely published: a fast test for most.
+
+        Args:
+            folder: As for ``exclusion_of_file``.
+            names: Their names.
+        """
+        if self._chooses or folder[:-1] in self._skip_folders:
+            return False
+        if not folder and any(map(self._is_own, names)):
+            return False
+        joined = f"/{'/'.join(names)}/"
+        return self._hidden or not ("/." in joined or "~/" in joined)
 
     def exclusion_of_folder(self, folder: str, name: str) -> str | None:
         """Return ``None`` to scan a folder, else the reason, as ``exclusion_of_file`` does."""
@@ -184,13 +197,15 @@ class RereadSchedule(NamedTuple):
         place = (self.place + self.width) % _ROUND
         return msgspec.json.encode(_RereadState(at=self.now, place=place)).decode()
 
-    def is_due(self, inode: int, modified: int) -> bool:
-        """True if a file is due.
+    def due(self, inodes: Sequence[int], modified: Sequence[int]) -> list[int]:
+        """Return the places of the files that are due, among some files.
 
         Args:
-            inode: Its inode, which determines its turn in the round.
-            modified: Its time of modification, nanoseconds.
+            inodes: Inode of each, which determines its turn in the round.
+            modified: Time of modification of each, nanoseconds.
         """
-        if (inode * _MIXER - self.place) % _ROUND < self.width:
-            return True
-        return self.written_after < modified <= self.written_until
+        place, width, after, until = self.place, self.width, self.written_after, self.written_until
+        found = [at for at, inode in enumerate(inodes) if (inode * _MIXER - place) % _ROUND < width]
+        if max(modified, default=0) > after:
+            found += [at for at, time in enumerate(modified) if after < time <= until]
+        return found

@@ -7,10 +7,11 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
 from functools import partial
+from io import FileIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -19,15 +20,17 @@ from resourcesync.adapters.files.folders import (
     FolderStack,
     LinkNotFollowedError,
     ScannedFolder,
+    grouped_keys,
     listing_error,
     open_below,
     open_root,
     resolve_link,
-    sorted_keys,
 )
 from resourcesync.adapters.files.names import (
     MAX_URI,
+    are_segments,
     media_type,
+    media_types,
     to_name,
     to_names,
     to_segment,
@@ -40,14 +43,14 @@ from resourcesync.adapters.files.selection import (
     RereadSchedule,
 )
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
-from resourcesync.model.digests import ALGORITHMS, Digest
-from resourcesync.model.resources import Resource, plain_resource
-from resourcesync.model.timestamps import EPOCH, to_microseconds
+from resourcesync.model.digests import ALGORITHMS, parse_digests
+from resourcesync.model.resources import Resource, ResourceRun
+from resourcesync.model.timestamps import from_seconds, to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Omission, Original
+from resourcesync.ports.originals import MeasuredRun, OriginalRun
 
 _CHUNK: Final = 262_144
-_digest: Final[Callable[[tuple[str, str]], Digest]] = partial(tuple.__new__, Digest)
 
 
 class Digester:
@@ -65,22 +68,22 @@ class Digester:
         self._first, self._start = self._hashes[0]
         self._is_alone = len(self._hashes) == 1
 
-    def read(self, descriptor: int, size: int) -> tuple[int, tuple[Digest, ...]]:
-        """Read a file of ``size`` bytes to its end; return the bytes read and their digests.
+    def read(self, descriptor: int, size: int) -> tuple[int, str]:
+        """Read a file of ``size`` bytes to its end; return the bytes read and their ``hash``.
 
         A file that grows meanwhile is not read further: it is enough to notice the growth.
         """
-        chunk = os.read(descriptor, min(size + 1, _CHUNK))
+        chunk = os.read(descriptor, size + 1 if size < _CHUNK else _CHUNK)
         length = len(chunk)
         if self._is_alone and length >= size:  # nearly every file
-            return length, (_digest((self._first, self._start(chunk).hexdigest())),)
+            return length, f"{self._first}:{self._start(chunk).hexdigest()}"
         hashes = [(name, new(chunk)) for name, new in self._hashes]
         while chunk and length < size:
             chunk = os.read(descriptor, _CHUNK)
             length += len(chunk)
             for _, running in hashes:
                 running.update(chunk)
-        return length, tuple([Digest(name, running.hexdigest()) for name, running in hashes])
+        return length, " ".join([f"{name}:{running.hexdigest()}" for name, running in hashes])
 
 
 def _hash_constructor(algorithm: str) -> Callable[[bytes], Any]:
@@ -142,7 +145,7 @@ class SiblingCache:
         except OSError:
             return self._slowly(uri)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return os.fdopen(descriptor, "rb", buffering=0)
+            return FileIO(descriptor)
         os.close(descriptor)
         return None
 
@@ -171,11 +174,8 @@ _SECOND: Final = 1_000_000_000
 _FRESH: Final = 20_000_000  # the coarsest tick of a kernel's file times, doubled
 _FRESH_WHOLE: Final = 2 * _SECOND  # the coarsest file times there are (FAT)
 _KIND: Final = 0o170000
-# Each scan makes one for each file, so it is made without Python code.
-_original: Final[Callable[[tuple[str, str, int, datetime, str]], Original]] = partial(
-    tuple.__new__, Original
-)
-_LAST_SECOND: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
+_REGULAR_ONLY: Final = {stat.S_IFREG}
+_RUN: Final = 1_000
 
 
 class FileTreeOriginals:
@@ -211,9 +211,8 @@ class FileTreeOriginals:
         self._judge = PathFilter(selection or FileSelection())
         self._digester = Digester(algorithms)
         self._omissions: list[Omission] = []
-        self._is_due = (rereading or RereadSchedule()).is_due
+        self._due = (rereading or RereadSchedule()).due
         self._current: tuple[str, int] | None = None
-        self._second, self._lastmod = 0, EPOCH
 
     def omissions(self) -> Sequence[Omission]:
         """Return what the last scan omitted, other than on purpose; the first 10,000."""
@@ -229,65 +228,112 @@ class FileTreeOriginals:
         Raises:
             StorageError: A folder cannot be listed. What was yielded so far is not the tree.
         """
+        for run in self.runs():
+            yield from run
+
+    def runs(self) -> Iterator[OriginalRun]:
+        """Yield the same as ``scan``, as runs that are not empty, each of files in one folder.
+
+        Raises:
+            StorageError: As ``scan``.
+        """
         self._omissions = []
         root = ScannedFolder(open_root(self._root), (), self._base)
         descent = FolderStack(root)
-        root.keys = sorted_keys(lambda: self._keys(root))
+        root.groups = grouped_keys(lambda: self._keys(root))
         try:
             while descent:
-                yield from self._scan_files(descent)
+                yield from filter(None, self._runs_of_folder(descent))
         finally:
             self._current = None
             descent.close()
 
-    def _scan_files(self, descent: FolderStack) -> Iterator[Original]:
-        """Yield the files of the deepest folder up to the next folder in it, which is entered.
-
-        This runs for every file of every scan, so the common case is inlined.
-        """
+    def _runs_of_folder(self, descent: FolderStack) -> Iterator[OriginalRun]:
+        """Yield the files of the deepest folder up to the next folder in it, which is entered."""
         folder, descriptor = descent.deepest()
         self._current = (folder.uri, descriptor)
-        looked = self._now()
-        old, is_due = looked - _FRESH_WHOLE, self._is_due
-        for key in folder.keys:
-            if key[-1] == "/":
-                if self._enter(descent, key):
-                    return
-                continue
-            found = self._stat(folder, descriptor, key)
-            if found is not None:
-                modified, changed = found.st_mtime_ns, found.st_ctime_ns
-                is_new = modified > old or changed > old
-                if (is_new and self._is_fresh(found, looked)) or is_due(found.st_ino, modified):
-                    fingerprint = ""
-                else:
-                    fingerprint = f"{found.st_size}:{modified}:{found.st_ino}:{changed}"
-                lastmod = self._last_modified(found)
-                yield _original((folder.uri + key, fingerprint, found.st_size, lastmod, ""))
+        for keys in folder.groups:
+            if keys[0][-1] != "/":
+                yield self._run(folder, descriptor, keys)
+            elif self._enter(descent, keys[0]):
+                return
         descent.leave()
+
+    def _run(self, folder: ScannedFolder, descriptor: int, keys: list[str]) -> OriginalRun:
+        """Return some files of a folder, those that are still there and published."""
+        looked = self._now()
+        keys, found = self._statuses(folder, descriptor, keys)
+        modified = [status.st_mtime_ns for status in found]
+        fingerprints = list(map(_signature, found))
+        for at in self._due([status.st_ino for status in found], modified):
+            fingerprints[at] = ""
+        changed = [status.st_ctime_ns for status in found]
+        if max([*modified, *changed], default=0) > looked - _FRESH_WHOLE:
+            for at, status in enumerate(found):
+                if self._is_fresh(status, looked):
+                    fingerprints[at] = ""
+        return OriginalRun(
+            uris=[folder.uri + key for key in keys],
+            fingerprints=fingerprints,
+            lengths=[status.st_size for status in found],
+            seconds=[int(status[stat.ST_MTIME]) for status in found],  # rounded down
+        )
+
+    def _statuses(
+        self, folder: ScannedFolder, descriptor: int, keys: list[str]
+    ) -> tuple[list[str], list[os.stat_result]]:
+        """Return the files that are there and published, with their status."""
+        try:
+            found = [os.lstat(name, dir_fd=descriptor) for name in _names_of(keys)]
+        except OSError:  # one of them is gone
+            found = []
+        if {status.st_mode & _KIND for status in found} == _REGULAR_ONLY:  # as in most folders
+            return keys, found
+        pairs = ((key, self._stat(folder, descriptor, key)) for key in keys)
+        there = [(key, status) for key, status in pairs if status is not None]
+        return [key for key, _ in there], [status for _, status in there]
 
     def _keys(self, folder: ScannedFolder) -> Iterator[str]:
         """Yield the names of a folder as URI segments, those of folders with a ``/``, unordered."""
         assert folder.descriptor is not None
-        path, judge, room = folder.path, self._judge, MAX_URI - len(folder.uri)
         try:
             with os.scandir(folder.descriptor) as entries:
-                for entry in entries:
-                    name = entry.name
-                    key = to_segment(name)
-                    if entry.is_dir(follow_symlinks=False):
-                        key += "/"
-                        reason = judge.exclusion_of_folder(path, name)
-                    else:
-                        reason = judge.exclusion_of_file(path, name)
-                    if reason is None and (len(key) > room or "%0" in key):
-                        reason = uri_fault(key, room)
-                    if reason is None:
-                        yield key
-                    else:
-                        self._omit(path + name, reason)
+                while some := list(islice(entries, _RUN)):
+                    folders: list[str] = []
+                    files: list[str] = []
+                    for entry in some:
+                        is_folder = entry.is_dir(follow_symlinks=False)
+                        (folders if is_folder else files).append(entry.name)
+                    yield from self._folder_keys(folder, folders)
+                    yield from self._file_keys(folder, files)
         except OSError as error:
-            raise listing_error(path, error) from error
+            raise listing_error(folder.path, error) from error
+
+    def _folder_keys(self, folder: ScannedFolder, names: Sequence[str]) -> Iterator[str]:
+        for name in names:
+            reason = self._judge.exclusion_of_folder(folder.path, name)
+            if self._fits(folder, name, f"{to_segment(name)}/", reason):
+                yield f"{to_segment(name)}/"
+
+    def _file_keys(self, folder: ScannedFolder, names: Sequence[str]) -> Iterable[str]:
+        room = MAX_URI - len(folder.uri)
+        is_usual = are_segments(names) and max(map(len, names)) <= room
+        if is_usual and self._judge.publishes_all(folder.path, names):
+            return names
+        keys = [(name, to_segment(name)) for name in names]
+        judge = self._judge.exclusion_of_file
+        return [
+            key for name, key in keys if self._fits(folder, name, key, judge(folder.path, name))
+        ]
+
+    def _fits(self, folder: ScannedFolder, name: str, key: str, reason: str | None) -> bool:
+        """True if a name is published; if not, note the reason."""
+        room = MAX_URI - len(folder.uri)
+        if reason is None and (len(key) > room or "%0" in key):
+            reason = uri_fault(key, room)
+        if reason is not None:
+            self._omit(folder.path + name, reason)
+        return reason is None
 
     def _enter(self, descent: FolderStack, key: str) -> bool:
         """Enter a folder; return whether it is still there and on the same device."""
@@ -305,14 +351,13 @@ class FileTreeOriginals:
             child.close()
             self._omit(folder.path + name, "a folder on another file system")
             return False
-        child.keys = sorted_keys(lambda: self._keys(child))
+        child.groups = grouped_keys(lambda: self._keys(child))
         descent.enter(child)
         return True
 
     def _stat(self, folder: ScannedFolder, descriptor: int, key: str) -> os.stat_result | None:
         """Return the status of a file, or ``None`` if it is gone or not published."""
-        name = key if "%" not in key else to_name(key)
-        assert name is not None
+        (name,) = _names_of([key])
         try:
             found = os.lstat(name, dir_fd=descriptor)
             if found[stat.ST_MODE] & _KIND != stat.S_IFREG:
@@ -361,28 +406,66 @@ class FileTreeOriginals:
             OriginalChangedError: It is gone, or was being written all the time.
             StorageError: It cannot be read (code ``unreadable-file``).
         """
-        seen, length = original.fingerprint, original.length
+        uri, seen, length = original.uri, original.fingerprint, original.length
         for _ in range(_TRIES):
             looked = 0 if seen else self._now()
-            descriptor = self._open(original.uri, self._open_sibling)
+            descriptor = self._open(uri, self._open_sibling)
             try:
                 if not seen:
-                    seen, length = self._check_regular(original.uri, descriptor)
-                count, digests = self._digester.read(descriptor, length)
+                    seen, length = self._check_regular(uri, descriptor)
+                count, text = self._digester.read(descriptor, length)
                 found = os.fstat(descriptor)
             except OSError as error:
-                raise _unreadable(original.uri, error) from error
+                raise _unreadable(uri, error) from error
             finally:
                 os.close(descriptor)
             if seen == _signature(found) and count == found.st_size:
-                uri, kind = original.uri, media_type(original.uri)
-                if not looked:  # unchanged since the scan, which trusted it: not fresh
-                    return plain_resource(uri, original.lastmod, count, digests, kind), seen
-                lastmod = self._last_modified(found)
-                resource = plain_resource(uri, lastmod, count, digests, kind)
-                return resource, self._fingerprint(found, looked)
+                lastmod, digests = from_seconds(int(found[stat.ST_MTIME])), parse_digests(text)
+                resource = Resource(uri, lastmod, count, digests, media_type(uri))
+                # What is unchanged since the scan, which trusted it, is not fresh.
+                is_trusted = not looked or not self._is_fresh(found, looked)
+                return resource, seen if is_trusted else ""
             seen = ""
-        raise OriginalChangedError(f"{original.uri} changed each time it was read")
+        raise OriginalChangedError(f"{uri} changed each time it was read")
+
+    def measure_run(self, run: OriginalRun) -> MeasuredRun:
+        """Read some files of the folder that the scan is in.
+
+        Those that are not as they were listed are left to ``measure``, as are those that the scan
+        did not trust.
+        """
+        assert self._current is not None
+        folder, descriptor = self._current
+        names = _names_of([uri[len(folder) :] for uri in run.uris])
+        files = zip(names, run.fingerprints, run.lengths, strict=True)
+        hashes = [self._hash_of_trusted(descriptor, *file) for file in files]
+        rest = run.select([at for at, text in enumerate(hashes) if not text])
+        if rest:
+            run = run.select([at for at, text in enumerate(hashes) if text])
+            hashes = [text for text in hashes if text]
+        resources = ResourceRun(
+            uris=run.uris,
+            lastmods=run.lastmods,
+            lengths=run.lengths,
+            hashes=hashes,
+            media_types=media_types(run.uris),
+        )
+        return MeasuredRun(resources, run.fingerprints, rest)
+
+    def _hash_of_trusted(self, folder: int, name: str, fingerprint: str, length: int) -> str:
+        """Return the ``hash`` of a file that is as it was listed; empty for any other."""
+        if not fingerprint:
+            return ""
+        try:
+            descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
+            try:
+                count, text = self._digester.read(descriptor, length)
+                is_same = count == length and fingerprint == _signature(os.fstat(descriptor))
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return ""
+        return text if is_same else ""
 
     def locate(self, uri: str) -> str | None:
         """Return the path below the root that a URI stands for, as far as that is published.
@@ -471,23 +554,13 @@ class FileTreeOriginals:
     def _now(self) -> int:
         return to_microseconds(self._clock.now()) * 1_000
 
-    def _last_modified(self, found: os.stat_result) -> datetime:
-        second = int(found[stat.ST_MTIME])  # whole seconds, rounded down
-        if second != self._second:  # files written together share it, and it is slow to compute
-            self._second = second
-            self._lastmod = EPOCH + timedelta(0, min(max(second, 0), _LAST_SECOND))
-        return self._lastmod
-
-    def _fingerprint(self, found: os.stat_result, looked: int) -> str:
-        """Return a text that changes with the bytes; empty if a later write might not change it.
+    def _is_fresh(self, found: os.stat_result, looked: int) -> bool:
+        """True if a later write might not change the signature of a file.
 
         Args:
             found: The status of the file.
-            looked: A time before that, in nanoseconds; 0 if unknown.
+            looked: A time before that, in nanoseconds.
         """
-        return "" if self._is_fresh(found, looked) else _signature(found)
-
-    def _is_fresh(self, found: os.stat_result, looked: int) -> bool:
         latest = self._now() + _FRESH_WHOLE
         for time in (found.st_mtime_ns, found.st_ctime_ns):
             margin = _FRESH_WHOLE if time % _SECOND == 0 else _FRESH
@@ -511,6 +584,14 @@ def _open_file(root: int, names: tuple[str, ...]) -> int:
         return os.open(names[-1], FILE_FLAGS, dir_fd=folder)
     finally:
         os.close(folder)
+
+
+def _names_of(keys: list[str]) -> list[str]:
+    """Return the file names of some keys, which are names as URI segments."""
+    if "%" not in "".join(keys):
+        return keys
+    names = [to_name(key) for key in keys]
+    return [name for name in names if name is not None]  # each key was made of a name
 
 
 def _signature(found: os.stat_result) -> str:

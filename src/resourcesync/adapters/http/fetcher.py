@@ -5,9 +5,10 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
 from random import Random
 from typing import Final
+
+import msgspec
 
 from resourcesync.adapters.http.certificate_authorities import check_authorities
 from resourcesync.adapters.http.curl_engine import CurlEngine
@@ -75,8 +76,7 @@ class StreamRun(TransferRun):
         yield self._done.pop()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchStats:
+class FetchStats(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of a fetcher.
 
     Attributes:

@@ -3,9 +3,10 @@
 The caller passes every time, in seconds of a monotonic clock.
 """
 
-from dataclasses import dataclass
 from math import inf
 from random import Random
+
+import msgspec
 
 LONGEST_BACKOFF = 900.0
 """Seconds between two probes of an origin that stays down."""
@@ -70,8 +71,7 @@ def decorrelated(random: Random, first: float, previous: float, longest: float) 
     return min(longest, random.uniform(first, max(first, previous * 3)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CircuitLimits:
+class CircuitLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits after which an origin counts as down.
 
     Attributes:

@@ -1,12 +1,12 @@
 """Proxies: which one a request takes, the credentials sent to it, the meaning of its failures."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
 import pycurl
 
 from resourcesync.adapters.http.transfer_errors import transport_error
@@ -35,8 +35,7 @@ _RULE_HINT: Final = "ask the proxy's operator to allow this host, or use another
 _DEAD_HINT: Final = "check the proxy's address, or HTTP_PROXY and HTTPS_PROXY"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyRules:
+class ProxyRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules that choose the proxy of a request.
 
     Attributes:
@@ -49,10 +48,13 @@ class ProxyRules:
         secrets: User and password by proxy; they are sent to nobody else.
     """
 
-    http: str = field(default="", repr=False)
-    https: str = field(default="", repr=False)
+    http: str = ""
+    https: str = ""
     bypass: tuple[str, ...] = ()
-    secrets: Mapping[str, tuple[str, str]] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"ProxyRules(bypass={self.bypass!r})"
 
     def choose(self, uri: str) -> str:
         """Return the proxy for an ``http`` or ``https`` address; empty for none."""

@@ -1,8 +1,9 @@
 """The rules of an origin's ``robots.txt`` (RFC 9309)."""
 
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from resourcesync.errors import (
     Remedy,
@@ -85,8 +86,7 @@ class RobotsSink:
         self.content.clear()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsRules:
+class RobotsRules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one origin.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Settings of the fetcher, with their defaults and units."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from resourcesync.adapters.http.addresses import origin_of
 from resourcesync.adapters.http.proxies import ProxyRules
@@ -37,8 +38,7 @@ _POSITIVE = (
 Header = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSettings:
+class FetchSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The limits, politeness and secrets of a fetcher.
 
     Attributes:
@@ -91,11 +91,15 @@ class FetchSettings:
     robots: Literal["obey", "ignore"] = "obey"
     allow_private: Literal["auto", "always", "never"] = "auto"
     trusted_origins: frozenset[str] = frozenset()
-    headers: Mapping[str, tuple[Header, ...]] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, tuple[Header, ...]] = msgspec.field(default_factory=dict)
     contact: str = ""
-    proxies: ProxyRules = field(default_factory=ProxyRules)
+    proxies: ProxyRules = msgspec.field(default_factory=ProxyRules)
     ca_file: str = ""
-    body_limits: Mapping[Purpose, int] = field(default_factory=lambda: BODY_LIMITS)
+    body_limits: Mapping[Purpose, int] = msgspec.field(default_factory=lambda: BODY_LIMITS)
+
+    def __repr__(self) -> str:
+        shown = [name for name in self.__struct_fields__ if name != "headers"]
+        return f"FetchSettings({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:

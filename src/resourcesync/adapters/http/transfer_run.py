@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from random import Random
+
+import msgspec
 
 from resourcesync.adapters.http import addresses
 from resourcesync.adapters.http.addresses import Address, parse_address
@@ -48,8 +49,7 @@ _NOT_MODIFIED = 304
 _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
 
 
-@dataclass(slots=True)
-class TransferCounts:
+class TransferCounts(msgspec.Struct):
     """Running totals of a fetcher."""
 
     requests: int = 0

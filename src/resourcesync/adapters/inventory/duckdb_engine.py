@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from resourcesync.errors import (
     ConfigurationError,
@@ -13,6 +13,13 @@ from resourcesync.errors import (
     StorageError,
 )
 
+_THREADS: Final = """
+SELECT greatest(1, least(
+    current_setting('threads'), parse_formatted_bytes(current_setting('memory_limit')) // 268435456
+))
+"""
+"""One for each 256 MiB: a thread has some 80 MiB that the limit does not count."""
+
 
 @contextmanager
 def open_duckdb(folder: Path, memory: str) -> Iterator[Any]:
@@ -20,7 +27,7 @@ def open_duckdb(folder: Path, memory: str) -> Iterator[Any]:
 
     Args:
         folder: The folder to spill to; DuckDB empties it.
-        memory: The memory limit, such as ``2GB``.
+        memory: The memory limit, such as ``1GB``.
 
     Raises:
         ConfigurationError: DuckDB is not installed, or the limit is invalid.
@@ -84,9 +91,11 @@ def _limit(connection: Any, memory: str, failed: type[Exception]) -> None:
     except failed as error:
         raise ConfigurationError(
             f"memory={memory!r:.100} is not a memory limit",
-            hint="write it such as 2GB",
-            remedy=Remedy("set-option", value="memory=2GB"),
+            hint="write it such as 1GB",
+            remedy=Remedy("set-option", value="memory=1GB"),
         ) from error
+    [(threads,)] = connection.execute(_THREADS).fetchall()
+    connection.execute(f"SET threads = {threads}")
 
 
 def _failed(error: Exception) -> StorageError:
@@ -99,7 +108,7 @@ def _failed(error: Exception) -> StorageError:
             f"the memory limit is too low: {told}",
             evidence=kept,
             hint="raise it by the option memory",
-            remedy=Remedy("set-option", value="memory=4GB"),
+            remedy=Remedy("set-option", value="memory=2GB"),
         )
     return StorageError(f"the tables cannot be read: {told}", evidence=kept)
 

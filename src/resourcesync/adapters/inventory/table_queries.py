@@ -5,9 +5,10 @@ comparison is one join, out of core.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from resourcesync.adapters.inventory.duckdb_engine import sql_identifier, sql_literal
 from resourcesync.adapters.inventory.table_files import RowGroupWriter, atomic_write
@@ -156,8 +157,7 @@ Fault = Callable[[Resource], str]
 """Returns why a resource cannot be published; empty if it can."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuppliedTable:
+class SuppliedTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table from another system.
 
     Attributes:
@@ -169,8 +169,7 @@ class SuppliedTable:
     columns: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportCounts:
+class ImportCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of an import.
 
     Attributes:

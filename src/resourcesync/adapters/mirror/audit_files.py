@@ -9,7 +9,7 @@ from typing import IO, Final
 
 import msgspec
 
-from resourcesync.adapters.mirror.staged_file import storage_error
+from resourcesync.adapters.mirror.own_folder import storage_error
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 
 MAX_AUDITS: Final = 20

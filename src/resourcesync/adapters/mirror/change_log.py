@@ -6,7 +6,8 @@ costs next to nothing.
 
 While a file changes, the row of its copy says nothing of its content. The former content is in the
 note ``in-doubt`` until the change is complete, also after a kill: only so can a true change be
-distinguished from the same bytes fetched again.
+distinguished from the same bytes fetched again. If a run ended in between, a program may
+have read other bytes meanwhile: then the same bytes are an update, too.
 
 The position of each program is a small file, not in the mirror's state: the state has one writer
 at a time, and a program must be able to record its position while a pull goes on for hours.
@@ -15,7 +16,6 @@ at a time, and a program must be able to record its position while a pull goes o
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -23,11 +23,11 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.mirror.staged_file import storage_error
+from resourcesync.adapters.mirror.own_folder import storage_error
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.model.digests import agree, parse_digests
-from resourcesync.ports.changes import Arrival, LoggedChange, MirrorChangeKind
+from resourcesync.ports.changes import Arrival, ChangeLogPosition, LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, StateTransaction
 from resourcesync.sqlite_file import Connection, note_of, write_notes
 
@@ -60,6 +60,8 @@ class ChangeLogWriter:
         self._db = db
         self._befores = _decode_befores(note_of(db, _SUSPECT_NOTE) or "{}")
         self._suspects: set[str] = set()
+        self._exposed = set(self._befores)
+        """Copies whose file may have had other bytes since a run ended, or was killed."""
 
     def write(self, step: StateTransaction) -> None:
         """Log the changes of a step, in its transaction and before its rows are written."""
@@ -70,6 +72,10 @@ class ChangeLogWriter:
             self._log(step)
         if self._befores != before:
             write_notes(self._db, {_SUSPECT_NOTE: _encode(self._befores).decode()})
+
+    def end_run(self) -> None:
+        """Note the files that a run, which failed or was stopped, leaves in an unknown state."""
+        self._exposed.update(self._befores)
 
     def _mark_suspect(self, doubted: Sequence[Copy]) -> None:
         # A copy that was ever installed has a signature: a new one needs no lookup.
@@ -83,6 +89,7 @@ class ChangeLogWriter:
 
     def _pop_suspect(self, uri: str) -> _Before | None:
         self._suspects.discard(uri)
+        self._exposed.discard(uri)
         return self._befores.pop(uri, None)
 
     def _known(self, uris: Sequence[str]) -> dict[str, _Before]:
@@ -101,12 +108,13 @@ class ChangeLogWriter:
             self._befores.update(self._known(plain))
         befores = self._befores
         entries = [
-            _replaced(copy, befores.pop(copy.uri))
+            _replaced(copy, befores.pop(copy.uri), was_exposed=copy.uri in self._exposed)
             if copy.uri in befores
             else (_CREATED, copy.uri, copy.path, copy.length, copy.digests, "")
             for copy in step.installed
         ]
         self._suspects.difference_update([copy.uri for copy in step.installed])
+        self._exposed.difference_update([copy.uri for copy in step.installed])
         entries += [entry for uri in step.removed if (entry := self._removed(uri))]
         if not entries:
             return
@@ -149,20 +157,31 @@ def content_before(db: Connection, uri: str) -> _Before | None:
     return _decode_befores(note_of(db, _SUSPECT_NOTE) or "{}").get(uri)
 
 
-def _replaced(copy: Copy, before: _Before) -> _Entry:
-    """Return the entry of a copy that replaces another content."""
+def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> _Entry:
+    """Return the entry of a copy that replaces another content.
+
+    Args:
+        copy: The copy.
+        before: Length and digests of the content before.
+        was_exposed: True if the file may have had other bytes in between.
+    """
     length, digests = before
     same = length == copy.length and (
         copy.digests == digests or agree(parse_digests(copy.digests), parse_digests(digests))
     )
-    kind = _TOUCHED if same else MirrorChangeKind.UPDATED.value
+    if same and was_exposed:
+        digests = ""
+    kind = _TOUCHED if same and not was_exposed else MirrorChangeKind.UPDATED.value
     return kind, copy.uri, copy.path, copy.length, copy.digests, digests
 
 
 def delete_old_changes(db: Connection, now: int) -> None:
-    """Delete the changes older than 90 days, but never the newest: it has the number."""
+    """Delete the changes older than 90 days, but the newest of them.
+
+    It has the number, and a reader that has read all of them has its position there.
+    """
     db.execute(
-        "DELETE FROM change WHERE time < ? AND seq < (SELECT max(seq) FROM change)",
+        "DELETE FROM change WHERE seq < (SELECT max(seq) FROM change WHERE time < ?)",
         (now - MAX_AGE_MICROSECONDS,),
     )
 
@@ -241,8 +260,8 @@ class ConsumerFiles:
     def __init__(self, own: Path) -> None:
         self._folder = own / "consumers"
 
-    def cursor(self, name: str) -> int | None:
-        """Return the number of the last change that ``name`` acknowledged, or ``None``.
+    def position(self, name: str) -> ChangeLogPosition | None:
+        """Return the position that ``name`` acknowledged, or ``None``.
 
         Raises:
             ConfigurationError: The name is invalid as a file name.
@@ -259,27 +278,29 @@ class ConsumerFiles:
         except OSError as error:
             raise storage_error(error, f"reading {path}") from error
         try:
-            return int(json.loads(text)["acknowledged"])
-        except (ValueError, KeyError, TypeError) as error:
+            stored = json.loads(text)
+            return ChangeLogPosition(int(stored["acknowledged"]), int(stored.get("time", 0)))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise StateError(
                 f"{path} is damaged: the position of {name} is unknown",
                 hint="start over",
                 remedy=Remedy("restart-consumer", value=name),
             ) from error
 
-    def acknowledge(self, name: str, cursor: int) -> None:
-        """Store durably that ``name`` has processed all changes up to ``cursor``.
+    def acknowledge(self, name: str, position: ChangeLogPosition) -> None:
+        """Store durably that ``name`` has processed all changes up to ``position``.
 
         Raises:
             ConfigurationError: The name is invalid as a file name.
-            StorageError: It cannot be written; the old cursor stays.
+            StorageError: It cannot be written; the old position stays.
         """
+        stored = {"acknowledged": position.number, "time": position.time}
         leaf = f"{_checked_name(name)}.json"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             folder = os.open(self._folder, _FOLDER_FLAGS)
             try:
-                _replace_file(folder, leaf, json.dumps({"acknowledged": cursor}).encode())
+                _replace_file(folder, leaf, json.dumps(stored).encode())
             finally:
                 os.close(folder)
         except OSError as error:
@@ -287,7 +308,7 @@ class ConsumerFiles:
 
 
 def _replace_file(folder: int, leaf: str, content: bytes) -> None:
-    beside = f".{secrets.token_hex(8)}"
+    beside = f".{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as stream:

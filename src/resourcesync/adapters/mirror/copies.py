@@ -11,30 +11,20 @@ A file that the mirror did not write is moved to the quarantine, with a note of 
 """
 
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.mirror.open_folders import (
-    FOLDER_FLAGS,
-    READ_FLAGS,
-    FolderCopyInspector,
-    OpenFolders,
-)
-from resourcesync.adapters.mirror.staged_file import (
-    StagedFile,
-    digest_of,
-    is_regular,
-    signature_of,
-    storage_error,
-)
+from resourcesync.adapters.mirror.open_folders import READ_FLAGS, FolderCopyInspector, OpenFolders
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, OWN_FOLDER, storage_error
+from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, is_regular, signature_of
 from resourcesync.adapters.mirror.staging import FileSyncer, Staging
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
+from resourcesync.ports.copies import CopyContent
 
 _LEAF: Final = 100
 _NOTE: Final = ".note"
@@ -57,7 +47,7 @@ def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> st
     Raises:
         OSError: It could not be moved, and is unchanged.
     """
-    place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
+    place = f"{os.urandom(8).hex()}-{leaf[:_LEAF]}"
     note = os.open(f"{place}{_NOTE}", _WRITE, 0o600, dir_fd=quarantine)
     with os.fdopen(note, "w", encoding="utf-8") as stream:
         stream.write(f"{_ORIGINAL_PATH}{path}\nbecause: not what resourcesync put there\n")
@@ -91,9 +81,6 @@ def _names_path(quarantine: int, note: str, path: str) -> bool:
     finally:
         os.close(file)
     return text.startswith(f"{_ORIGINAL_PATH}{path}\n".encode())
-
-
-OWN_FOLDER: Final = ".resourcesync"
 
 
 class FileTreeCopies:
@@ -296,7 +283,7 @@ class FileTreeCopies:
                     hint="move it away if you want to keep it, then run the same command",
                     code="local-change",
                 )
-            place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
+            place = f"{os.urandom(8).hex()}-{leaf[:_LEAF]}"
             os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=self._trash)
             folders.mark_changed(removal.path)
         except FileNotFoundError:
@@ -430,6 +417,13 @@ class FileTreeCopies:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
         with self.inspect() as look:
             return look.digest(path, algorithms)
+
+    def digest_all(
+        self, wanted: Sequence[tuple[str, Sequence[str]]]
+    ) -> Iterator[CopyContent | StorageError | None]:
+        """Read copies; yield the content of each, its error, or ``None`` when there is none."""
+        with self.inspect() as look:
+            yield from look.digest_all(wanted)
 
     def quarantined(self, path: str) -> list[str]:
         """Return the names in the quarantine of files moved from ``path``, newest last."""

@@ -1,26 +1,24 @@
-"""A mirror's root folder: its lock and identity, its file system, and a folder of mirrors.
-
-A folder of mirrors has one mirror for each set of a Source (ADR 0022).
-"""
+"""A mirror's root folder: its lock and identity, and its file system."""
 
 import errno
 import fcntl
 import json
 import os
-import re
-import secrets
-import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Final, Self
 
 import msgspec
 
-from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.open_folders import FOLDER_FLAGS
-from resourcesync.adapters.mirror.staged_file import is_regular, storage_error
+from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.own_folder import (
+    FOLDER_FLAGS,
+    OWN_FOLDER,
+    STATE_FILE,
+    storage_error,
+)
+from resourcesync.adapters.mirror.staged_file import is_regular
 from resourcesync.adapters.mirror.staging import PART_NOTE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.durable_folders import make_folder, sync_folder
@@ -28,7 +26,6 @@ from resourcesync.errors import LockedError, MirrorChangedError, StateError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock
 
-STATE_FILE: Final = "state.db"
 _SUBFOLDERS: Final = ("tmp", "trash", "quarantine")
 _LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MARKER: Final = "marker"
@@ -36,14 +33,6 @@ _MARKER_NOTE: Final = "marker"
 _MARKER_BYTES: Final = 64
 _NO_MARKER: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR})
 _PART_SECONDS: Final = 7 * 86_400.0
-
-
-def is_mirror(folder: Path) -> bool:
-    """True if ``folder`` is a mirror: it has a state file."""
-    try:
-        return (folder / OWN_FOLDER / STATE_FILE).is_file()
-    except OSError:
-        return False  # an unreadable folder is no mirror of ours
 
 
 class MirrorFolder:
@@ -96,15 +85,22 @@ class MirrorFolder:
             self._check_state_files()
         except OSError as error:
             raise storage_error(error, f"opening the mirror {self.root}") from error
-        was_clean = not (self.root / OWN_FOLDER / f"{STATE_FILE}-wal").exists()
+        is_unfinished = self._has_write_ahead_log()
         self.state = self._open_state(self.root / OWN_FOLDER / STATE_FILE)
-        if not was_clean:
+        if is_unfinished:
             self.state.check()
         self.check_marker()
 
     def _register(self, descriptor: int) -> int:
         self._descriptors.append(descriptor)
         return descriptor
+
+    def _has_write_ahead_log(self) -> bool:
+        """True if a run was killed; who only reads the state leaves an empty log."""
+        try:
+            return os.stat(f"{STATE_FILE}-wal", dir_fd=self._own).st_size > 0
+        except FileNotFoundError:
+            return False
 
     def _check_state_files(self) -> None:
         """Refuse links: SQLite would follow a planted one out of the mirror."""
@@ -132,7 +128,7 @@ class MirrorFolder:
                 hint="wait until it ends, then run the same command",
             ) from error
         holder = json.dumps(
-            {"pid": os.getpid(), "host": socket.gethostname(), "since": format_w3c(clock.now())}
+            {"pid": os.getpid(), "host": os.uname().nodename, "since": format_w3c(clock.now())}
         )
         os.ftruncate(lock, 0)
         os.pwrite(lock, holder.encode(), 0)
@@ -174,7 +170,7 @@ class MirrorFolder:
             raise storage_error(error, "reading the mirror's marker") from error
 
     def _write_marker(self) -> str:
-        marker = secrets.token_hex(16)
+        marker = os.urandom(16).hex()
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
             file = os.open(_MARKER, flags, 0o600, dir_fd=self._own)
@@ -214,130 +210,11 @@ def _holder(text: str) -> str:
         return "unknown (its lock file is empty)"
 
 
-SETS_FILE: Final = "sets.json"
-MAX_SETS: Final = 1_000
-_MOST: Final = 16 * 1024 * 1024
-_FOLDER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-_Sets = Annotated[tuple["FollowedSet", ...], msgspec.Meta(max_length=MAX_SETS)]
-
-
-class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A set, and the folder of its mirror.
-
-    Attributes:
-        uri: The URI that identifies it: its Capability List.
-        folder: The name of its mirror's folder.
-    """
-
-    uri: str
-    folder: str
-
-
-class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
-    """The sets that a folder of mirrors follows.
-
-    Attributes:
-        source: The Source's address, as given.
-        every: New sets of the Source are followed too.
-        looked: Time of the last request for the Source's sets, microseconds since 1970.
-        sets: The sets.
-        version: The format of the file.
-    """
-
-    source: str
-    every: bool
-    looked: int
-    sets: _Sets = ()
-    version: int = 1
-
-
-def read_sets(root: Path) -> FollowedSets | None:
-    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable.
-
-    Raises:
-        StateError: Its file was damaged, or is from a newer version.
-        StorageError: It cannot be read.
-    """
-    path = root / OWN_FOLDER / SETS_FILE
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(file, "rb") as stream:
-            text = stream.read(_MOST)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None
-    except OSError as error:
-        raise storage_error(error, f"reading {path}") from error
-    try:
-        found = msgspec.json.decode(text, type=FollowedSets)
-        _check(found)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise StateError(
-            f"{path} is damaged or of a newer version: {error}",
-            evidence=(("kept", "the mirrors below it; each can be pulled by its own name"),),
-            hint=f"move {path} away, then run the first command again",
-        ) from error
-    return found
-
-
-def _check(found: FollowedSets) -> None:
-    """Check that every mirror is a folder of its own right below.
-
-    Raises:
-        ValueError: One is not.
-    """
-    if found.version != 1:
-        raise ValueError(f"version {found.version}")
-    names = [followed_set.folder for followed_set in found.sets]
-    if len({name.lower() for name in names}) != len(names):
-        raise ValueError("two sets in one folder")
-    for name in names:
-        if not _FOLDER.fullmatch(name):
-            raise ValueError(f"{name[:100]!r} is not a folder of a set")
-
-
-def write_sets(root: Path, sets: FollowedSets) -> None:
-    """Store durably the sets that a folder of mirrors follows.
-
-    Raises:
-        StorageError: It cannot be written; the former file stays.
-    """
-    _check(sets)
-    beside = f".{secrets.token_hex(8)}"
-    try:
-        make_folder(root / OWN_FOLDER, 0o700)
-        folder = os.open(root / OWN_FOLDER, FOLDER_FLAGS)
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as stream:
-                stream.write(msgspec.json.format(msgspec.json.encode(sets)))
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.rename(beside, SETS_FILE, src_dir_fd=folder, dst_dir_fd=folder)
-            sync_folder(folder)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(beside, dir_fd=folder)
-            raise
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise storage_error(error, f"storing the sets of {root}") from error
-
-
-def delete_sets(root: Path) -> None:
-    """Remove what `write_sets` created, as far as nothing else is there."""
-    with suppress(OSError):
-        (root / OWN_FOLDER / SETS_FILE).unlink()
-    with suppress(OSError):
-        (root / OWN_FOLDER).rmdir()
-
-
 _COMPOSED: Final = "\u00e9"
 _DECOMPOSED: Final = "e\u0301"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSystem:
+class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of a file system.
 
     Attributes:
@@ -364,7 +241,7 @@ def probe_file_system(folder: Path) -> FileSystem:
         return FileSystem(refusal=error.strerror or str(error))
     room = found.f_bavail * found.f_frsize
     inodes = found.f_favail if found.f_files else None
-    name = f".doctor-{secrets.token_hex(4)}-a"
+    name = f".doctor-{os.urandom(4).hex()}-a"
     try:
         tells_case = _are_two(folder, name, f"{name[:-1]}A")
         keeps_forms = _are_two(folder, f"{name}{_COMPOSED}", f"{name}{_DECOMPOSED}")
@@ -385,8 +262,7 @@ def _are_two(folder: Path, name: str, other: str) -> bool:
             path.unlink()
 
 
-@dataclass(slots=True, kw_only=True)
-class TemporaryFileCounts:
+class TemporaryFileCounts(msgspec.Struct, kw_only=True):
     """Counts of a mirror's temporary files.
 
     Attributes:

@@ -9,18 +9,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, storage_error
 from resourcesync.adapters.mirror.staged_file import (
+    CAN_ADVISE,
+    content_of,
     digest_of,
     is_regular,
     signature_of,
-    storage_error,
 )
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.copies import is_copy_path
+from resourcesync.ports.copies import CopyContent, is_copy_path
 
-FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_OPEN: Final = 128
 _DOTS: Final = frozenset({".", ".."})
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
@@ -147,7 +148,8 @@ class OpenFolders:
 
 READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PIECE: Final = 1 << 20
-_MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+# A socket cannot even be opened: ENXIO.
+_MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO})
 
 
 class FolderCopyInspector:
@@ -198,6 +200,37 @@ class FolderCopyInspector:
         finally:
             os.close(file)
 
+    def digest_all(
+        self, wanted: Sequence[tuple[str, Sequence[str]]]
+    ) -> Iterator[CopyContent | StorageError | None]:
+        """Read a few dozen files, as `CopyInspector.digest_all` describes.
+
+        All are opened first, so that the disk reads the next ones while one is hashed.
+        """
+        files: list[int | StorageError | None] = []
+        try:
+            files.extend(self._open_ahead(path) for path, _ in wanted)
+            for number, (path, algorithms) in enumerate(wanted):
+                file, files[number] = files[number], None
+                yield _content_of(file, path, algorithms) if isinstance(file, int) else file
+        finally:
+            for file in files:
+                if isinstance(file, int):
+                    os.close(file)
+
+    def _open_ahead(self, path: str) -> int | StorageError | None:
+        """Open a file and let the system read its start; return the error if that fails."""
+        try:
+            file = self._open(path)
+        except StorageError as error:
+            return error
+        if file is not None and CAN_ADVISE:
+            try:  # noqa: SIM105 - once for each file
+                os.posix_fadvise(file, 0, _PIECE, os.POSIX_FADV_WILLNEED)
+            except OSError:
+                pass  # it is advice: not every file system takes it
+        return file
+
     def reading(self, path: str) -> Iterator[bytes] | None:
         """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
 
@@ -224,6 +257,21 @@ class FolderCopyInspector:
             if error.errno in _MISSING:
                 return None
             raise storage_error(error, f"reading {path}") from error
+
+
+def _content_of(
+    file: int, path: str, algorithms: Sequence[str]
+) -> CopyContent | StorageError | None:
+    """Read an open file and close it."""
+    try:
+        info = os.fstat(file)
+        if not is_regular(info):
+            return None
+        return content_of(file, algorithms, info.st_size)
+    except OSError as error:
+        return storage_error(error, f"reading {path}")
+    finally:
+        os.close(file)
 
 
 def _pieces(file: int, path: str) -> Iterator[bytes]:

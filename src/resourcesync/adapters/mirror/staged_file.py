@@ -1,6 +1,5 @@
 """A staged copy: a temporary file beside the mirror, hashed while it is written."""
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -11,9 +10,10 @@ from functools import partial
 from io import BytesIO
 from typing import BinaryIO, Final, Protocol
 
-from resourcesync.errors import DiskFullError, Remedy, StorageError
-from resourcesync.model.digests import Digest
+from resourcesync.adapters.mirror.own_folder import storage_error
+from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.ports import PartialBody
+from resourcesync.ports.copies import CopyContent
 
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CONSTRUCTORS: Final = {
@@ -25,6 +25,8 @@ _CONSTRUCTORS: Final = {
     "sha-512": hashlib.sha512,
 }
 _BLOCK: Final = 1 << 20
+_READ: Final = 1 << 18
+"""Bytes to read and hash at a time: more do not fit into the processor's cache."""
 MIN_SAVED_BYTES: Final = 1 << 20
 """Bytes below which a part is fetched again rather than saved."""
 
@@ -34,28 +36,11 @@ SMALL: Final = 32 << 10
 _CLONE: Final = 0x40049409  # FICLONE of ioctl_ficlone(2)
 _LAST_MOMENT: Final = (1 << 33) * 1_000_000_000
 """Nanoseconds since 1970: the last time of modification that is set."""
-_CAN_ADVISE: Final = hasattr(os, "posix_fadvise")
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+CAN_ADVISE: Final = hasattr(os, "posix_fadvise")
 
 
 _new_digest: Final[Callable[[tuple[str, str]], Digest]] = partial(tuple.__new__, Digest)
 """Its own constructor is Python code."""
-
-
-def storage_error(error: OSError, doing: str) -> StorageError:
-    """Return the error for a failure of the file system."""
-    if error.errno in _NO_ROOM:
-        return DiskFullError(
-            f"no space left while {doing}",
-            evidence=(("got", os.strerror(error.errno or 0)), ("kept", "all complete copies")),
-            hint="free disk space, such as by emptying the trash, then run it again",
-            remedy=Remedy("empty-trash"),
-        )
-    return StorageError(
-        f"failed while {doing}: {os.strerror(error.errno or 0)}",
-        evidence=(("kept", "all complete copies"),),
-        hint="fix permissions or the disk, then run the same command",
-    )
 
 
 def new_hashers(algorithms: Sequence[str]) -> "dict[str, hashlib._Hash]":
@@ -265,7 +250,7 @@ class StagedFile:
             if not 0 <= moment <= _LAST_MOMENT:
                 moment = 0 if moment < 0 else _LAST_MOMENT
             os.utime(file, ns=(moment, moment))
-        if start and _CAN_ADVISE:
+        if start and CAN_ADVISE:
             try:  # noqa: SIM105 - once for each file
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
             except OSError:
@@ -314,18 +299,32 @@ def digest_of(
         algorithms: Digests to compute.
         expected: Probable length in bytes: a small file is then read at once; -1 if unknown.
     """
-    chunk = os.pread(file, min(_BLOCK, expected + 1) if expected >= 0 else _BLOCK, 0)
-    if len(chunk) == expected < _BLOCK and len(algorithms) == 1:  # there was room for one byte more
-        hasher = _CONSTRUCTORS[algorithms[0]](chunk, usedforsecurity=False)
-        return expected, (Digest(algorithms[0], hasher.hexdigest()),)
+    length, text = content_of(file, algorithms, expected)
+    return length, parse_digests(text)
+
+
+def content_of(file: int, algorithms: Sequence[str], expected: int = -1) -> CopyContent:
+    """Read an open file from its start; return its length, and its digests as a text.
+
+    Args:
+        file: Descriptor.
+        algorithms: Digests to compute.
+        expected: As for `digest_of`.
+    """
+    size = expected + 1 if 0 <= expected < _READ else _READ  # room for one byte more
+    chunk = os.pread(file, size, 0)
+    if len(chunk) == expected and len(algorithms) == 1:
+        name = algorithms[0]
+        hasher = _CONSTRUCTORS[name](chunk, usedforsecurity=False)
+        return expected, f"{name}:{hasher.hexdigest()}"
     hashers = new_hashers(algorithms)
     length = 0
     while chunk:
         length += len(chunk)
         for hasher in hashers.values():
             hasher.update(chunk)
-        chunk = os.pread(file, _BLOCK, length)
-    return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in hashers.items())
+        chunk = os.pread(file, _READ, length)
+    return length, " ".join(f"{name}:{hasher.hexdigest()}" for name, hasher in hashers.items())
 
 
 def is_regular(info: os.stat_result) -> bool:

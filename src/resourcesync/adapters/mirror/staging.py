@@ -14,22 +14,17 @@ microseconds, as in memory, threads only cost.
 import io
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from resourcesync.adapters.mirror.open_folders import FOLDER_FLAGS
-from resourcesync.adapters.mirror.staged_file import (
-    MIN_SAVED_BYTES,
-    StagedFile,
-    is_regular,
-    storage_error,
-)
+import msgspec
+
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, storage_error
+from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES, StagedFile, is_regular
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInstallation
 
@@ -49,8 +44,7 @@ _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOTE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class SavedPart:
+class SavedPart(msgspec.Struct, frozen=True):
     """A saved part of a resource.
 
     Attributes:
@@ -231,7 +225,7 @@ class Staging:
         self._folder = folder
         self._parts = Parts(folder)
         self._names = 0
-        self._tag = secrets.token_hex(4)
+        self._tag = os.urandom(4).hex()
 
     def clear(self, oldest: float) -> None:
         """Remove temporary files of killed runs.

@@ -80,6 +80,7 @@ class SqliteMirrorState(MirrorLogs):
         self._path = str(path)
         self._file = SqliteFile(path, STATE_FORMAT, read_only=read_only)
         self._db, self._errors = self._file.connection, self._file.errors
+        self._counted: tuple[int, int] | None = None  # rows written until then, and copies
         version = self._file.version
         self._has_changes = version > 1
         self._has_links = version >= LINKS_SINCE
@@ -147,8 +148,12 @@ class SqliteMirrorState(MirrorLogs):
 
     def count(self) -> int:
         """Return the number of copies."""
-        with self._errors:
-            return int(self._db.execute("SELECT count(*) FROM copy").fetchone()[0])
+        written = self._db.total_changes
+        if self._writer is None or self._counted is None or self._counted[0] != written:
+            with self._errors:
+                number = int(self._db.execute("SELECT count(*) FROM copy").fetchone()[0])
+            self._counted = written, number
+        return self._counted[1]
 
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
@@ -336,6 +341,8 @@ class SqliteMirrorState(MirrorLogs):
                 "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?", (MAX_RUNS,)
             )
             change_log.delete_old_changes(db, row.ended)
+        if self._writer is not None:
+            self._writer.end_run()
 
 
 def _put_documents(db: Connection, documents: Sequence[ProcessedDocument]) -> None:

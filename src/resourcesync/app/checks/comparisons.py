@@ -9,16 +9,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
 from resourcesync.adapters.files.names import to_segment
-from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
 from resourcesync.app import plugins
 from resourcesync.app.document_access import is_web_address, open_documents
 from resourcesync.app.mirrors import mirror_state
@@ -41,8 +38,7 @@ from resourcesync.ports.mirror import Copy
 from resourcesync.settings.network import Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByteComparison:
+class ByteComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a comparison.
 
     Attributes:
@@ -133,8 +129,7 @@ class Sign(StrEnum):
     UNPROVEN = "?"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """One resource with a remark."""
 
     sign: Sign
@@ -142,8 +137,7 @@ class Difference:
     reason: str
 
 
-@dataclass(slots=True, kw_only=True)
-class ResourceComparison:
+class ResourceComparison(msgspec.Struct, kw_only=True):
     """The two inventories, read whole, and the counts of the comparison so far.
 
     Attributes:
@@ -163,7 +157,7 @@ class ResourceComparison:
     different: int = 0
     only_a: int = 0
     only_b: int = 0
-    _sorters: tuple[ExternalSorter[ListingRow], ...] = field(default=())
+    _sorters: tuple[ExternalSorter[ListingRow], ...] = msgspec.field(default=())
 
     @property
     def is_equal(self) -> bool:
@@ -249,7 +243,7 @@ def _read_target(
     if not is_web_address(target) and is_mirror(Path(target)):
         folder = Path(target)
         telling = ListingSummary(documents=[str(folder)])
-        with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
+        with mirror_state.open_snapshot(folder / OWN_FOLDER / STATE_FILE) as state:
             for copy in state.copies():
                 telling.entries += 1
                 sorter.add(_entry_of_copy(copy))

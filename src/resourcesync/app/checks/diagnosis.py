@@ -4,9 +4,10 @@ Pure: nothing is inspected in this module.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
+
+import msgspec
 
 from resourcesync.adapters.http.robots import LONGEST_DELAY
 from resourcesync.errors import ConfigurationError, Remedy
@@ -68,8 +69,7 @@ class CheckResult(NamedTuple):
     remedy: Remedy | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineFacts:
+class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about the machine.
 
     Attributes:
@@ -103,8 +103,7 @@ class MachineFacts:
     ca_fault: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderFacts:
+class FolderFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about the folder of a mirror, or its future place.
 
     Attributes:
@@ -145,8 +144,7 @@ class FolderFacts:
     made_in: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFacts:
+class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a Source.
 
     Attributes:

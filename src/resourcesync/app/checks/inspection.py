@@ -15,9 +15,8 @@ import pycurl
 from resourcesync import __version__
 from resourcesync.adapters.http.certificate_authorities import authorities_fault
 from resourcesync.adapters.http.robots import parse_rules
-from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
 from resourcesync.adapters.server_probe import probe
 from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.app.mirrors import mirror_state
@@ -127,14 +126,14 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
             inodes=found_there.inodes,
         )
     own = folder / OWN_FOLDER
-    is_mirror = mirror_folder.is_mirror(folder)
-    found = probe_file_system(own / "tmp" if is_mirror else folder)
+    was_pulled = is_mirror(folder)
+    found = probe_file_system(own / "tmp" if was_pulled else folder)
     left = count_temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
     holder = _lock_owner(own / "lock")
-    damage, marker, source = _inspect_state(own) if is_mirror else ("", None, "")
+    damage, marker, source = _inspect_state(own) if was_pulled else ("", None, "")
     return FolderFacts(
         folder=str(folder),
-        is_mirror=is_mirror,
+        is_mirror=was_pulled,
         refusal=found.refusal,
         is_case_sensitive=found.distinguishes_case,
         preserves_unicode_forms=found.preserves_unicode_forms,
@@ -154,7 +153,7 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
 def _inspect_state(own: Path) -> tuple[str, str | None, str]:
     """Return the fault of a mirror's state, its marker, and its Source."""
     try:
-        with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
+        with mirror_state.open_state(own / STATE_FILE, read_only=True) as state:
             state.check()
             identity = SyncState(state).identity
             source = "" if identity is None else identity.source

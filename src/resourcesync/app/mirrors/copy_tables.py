@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder, is_mirror
+import msgspec
+
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
 from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.app.mirrors import mirror_state, state_backup, stores, table_mirror
-from resourcesync.app.mirrors.opening import not_a_mirror_error
+from resourcesync.app.mirrors.mirror_state import not_a_mirror_error
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.mirrors.table_mirror import TableInStore
 from resourcesync.app.mirrors.work_units import Site
@@ -21,8 +22,7 @@ from resourcesync.ports.tables import TablePart
 from resourcesync.settings.network import Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyTable:
+class CopyTable(msgspec.Struct, frozen=True, kw_only=True):
     """The table of a mirror's copies.
 
     Attributes:

@@ -1,13 +1,39 @@
-"""Opening of a mirror's state, whether its copies are in it or in a table."""
+"""A mirror's state: opened, whether its copies are in it or in a table, and read without a lock."""
 
+import fcntl
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
+import msgspec
+
+from resourcesync.adapters.mirror import own_folder
+from resourcesync.adapters.mirror.change_log import ConsumerFiles
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, FollowedSets
 from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState, StateSnapshot
+from resourcesync.destination.reports import MirrorStatus
+from resourcesync.destination.status import status_of
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.errors import (
+    ConfigurationError,
+    Remedy,
+    ResourceSyncError,
+    StateError,
+    StorageError,
+)
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.changes import ChangeLogPosition
+from resourcesync.ports.mirror import MirrorStateStore
 
 if TYPE_CHECKING:
+    from resourcesync.adapters.mirror.audit_files import AuditFiles
     from resourcesync.adapters.mirror.tabled_state import TabledState
+    from resourcesync.destination.audits.reports import AuditFinding
+    from resourcesync.destination.changelog import ChangeLogReader, Consumers
     from resourcesync.ports.tables import Tables
 
 _PARTS: Final = "tables"
@@ -82,3 +108,236 @@ def has_copy_table(folder: Path) -> bool:
         return False
     with SqliteMirrorState(file, read_only=True) as state:
         return state.note(TABLES_NOTE) is not None
+
+
+_SHOWN_SETS: Final = 20
+
+
+_HOST: Final = re.compile(
+    r"(?:(?P<near>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
+    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,63})(?P<port>:[0-9]{1,5})?(?:/|\Z)"
+)
+"""An address without its scheme begins like this."""
+
+
+def is_mirror(folder: Path) -> bool:
+    """True if a folder is a mirror: its Source's address is recorded."""
+    return own_folder.is_mirror(folder)
+
+
+def is_folder_of_sets(folder: Path) -> bool:
+    """True if a folder has a mirror for each set of a Source, even if its state is damaged.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    try:
+        return own_folder.read_sets(folder) is not None
+    except StateError:
+        return True
+
+
+def knows_source(folder: Path) -> bool:
+    """True if a folder is a mirror with a known Source: its first pull found one.
+
+    Raises:
+        StateError: The state is damaged or from a newer version.
+    """
+    if not is_mirror(folder):
+        return False
+    with open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        return SyncState(state).identity is not None
+
+
+def read_status(folder: Path) -> MirrorStatus:
+    """Return a mirror's status from its own state, without a request or a lock.
+
+    Raises:
+        ConfigurationError: The folder is not a mirror.
+        StateError: The state is damaged or from a newer version.
+    """
+    if not is_mirror(folder):
+        raise not_a_mirror_error(folder)
+    with open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        return status_of(str(folder), state, running=is_locked(folder))
+
+
+class OpenChanges(NamedTuple):
+    """A mirror's change log, open for reading, and the positions of its readers."""
+
+    folder: Path
+    state: MirrorStateStore
+    consumers: "Consumers"
+
+    def reader(
+        self,
+        consumer: str | None,
+        since: ChangeLogPosition | datetime | None = None,
+        *,
+        touched: bool = False,
+        restart: bool = False,
+    ) -> "ChangeLogReader":
+        """Return a reader of the changes.
+
+        Args:
+            consumer: The program whose position to start from; ``None`` has none.
+            since: Without a consumer: a position or a moment; ``None`` is before the oldest change.
+            touched: True if fetches that returned the same bytes are yielded too.
+            restart: True to start with everything in the mirror.
+        """
+        from resourcesync.destination import changelog  # noqa: PLC0415 - no pull reads changes
+
+        position: ChangeLogPosition | None
+        if restart:
+            position = None
+        elif isinstance(since, datetime):
+            position = changelog.position_at(self.state, to_microseconds(since))
+        elif since is not None:
+            position = since
+        elif consumer is not None:
+            position = self.consumers.position(consumer)
+        else:
+            position = changelog.oldest_position(self.state)
+        remedy = Remedy("read-all-changes", target=str(self.folder))
+        if consumer is not None:
+            remedy = Remedy("restart-consumer", target=str(self.folder), value=consumer)
+        return changelog.ChangeLogReader(
+            state=self.state, position=position, include_touched=touched, remedy=remedy
+        )
+
+
+@contextmanager
+def open_changes(folder: Path) -> Iterator[OpenChanges]:
+    """Open a mirror's change log without locking the mirror: a pull may go on meanwhile.
+
+    Raises:
+        ConfigurationError: The folder is not a mirror.
+        StateError: The state is damaged or from a newer version.
+    """
+    if not is_mirror(folder):
+        raise not_a_mirror_error(folder)
+    own = folder / OWN_FOLDER
+    with open_state(own / STATE_FILE, read_only=True) as state:
+        yield OpenChanges(folder=folder, state=state, consumers=ConsumerFiles(own))
+
+
+def audit_files(folder: Path) -> "AuditFiles":
+    """Return the store of the findings of a mirror's audits."""
+    from resourcesync.adapters.mirror.audit_files import AuditFiles  # noqa: PLC0415 - no pull has
+
+    return AuditFiles(folder / OWN_FOLDER)
+
+
+def findings_of(folder: Path, audit: str) -> "list[AuditFinding]":
+    """Return the findings of an audit of a mirror; ``last`` is the newest one.
+
+    Raises:
+        ConfigurationError: There is no such audit.
+        StateError: The file of its findings was damaged.
+        StorageError: It cannot be read.
+    """
+    from resourcesync.destination.audits.reports import AuditFinding, FindingKind  # noqa: PLC0415 - no pull has
+
+    return [
+        AuditFinding(
+            kind=FindingKind(row["kind"]), uri=row["uri"], path=row["path"], reason=row["reason"]
+        )
+        for row in audit_files(folder).read_findings(audit)
+    ]
+
+
+def last_findings(folder: Path) -> "list[AuditFinding]":
+    """Return the findings of the last audit with any; nothing when there was none.
+
+    Raises:
+        StateError: The file of its findings was damaged.
+        StorageError: It cannot be read.
+    """
+    try:
+        return findings_of(folder, "last")
+    except ConfigurationError:
+        return []
+
+
+def not_a_mirror_error(folder: Path) -> ResourceSyncError:
+    """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
+    tried = (("tried", f"{folder / OWN_FOLDER / STATE_FILE}: not found"),)
+    try:
+        sets = own_folder.read_sets(folder)
+    except StorageError as error:
+        return error
+    if sets is not None and sets.sets:
+        names = tuple(
+            ("mirror", str(folder / followed_set.folder))
+            for followed_set in sets.sets[:_SHOWN_SETS]
+        )
+        return ConfigurationError(
+            f"{folder} has a mirror for each set of {sets.source}",
+            evidence=names,
+            hint="name one of them",
+        )
+    hint, remedy = _advice_for(folder)
+    return ConfigurationError(f"{folder} is not a mirror", evidence=tried, hint=hint, remedy=remedy)
+
+
+def _advice_for(folder: Path) -> tuple[str, Remedy]:
+    """Return the advice for a folder that is not a mirror, or an address without ``https://``."""
+    host = _HOST.match(str(folder))
+    if host is None or folder.exists():
+        return "make it one", Remedy("pull-from", target=str(folder))
+    scheme = "http" if host["port"] or host["near"] else "https"
+    address = f"{scheme}://{folder}"
+    return f"did you mean {address}?", Remedy("pull-address", value=address)
+
+
+def is_locked(folder: Path) -> bool:
+    """True if a run has locked the mirror in a folder at this moment."""
+    try:
+        lock = os.open(folder / OWN_FOLDER / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+class SetMirror(msgspec.Struct, frozen=True, kw_only=True):
+    """The mirror of one set.
+
+    Attributes:
+        uri: The set.
+        folder: Its mirror.
+        offered: True if the Source still offers it, as far as known.
+    """
+
+    uri: str
+    folder: Path
+    offered: bool = True
+
+
+def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the mirrors that folders contain: those of their sets, or themselves.
+
+    A damaged folder counts as itself; opening it raises the error.
+    """
+    found: dict[Path, None] = {}
+    for folder in folders:
+        try:
+            known = own_folder.read_sets(folder)
+        except StorageError:
+            known = None
+        below = () if known is None else mirrors_of(folder, known)
+        found.update(dict.fromkeys([mirror.folder for mirror in below] or [folder]))
+    return tuple(found)
+
+
+def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
+    """Return the mirrors of a folder of sets."""
+    return tuple(
+        SetMirror(uri=followed_set.uri, folder=folder / followed_set.folder)
+        for followed_set in followed.sets
+    )

@@ -3,28 +3,19 @@
 A folder that does not become a mirror is left as it was.
 """
 
-import fcntl
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.change_log import ConsumerFiles
-from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.mirror_folder import (
-    STATE_FILE,
-    MirrorFolder,
-    probe_file_system,
-    read_sets,
-)
+from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
 from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
 from resourcesync.app import plugins, transports
 from resourcesync.app.mirrors import mirror_state, stores
@@ -33,17 +24,13 @@ from resourcesync.app.options import fetch_settings
 from resourcesync.app.transports import StoredRobotsRules
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, FindingWriter
-from resourcesync.destination.reports import MirrorStatus
-from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (
     ConfigurationError,
     Remedy,
-    ResourceSyncError,
     StateError,
     StorageError,
 )
-from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
@@ -51,10 +38,7 @@ from resourcesync.settings.network import Network
 from resourcesync.settings.publication import NOTE, decode_settings
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.mirror.audit_files import AuditFiles
     from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
-    from resourcesync.destination.audits.reports import AuditFinding
-    from resourcesync.destination.changelog import ChangeLogReader, Consumers
 
 
 def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
@@ -124,10 +108,10 @@ def open_mirror_folder(
     """
     home = place if isinstance(place, Home) else Home(place)
     folder, open_state = home.folder, state_opener(home)
-    was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
+    was_folder, was_mirror = folder.is_dir(), mirror_state.is_mirror(folder)
     if not was_mirror:
         if source is None:
-            raise not_a_mirror_error(folder)
+            raise mirror_state.not_a_mirror_error(folder)
         _check_no_loop(folder, source)
     had_own = (folder / OWN_FOLDER).is_dir()
     if isinstance(place, Home):
@@ -199,43 +183,6 @@ def _check_no_loop(folder: Path, source: str) -> None:
 
 
 _DEFAULT_NETWORK: Final = Network()
-_SHOWN_SETS: Final = 20
-_HOST: Final = re.compile(
-    r"(?:(?P<near>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
-    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,63})(?P<port>:[0-9]{1,5})?(?:/|\Z)"
-)
-"""An address without its scheme begins like this."""
-
-
-def is_mirror(folder: Path) -> bool:
-    """True if a folder is a mirror: its Source's address is recorded."""
-    return mirror_folder.is_mirror(folder)
-
-
-def is_folder_of_sets(folder: Path) -> bool:
-    """True if a folder has a mirror for each set of a Source, even if its state is damaged.
-
-    Raises:
-        StorageError: It cannot be read.
-    """
-    try:
-        return read_sets(folder) is not None
-    except StateError:
-        return True
-
-
-def knows_source(folder: Path) -> bool:
-    """True if a folder is a mirror with a known Source: its first pull found one.
-
-    Raises:
-        StateError: The state is damaged or from a newer version.
-    """
-    if not is_mirror(folder):
-        return False
-    with mirror_state.open_state(
-        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
-    ) as state:
-        return SyncState(state).identity is not None
 
 
 @contextmanager
@@ -344,162 +291,7 @@ def _followed(memory: SyncState) -> str:
     return "" if known is None else known.source
 
 
-def read_status(folder: Path) -> MirrorStatus:
-    """Return a mirror's status from its own state, without a request or a lock.
-
-    Raises:
-        ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged or from a newer version.
-    """
-    if not is_mirror(folder):
-        raise not_a_mirror_error(folder)
-    with mirror_state.open_state(
-        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
-    ) as state:
-        return status_of(str(folder), state, running=_is_locked(folder))
-
-
-class OpenChanges(NamedTuple):
-    """A mirror's change log, open for reading, and the positions of its readers."""
-
-    folder: Path
-    state: MirrorStateStore
-    consumers: "Consumers"
-
-    def reader(
-        self,
-        consumer: str | None,
-        since: int | datetime | None = None,
-        *,
-        touched: bool = False,
-        restart: bool = False,
-    ) -> "ChangeLogReader":
-        """Return a reader of the changes.
-
-        Args:
-            consumer: The program whose cursor to start from; ``None`` has none.
-            since: Without a consumer: a change's number, or a moment; ``None`` is the oldest.
-            touched: True if fetches that returned the same bytes are yielded too.
-            restart: True if the consumer starts over with everything in the mirror.
-        """
-        from resourcesync.destination import changelog  # noqa: PLC0415 - no pull reads changes
-
-        cursor: int | None
-        if consumer is not None:
-            cursor = None if restart else self.consumers.cursor(consumer)
-        elif since is None:
-            cursor = changelog.oldest_cursor(self.state)
-        elif isinstance(since, datetime):
-            cursor = changelog.cursor_at(self.state, to_microseconds(since))
-        else:
-            cursor = since
-        remedy = Remedy("read-all-changes", target=str(self.folder))
-        if consumer is not None:
-            remedy = Remedy("restart-consumer", target=str(self.folder), value=consumer)
-        return changelog.ChangeLogReader(
-            state=self.state, cursor=cursor, include_touched=touched, remedy=remedy
-        )
-
-
-@contextmanager
-def open_changes(folder: Path) -> Iterator[OpenChanges]:
-    """Open a mirror's change log without locking the mirror: a pull may go on meanwhile.
-
-    Raises:
-        ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged or from a newer version.
-    """
-    if not is_mirror(folder):
-        raise not_a_mirror_error(folder)
-    own = folder / OWN_FOLDER
-    with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
-        yield OpenChanges(folder=folder, state=state, consumers=ConsumerFiles(own))
-
-
 @contextmanager
 def _open_findings(folder: Path) -> Iterator[FindingWriter]:
-    with audit_files(folder).write_findings() as writer:
+    with mirror_state.audit_files(folder).write_findings() as writer:
         yield writer
-
-
-def audit_files(folder: Path) -> "AuditFiles":
-    """Return the store of the findings of a mirror's audits."""
-    from resourcesync.adapters.mirror.audit_files import AuditFiles  # noqa: PLC0415 - no pull has
-
-    return AuditFiles(folder / OWN_FOLDER)
-
-
-def findings_of(folder: Path, audit: str) -> "list[AuditFinding]":
-    """Return the findings of an audit of a mirror; ``last`` is the newest one.
-
-    Raises:
-        ConfigurationError: There is no such audit.
-        StateError: The file of its findings was damaged.
-        StorageError: It cannot be read.
-    """
-    from resourcesync.destination.audits.reports import AuditFinding, FindingKind  # noqa: PLC0415 - no pull has
-
-    return [
-        AuditFinding(
-            kind=FindingKind(row["kind"]), uri=row["uri"], path=row["path"], reason=row["reason"]
-        )
-        for row in audit_files(folder).read_findings(audit)
-    ]
-
-
-def last_findings(folder: Path) -> "list[AuditFinding]":
-    """Return the findings of the last audit with any; nothing when there was none.
-
-    Raises:
-        StateError: The file of its findings was damaged.
-        StorageError: It cannot be read.
-    """
-    try:
-        return findings_of(folder, "last")
-    except ConfigurationError:
-        return []
-
-
-def not_a_mirror_error(folder: Path) -> ResourceSyncError:
-    """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
-    tried = (("tried", f"{folder / OWN_FOLDER / mirror_folder.STATE_FILE}: not found"),)
-    try:
-        sets = read_sets(folder)
-    except StorageError as error:
-        return error
-    if sets is not None and sets.sets:
-        names = tuple(
-            ("mirror", str(folder / followed_set.folder))
-            for followed_set in sets.sets[:_SHOWN_SETS]
-        )
-        return ConfigurationError(
-            f"{folder} has a mirror for each set of {sets.source}",
-            evidence=names,
-            hint="name one of them",
-        )
-    hint, remedy = _advice_for(folder)
-    return ConfigurationError(f"{folder} is not a mirror", evidence=tried, hint=hint, remedy=remedy)
-
-
-def _advice_for(folder: Path) -> tuple[str, Remedy]:
-    """Return the advice for a folder that is not a mirror, or an address without ``https://``."""
-    host = _HOST.match(str(folder))
-    if host is None or folder.exists():
-        return "make it one", Remedy("pull-from", target=str(folder))
-    scheme = "http" if host["port"] or host["near"] else "https"
-    address = f"{scheme}://{folder}"
-    return f"did you mean {address}?", Remedy("pull-address", value=address)
-
-
-def _is_locked(folder: Path) -> bool:
-    try:
-        lock = os.open(folder / OWN_FOLDER / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(lock)
-    return False

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.mirror.mirror_folder import (
+import msgspec
+
+from resourcesync.adapters.mirror.own_folder import (
     MAX_SETS,
     FollowedSet,
     FollowedSets,
@@ -15,15 +16,19 @@ from resourcesync.adapters.mirror.mirror_folder import (
     read_sets,
     write_sets,
 )
-from resourcesync.app.mirrors.opening import knows_source, not_a_mirror_error
-from resourcesync.discovery import OfferedSet, SetChoice, names_of, offered_sets
-from resourcesync.discovery.sets import choose
+from resourcesync.app.mirrors.mirror_state import (
+    SetMirror,
+    knows_source,
+    mirrors_of,
+    not_a_mirror_error,
+)
+from resourcesync.discovery.discover import offered_sets
+from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
     Remedy,
     SourceError,
-    StorageError,
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.cancellation import CancelToken
@@ -32,23 +37,7 @@ from resourcesync.settings.network import Network
 _DAY: Final = 86_400_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetMirror:
-    """The mirror of one set.
-
-    Attributes:
-        uri: The set.
-        folder: Its mirror.
-        offered: True if the Source still offers it, as far as known.
-    """
-
-    uri: str
-    folder: Path
-    offered: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetPlan:
+class SetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The mirrors to pull.
 
     Attributes:
@@ -81,32 +70,7 @@ class SetPlan:
                 self.folder.rmdir()
 
 
-def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the mirrors that folders contain: those of their sets, or themselves.
-
-    A damaged folder counts as itself; opening it raises the error.
-    """
-    found: dict[Path, None] = {}
-    for folder in folders:
-        try:
-            known = read_sets(folder)
-        except StorageError:
-            known = None
-        below = () if known is None else mirrors_of(folder, known)
-        found.update(dict.fromkeys([mirror.folder for mirror in below] or [folder]))
-    return tuple(found)
-
-
-def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
-    """Return the mirrors of a folder of sets."""
-    return tuple(
-        SetMirror(uri=followed_set.uri, folder=folder / followed_set.folder)
-        for followed_set in followed.sets
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetRequest:
+class SetRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's request for a folder of sets.
 
     Attributes:

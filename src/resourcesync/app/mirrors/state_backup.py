@@ -15,8 +15,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
 from resourcesync.adapters.mirror.state import copy_state, detach_state
 from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.adapters.stored_copies import guard_store

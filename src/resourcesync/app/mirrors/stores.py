@@ -7,15 +7,15 @@ for a store, that folder has no copies, and a file that names the store.
 import hashlib
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, is_mirror
 from resourcesync.app import plugins
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
@@ -233,7 +233,7 @@ def _lease_name(file: Path) -> str:
     """Return the unique name of a home, by which the store recognises it."""
     try:
         with suppress(FileExistsError), file.open("x", encoding="ascii") as stream:
-            stream.write(secrets.token_hex(16))
+            stream.write(os.urandom(16).hex())
         return file.read_text("ascii")[:_MAX_LEASE_NAME]
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{file} cannot be used: {error}") from error

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.app.mirrors import mirror_state, opening, stores
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.removal.deletion import register_lost_trash
@@ -67,15 +66,15 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
         StateError: The mirror's state is damaged or from a newer version.
         StorageError: The store of the mirror fails.
     """
-    if not opening.is_mirror(folder):
-        raise opening.not_a_mirror_error(folder)
+    if not mirror_state.is_mirror(folder):
+        raise mirror_state.not_a_mirror_error(folder)
     size = _sizes(folder)
     for row in _snapshot(folder, fits):
         yield row, size(row.place)
 
 
 def _snapshot(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
-    with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
+    with mirror_state.open_snapshot(folder / OWN_FOLDER / STATE_FILE) as state:
         yield from filter(fits, state.trash_by_path())
 
 
@@ -110,7 +109,7 @@ def restore(
         LockedError: Another run has locked the mirror.
         StorageError: The mirror cannot be written.
     """
-    if opening.is_mirror(home.folder) and mirror_state.has_copy_table(home.folder):
+    if mirror_state.is_mirror(home.folder) and mirror_state.has_copy_table(home.folder):
         raise ConfigurationError(
             "files cannot be restored into a mirror whose copies are a table",
             evidence=(("kept", "all files in the trash"),),

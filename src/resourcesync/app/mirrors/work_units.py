@@ -3,10 +3,10 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
 from resourcesync.adapters.http import CurlFetcher
@@ -28,8 +28,7 @@ EXCHANGE = ".resourcesync/units/"
 """Folder of units and outcomes in the store."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's access to Source and store.
 
     Attributes:
@@ -81,7 +80,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
         files.mkdir()
         yield worker.WorkerTools(
             fetcher=fetcher,
-            copies=StoredCopies(store, staging.stage, clock),
+            copies=partial(StoredCopies, store, staging.stage, clock),
             memory=lambda: SqliteMirrorState(":memory:"),
             clock=clock,
             cancel=cancel,

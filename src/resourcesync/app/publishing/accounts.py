@@ -7,11 +7,13 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.adapters.catalogue import (
     FileCatalogue,
@@ -47,8 +49,7 @@ from resourcesync.source.publication_options import PublicationResult, PublishRe
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowedAccount:
+class FollowedAccount(msgspec.Struct, frozen=True, kw_only=True):
     """The settings for following an account.
 
     Attributes:
@@ -66,7 +67,7 @@ class FollowedAccount:
     out: Path
     store: str = ""
     read_again: float | None = None
-    network: Network = field(default_factory=Network)
+    network: Network = msgspec.field(default_factory=Network)
 
 
 def is_account_address(text: str) -> bool:
@@ -251,8 +252,8 @@ def import_into_account(
             every = list(map(account.post, _change_batches(differing)))
             return Posted(
                 **{
-                    field.name: sum(getattr(posted, field.name) for posted in every)
-                    for field in fields(Posted)
+                    name: sum(getattr(posted, name) for posted in every)
+                    for name in Posted.__struct_fields__
                 }
             )
 

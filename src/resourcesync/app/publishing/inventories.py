@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -40,15 +39,15 @@ _SUPPORTED_SETTINGS: Final = frozenset(
     {"url", "out", "max_entries", "max_bytes", "described_by", "keep", "rebase_every"}
 )
 _MEMORY_OPTION: Final = "memory"
-_DEFAULT_MEMORY: Final = "2GB"
+_DEFAULT_MEMORY: Final = "1GB"
+"""The process has 350 MiB more at most: threads of DuckDB, Python, PyArrow."""
 _FOR_EVER: Final = 1 << 62
 _COPIES: Final = "copies.json"
 """List of the files of a mirror's copies, where these are a table."""
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSource:
+class TableSource(msgspec.Struct, frozen=True, kw_only=True):
     """A table that is to be published.
 
     Attributes:

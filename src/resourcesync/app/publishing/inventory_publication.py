@@ -5,12 +5,12 @@ the store of the documents.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.adapters.inventory import (
     Differences,
@@ -68,8 +68,7 @@ _MAX_LOCAL_ROWS: Final = 100_000
 _RETRY_HINT: Final = "run the same command again: it continues with the missing lists"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListUnit:
+class ListUnit(msgspec.Struct, frozen=True, kw_only=True):
     """Some rows that become lists: one, as a rule.
 
     Attributes:
@@ -212,8 +211,7 @@ _SECOND: Final = 1_000_000
 _REPAIR: Final = "mending"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationTarget:
+class PublicationTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The place of a table's publication.
 
     Attributes:

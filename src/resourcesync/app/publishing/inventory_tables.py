@@ -1,9 +1,10 @@
 """Import of a table into our form, and its comparison with the previous import."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
+
+import msgspec
 
 from resourcesync.adapters.inventory import (
     Differences,
@@ -24,8 +25,7 @@ from resourcesync.source.round_trip import check_resource, find_fault
 _FEW_GONE: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceTable:
+class SourceTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table that is imported.
 
     Attributes:
@@ -41,8 +41,7 @@ class SourceTable:
     memory: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableUpdate:
+class TableUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """The imported table, compared with the one before.
 
     Attributes:
@@ -55,7 +54,7 @@ class TableUpdate:
     stamp: int
     table: str
     imported: ImportCounts
-    differences: Differences = field(default_factory=Differences)
+    differences: Differences = msgspec.field(default_factory=Differences)
 
     @property
     def changes(self) -> str:

@@ -15,16 +15,16 @@ import msgspec
 
 from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files.names import media_type, to_segment
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
-from resourcesync.app.mirrors import mirror_state, opening, stores
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.publishing import catalogues
 from resourcesync.app.publishing.published_tree import base_address
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
-from resourcesync.destination.mapping.names import NAMES
+from resourcesync.destination.mapping.path_mapping import NAMES
 from resourcesync.destination.mapping.tree import published_tail
-from resourcesync.destination.planner import CONTRADICTING, is_unknown
+from resourcesync.destination.planner import is_unknown
+from resourcesync.destination.task_codes import CONTRADICTING
 from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Change, Resource
@@ -32,7 +32,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
-from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
+from resourcesync.ports.changes import ChangeLogPosition, LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
 from resourcesync.settings.publication import CATALOGUE, decode_settings
 from resourcesync.source.links import UpstreamEntry, republished_links
@@ -92,7 +92,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
         )
     folder = folder_of(options.address)
     if not is_mirror(folder):
-        raise opening.not_a_mirror_error(folder)
+        raise mirror_state.not_a_mirror_error(folder)
     path = folder / OWN_FOLDER / STATE_FILE
     with mirror_state.open_state(path, read_only=True) as state:
         _check_ready(state, folder)
@@ -165,7 +165,9 @@ class MirrorAccount:
         named = base_address(self._state)
         cursor = self._cursor(after, named)
         while True:
-            reader = ChangeLogReader(state=self._state, cursor=cursor, include_touched=True)
+            reader = ChangeLogReader(
+                state=self._state, position=ChangeLogPosition(cursor), include_touched=True
+            )
             rows = reader.read_new()
             while batch := list(islice(rows, _BATCH)):
                 if base_address(self._state) != named:

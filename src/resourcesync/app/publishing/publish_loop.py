@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.app.publishing import document_stores
@@ -18,8 +19,7 @@ OnPublished = Callable[[PublicationResult], None]
 OnFailed = Callable[[ResourceSyncError, float], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchIntervals:
+class WatchIntervals(msgspec.Struct, frozen=True, kw_only=True):
     """The intervals between scans, in seconds.
 
     Attributes:
@@ -52,6 +52,7 @@ class PublishLoop:
         pace: The intervals.
         on_published: Receives each result.
         on_failed: Receives the error of a failed run, and the seconds until the next try.
+        state: The folder for the catalogue, if it is not in the tree.
     """
 
     def __init__(
@@ -61,8 +62,9 @@ class PublishLoop:
         pace: WatchIntervals,
         on_published: OnPublished,
         on_failed: OnFailed,
+        state: Path | None = None,
     ) -> None:
-        self._root = root
+        self._root, self._state = root, state
         self._top = os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - a prefix of texts
         self._clock = clock
         self._pace = pace
@@ -123,7 +125,7 @@ class PublishLoop:
     def _publish(self, chosen: Mapping[str, object], asked: PublishRequest) -> None:
         """Publish the tree, and compute the time of the next run without a hint."""
         began = self._clock.monotonic()
-        done = publish_tree(self._root, chosen, clock=self._clock, asked=asked)
+        done = publish_tree(self._root, chosen, clock=self._clock, asked=asked, state=self._state)
         ended = self._clock.monotonic()
         remaining = max((ended - began) * self._pace.share, self._pace.least)
         self._rest = min(remaining, self._pace.most)

@@ -4,20 +4,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.catalogue import read_note
+from resourcesync.adapters.catalogue import FileEntryReader, read_note
 from resourcesync.adapters.files import FileSelection, PathFilter
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
+from resourcesync.adapters.files.names import to_segment
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.publishing import document_stores
-from resourcesync.destination.mapping.names import NAMES, owner_of
+from resourcesync.destination.mapping.names import owner_of
+from resourcesync.destination.mapping.path_mapping import NAMES
 from resourcesync.destination.mapping.tree import uri_of_published
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise
-from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
-from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, ResourceSyncError
+from resourcesync.ports.mirror import Copy, MirrorStateStore
+from resourcesync.server.entry_fields import FindEntry, ServedEntry
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
+from resourcesync.source.naming import SourceNaming
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 """Default place of the documents of a published mirror: never among its copies."""
@@ -146,3 +149,53 @@ def base_address(state: MirrorStateStore) -> str:
     """
     identity = SyncState(state).identity
     return identity.base if identity is not None and identity.mapper == NAMES else ""
+
+
+def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:
+    """Return the function that finds the entry of a resource, for its digests and links.
+
+    The digests of a mirror's copies are those in its state, which also tells whether a file is
+    still the copy. What cannot be read now is not there: the resource itself is served.
+
+    Args:
+        root: The tree.
+        base: Its address.
+        catalogue: The file of its catalogue.
+
+    Raises:
+        StorageError: The catalogue cannot be read.
+    """
+    reader = FileEntryReader(catalogue)
+    naming = SourceNaming(base_uri=base)
+    find_copy = _copies_by_path(root) if is_aggregated(root) else None
+
+    def find(path: str, tail: str) -> ServedEntry | None:
+        uri = naming.base_uri + (tail or "/".join(map(to_segment, path.split("/"))))
+        try:
+            known = reader.find(uri)
+            copy = None if known is None or find_copy is None else find_copy(path)
+        except ResourceSyncError:
+            return None
+        if known is None:
+            return None
+        hash_, signature, links = known
+        if find_copy is None:
+            return ServedEntry(signature=signature, hash=hash_, links=links)
+        if copy is None:
+            return ServedEntry(links=links)
+        return ServedEntry(signature=copy.signature, hash=copy.digests, links=links)
+
+    return find
+
+
+def _copies_by_path(folder: Path) -> Callable[[str], Copy | None]:
+    """Return the function from a path in a mirror's folder to the copy there."""
+    file = folder / OWN_FOLDER / STATE_FILE
+
+    def find_copy(path: str) -> Copy | None:
+        with mirror_state.open_state(file, read_only=True) as state:  # one for each thread
+            mapping = SyncState(state).mapping(plugins.mapper)
+            uri = None if mapping is None else owner_of(state, mapping, path)
+            return None if uri is None else state.copy(uri)
+
+    return find_copy

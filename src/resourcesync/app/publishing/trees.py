@@ -6,10 +6,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import structs
 
 from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
 from resourcesync.adapters.catalogue.bad_rows import BadRow
+from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import documents_at, is_store, locked_documents
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, StateError
@@ -49,6 +51,8 @@ from resourcesync.source.versions.version_retention import (
 
 if TYPE_CHECKING:
     from resourcesync.ports.originals import OriginalReader, ResourceContents
+    from resourcesync.ports.second_process import SecondProcess
+    from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.notifications import NoticeSender
 
 
@@ -111,8 +115,20 @@ def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
             yield from rows
 
 
+class _Folders(msgspec.Struct, frozen=True):
+    """The tree, and the folder whose own folder has the catalogue: mostly the tree."""
+
+    root: Path
+    home: Path
+
+
 def publish_tree(
-    root: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest | None = None
+    root: Path,
+    chosen: Mapping[str, object],
+    *,
+    clock: Clock,
+    asked: PublishRequest | None = None,
+    state: Path | None = None,
 ) -> PublicationResult:
     """Publish a tree, or update what was published.
 
@@ -121,6 +137,7 @@ def publish_tree(
         chosen: Settings that are given now, by their names; the others are as the last time.
         clock: Time.
         asked: Options of this run alone.
+        state: The folder for the catalogue, if it is not in the tree.
 
     Raises:
         ConfigurationError: There is no such folder, no URL is known, a setting cannot work, a
@@ -131,9 +148,10 @@ def publish_tree(
     if not _is_folder(root):
         raise ConfigurationError(f"{root} is not a folder", hint="name the folder to publish")
     asked = asked or PublishRequest()
-    _check(root, chosen)
+    folders = _Folders(root, root if state is None else state)
+    _check(folders, chosen)
     with ExitStack() as stack:
-        catalogue = stack.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
+        catalogue = stack.enter_context(_catalogue(folders.home, clock, dry_run=asked.dry_run))
         known = read_settings(catalogue, NOTE)
         settings = merge_settings(root, known, chosen)
         originals.check_originals(settings, known)
@@ -145,28 +163,28 @@ def publish_tree(
                     remedy=Remedy("write-no-robots"),
                 )
             document_stores.check_robots(root / settings.out, settings.url)
-        own = (root / CATALOGUE).parent
+        own = (folders.home / CATALOGUE).parent
         store = stack.enter_context(
             locked_documents(root, settings.out, own, dry_run=asked.dry_run)
         )
         refuse_foreign(catalogue, store, settings, known)
         reread = catalogue.note(REREAD_NOTE)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
-        tree = _open_tree(root, settings, catalogue, store, found, clock)
+        tree = _open_tree(folders, settings, catalogue, store, found, clock)
         return TreePublication(tree, clock).publish(
             asked, anew=entry_settings_of(settings) != entry_settings_of(known)
         )
 
 
 def _open_tree(
-    root: Path,
+    folders: _Folders,
     settings: PublicationSettings,
     catalogue: CatalogueStore,
     documents: DocumentStore,
     found: originals.OpenedOriginals,
     clock: Clock,
 ) -> OpenTree:
-    versions = _open_versions(root, settings, catalogue, clock)
+    versions = _open_versions(folders, settings, catalogue, clock)
     scanned = versions.originals(found.originals)
     return OpenTree(
         settings=settings,
@@ -177,20 +195,36 @@ def _open_tree(
         versions=versions,
         publisher=publisher_of(catalogue, documents, settings, clock),
         reread=found.rereading.note(),
-        dump_options=lambda: dump_options_of(settings),
-        write_robots=lambda uri: document_stores.write_robots(root / settings.out, uri),
-        sender=lambda: _notice_sender(root, clock),
+        dump_options=lambda asked: dump_options_of(
+            settings, _second_process(asked, settings, documents)
+        ),
+        write_robots=lambda uri: document_stores.write_robots(folders.root / settings.out, uri),
+        sender=lambda: _notice_sender(folders.home, clock),
     )
 
 
-def _notice_sender(root: Path, clock: Clock) -> "NoticeSender":
+def _second_process(
+    asked: "DumpRequest", settings: PublicationSettings, documents: DocumentStore
+) -> "SecondProcess | None":
+    """Return what packs beside this process: only from files into files, which survive a fork."""
+    from resourcesync.adapters import second_process  # noqa: PLC0415 - for dumps only
+
+    if settings.originals or not isinstance(documents, FolderDocuments):
+        return None
+    if not (asked.may_fork and second_process.can_fork()):
+        return None
+    documents.remove_leftovers()
+    return second_process.ForkedProcess()
+
+
+def _notice_sender(home: Path, clock: Clock) -> "NoticeSender":
     from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
 
-    return hubs.notice_sender(clock, (root / CATALOGUE).parent)
+    return hubs.notice_sender(clock, (home / CATALOGUE).parent)
 
 
 def _open_versions(
-    root: Path, settings: PublicationSettings, catalogue: CatalogueStore, clock: Clock
+    folders: _Folders, settings: PublicationSettings, catalogue: CatalogueStore, clock: Clock
 ) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
     names = SourceNaming(base_uri=settings.url)
@@ -209,7 +243,7 @@ def _open_versions(
     from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
 
     options, index = version_options_of(settings), catalogue.versions()
-    store = FolderVersions(options.place(root))
+    store = FolderVersions(options.place(folders.root if options.folder else folders.home))
     patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats())
     recorder = VersionRecorder(
         index,
@@ -246,8 +280,8 @@ def publisher_of(
 
 
 @contextmanager
-def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
-    path = root / CATALOGUE
+def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
+    path = home / CATALOGUE
     if not dry_run:
         with hinting_at_bad_rows(path), closing(FileCatalogue(path, clock)) as catalogue:
             yield catalogue
@@ -267,15 +301,23 @@ def _is_folder(root: Path) -> bool:
         return False
 
 
-def _check(root: Path, chosen: Mapping[str, object]) -> None:
+def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:
     """Refuse invalid settings before anything is made, the catalogue included."""
+    own = folders.root / CATALOGUE
+    if folders.home.absolute() != folders.root.absolute() and own.exists():
+        raise ConfigurationError(
+            f"{folders.root} has a catalogue of its own",
+            evidence=(("catalogue", str(own)),),
+            hint=f"move {own.parent} into {folders.home}, or publish without a folder for it",
+        )
     if chosen.get("url"):
         SourceNaming(base_uri=str(chosen["url"]))
     for name in ("url", "described_by"):
         if chosen.get(name):
             check_address(str(chosen[name]))
-    if not (root / CATALOGUE).exists():
-        _refuse_foreign(documents_at(root, str(chosen.get("out", PublicationSettings().out))))
+    if not (folders.home / CATALOGUE).exists():
+        out = str(chosen.get("out", PublicationSettings().out))
+        _refuse_foreign(documents_at(folders.root, out))
 
 
 def _refuse_foreign(documents: DocumentStore) -> None:
@@ -299,10 +341,13 @@ def refuse_foreign(
     record = None if settings.out != known.out else read_record(catalogue)
     if record is None:
         _refuse_foreign(documents)
-    if settings.sitemap:
+    if settings.sitemap or settings.iiif:
         from resourcesync.source import foreign_documents  # noqa: PLC0415 - few have one
 
-        foreign_documents.refuse_foreign_sitemap(documents, record)
+        if settings.sitemap:
+            foreign_documents.refuse_foreign_sitemap(documents, record)
+        if settings.iiif:
+            foreign_documents.refuse_foreign_activities(documents, record)
 
 
 def check_address(url: str) -> None:

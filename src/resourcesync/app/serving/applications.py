@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Final, final
 
+import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -19,6 +20,7 @@ from resourcesync.app.publishing import document_stores
 from resourcesync.app.publishing.published_tree import (
     documents_of,
     files_by_address,
+    published_entries,
     published_files,
     published_settings,
 )
@@ -270,8 +272,7 @@ __all__ = [
 _CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedTree:
+class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
     """A published tree.
 
     Attributes:
@@ -313,7 +314,12 @@ class PublishedTree:
             versions = memento_application(self.root, past, self.base, is_published)
             mounts = {MOUNT: versions, **mounts}
             links = timegate_links(self.base, is_published, links)
-        return create_app(self._served(), clock=clock, mounts=mounts, links=links)
+        catalogue = self._catalogue()
+        if catalogue is None:
+            return create_app(self._served(), clock=clock, mounts=mounts, links=links)
+        entries = published_entries(self.root, self.base, catalogue)
+        served = replace(self._served(), find_entry=entries)
+        return create_app(served, clock=clock, mounts=mounts, links=links)
 
     @property
     def events_path(self) -> str:
@@ -422,8 +428,12 @@ class PublishedTree:
         return log
 
     def _log(self) -> FileChangeLog | None:
+        catalogue = self._catalogue()
+        return None if catalogue is None else FileChangeLog(catalogue)
+
+    def _catalogue(self) -> Path | None:
         paths = (self.root / CATALOGUE, self.out / CATALOGUE)
-        return next((FileChangeLog(path) for path in paths if path.exists()), None)
+        return next((path for path in paths if path.exists()), None)
 
 
 def _follows_no_link(path: str) -> bool:

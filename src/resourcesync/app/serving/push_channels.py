@@ -3,9 +3,10 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, read_note
 from resourcesync.adapters.document_files import FolderDocuments
@@ -26,8 +27,7 @@ from resourcesync.websub.messages import MOST_PAYLOAD, link_field
 _NAME_HUB: Final = "publish it with the address of a hub"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Channels:
+class Channels(msgspec.Struct, frozen=True, kw_only=True):
     """The channels of a published Source.
 
     Attributes:
@@ -107,8 +107,7 @@ HUB_STORE: Final = "hub.db"
 """Database beside the catalogue: subscriptions and pending deliveries."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnHub:
+class OwnHub(msgspec.Struct, frozen=True, kw_only=True):
     """A hub, and its mount path.
 
     Attributes:

@@ -5,11 +5,11 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 from typing import Final
 
+import msgspec
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
@@ -30,8 +30,7 @@ from resourcesync.websub.subscriber import Subscriber
 _PATIENCE: Final = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundTrip:
+class RoundTrip(msgspec.Struct, frozen=True, kw_only=True):
     """Durations of the steps, in seconds.
 
     Attributes:

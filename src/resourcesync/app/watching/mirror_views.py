@@ -13,17 +13,16 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
-from resourcesync.app.mirrors import mirror_state, opening
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.explain import Explanation, load_recorded
 from resourcesync.destination.audits.reports import AuditRecord, recorded_audits
 from resourcesync.destination.mapping.names import owner_of, uris_at
 from resourcesync.destination.reports import RunReport
-from resourcesync.destination.runs import read_failed
+from resourcesync.destination.status import read_failed
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
@@ -56,11 +55,9 @@ def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
         ConfigurationError: The folder is not a mirror.
         StateError: The state is damaged.
     """
-    if not opening.is_mirror(folder):
-        raise opening.not_a_mirror_error(folder)
-    with mirror_state.open_state(
-        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
-    ) as state:
+    if not mirror_state.is_mirror(folder):
+        raise mirror_state.not_a_mirror_error(folder)
+    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         yield state
 
 
@@ -69,7 +66,7 @@ def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
 
     The copies of the first pull do not count.
     """
-    if not opening.is_mirror(folder):
+    if not mirror_state.is_mirror(folder):
         return (0,) * days
     with _open_state(folder) as state:
         width = _DAY // timedelta(microseconds=1)
@@ -97,7 +94,7 @@ def read_detail(
         until: End of the window.
         notices: Times of notifications.
     """
-    if not opening.is_mirror(folder):
+    if not mirror_state.is_mirror(folder):
         return MirrorDetail(summary=brief, since=since, until=until)
     first = to_microseconds(since)
     with _open_state(folder) as state:
@@ -172,7 +169,7 @@ def read_run(folder: Path, run: str) -> EndedPull | None:
 
 def read_audits(folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
     """Return the address of a mirror's Source, and its last audits, the oldest first."""
-    if not opening.is_mirror(folder):
+    if not mirror_state.is_mirror(folder):
         return "", ()
     with _open_state(folder) as state:
         memory = SyncState(state)
@@ -205,7 +202,7 @@ def read_resource(
             for change in islice(state.changes_of(uri), _HISTORY)
         ]
     _probe_file(folder, known)
-    findings = opening.last_findings(folder)
+    findings = mirror_state.last_findings(folder)
     known.finding = next((finding for finding in findings if finding.uri == uri), None)
     return known, tuple(history)
 

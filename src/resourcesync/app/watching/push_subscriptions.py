@@ -8,21 +8,20 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
 from typing import Final, Self, final
 from urllib.parse import urlsplit
 
+import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
-from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
 from resourcesync.app.hubs import new_token, open_messenger
-from resourcesync.app.mirrors import mirror_state, opening, sets
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.options import fetch_settings, origin_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
@@ -51,8 +50,7 @@ _SHARED: Final = "push.db"
 """The file that all services of a user shared in earlier versions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushState:
+class PushState(msgspec.Struct, frozen=True, kw_only=True):
     """The place of the subscriptions of one configuration.
 
     A service ends and renews only what is in its file. So the file is that of one configuration,
@@ -263,8 +261,8 @@ class PushSubscriptions:
             return
         found = [
             self._channels(path, network)
-            for path in sets.each_mirror([folder])
-            if opening.is_mirror(path)
+            for path in mirror_state.each_mirror([folder])
+            if mirror_state.is_mirror(path)
         ]
         is_all = all(channels.is_complete for channels in found)
         if is_all:
@@ -274,7 +272,7 @@ class PushSubscriptions:
         self._bell.set()
 
     def _channels(self, folder: Path, network: Network) -> FoundChannels:
-        path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
+        path = folder / OWN_FOLDER / STATE_FILE
         with mirror_state.open_state(path, read_only=True) as state:
             memory = SyncState(state)
             found, identity = memory.discovered, memory.identity

@@ -2,15 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from resourcesync.adapters.consumer_programs import run_program
-from resourcesync.adapters.mirror import mirror_folder
-from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.app.mirrors import mirror_state, opening, sets
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.app.mirrors import mirror_state, opening
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import MirrorState
@@ -24,8 +24,7 @@ _SECOND = 1_000_000
 _MINUTE = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOptions:
+class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a mirror's audits.
 
     Attributes:
@@ -56,7 +55,9 @@ def read_history(folder: Path) -> MirrorHistory:
         StorageError: It cannot be read.
     """
     pasts = [
-        _read_mirror_history(path) for path in sets.each_mirror([folder]) if opening.is_mirror(path)
+        _read_mirror_history(path)
+        for path in mirror_state.each_mirror([folder])
+        if mirror_state.is_mirror(path)
     ]
     return MirrorHistory(
         pulled=_earliest([past.pulled for past in pasts]),
@@ -77,13 +78,13 @@ def last_good_pull(folder: Path, since: float) -> float | None:
         StateError: The state is damaged.
         StorageError: It cannot be read.
     """
-    found = [path for path in sets.each_mirror([folder]) if opening.is_mirror(path)]
+    found = [path for path in mirror_state.each_mirror([folder]) if mirror_state.is_mirror(path)]
     moment = _earliest([_last_good_pull(path, since) for path in found])
     return moment if moment is not None and moment > since else None
 
 
 def _last_good_pull(folder: Path, since: float) -> float | None:
-    path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
+    path = folder / OWN_FOLDER / STATE_FILE
     if not any(
         _modified_at(path) > since - _MINUTE for path in (path, path.with_name(f"{path.name}-wal"))
     ):
@@ -101,9 +102,7 @@ def _modified_at(path: Path) -> float:
 
 
 def _read_mirror_history(folder: Path) -> MirrorHistory:
-    with mirror_state.open_state(
-        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
-    ) as state:
+    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         last, audited = state.last_run(), SyncState(state).audited_at
     return MirrorHistory(
         pulled=None if last is None else last.ended / _SECOND,
@@ -160,9 +159,9 @@ class ChangeForwarder:
             StateError: The state is damaged.
             StoppedError: The end was requested.
         """
-        with opening.open_changes(folder) as opened:
+        with mirror_state.open_changes(folder) as opened:
             reader = opened.reader(self._consumer)
-            before = reader.cursor
+            before = reader.position
             count = 0
 
             def counted(change: LoggedChange) -> bytes:
@@ -177,6 +176,6 @@ class ChangeForwarder:
                 code = run_program(self._command, chain((first,), waiting), cancel)
             if not code:
                 deque(waiting, maxlen=0)
-                if reader.cursor is not None and reader.cursor != before:
-                    opened.consumers.acknowledge(self._consumer, reader.cursor)
+                if reader.position is not None and reader.position != before:
+                    opened.consumers.acknowledge(self._consumer, reader.position)
         return count, code

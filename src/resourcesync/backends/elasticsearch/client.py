@@ -8,7 +8,6 @@ import http.client
 import logging
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Self
 from urllib.parse import quote, urlencode
 
@@ -43,8 +42,7 @@ _LOST_VIEW: Final = "search_context_missing"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings:
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a server, and the credentials for it.
 
     Attributes:
@@ -63,9 +61,13 @@ class ServerSettings:
     port: int
     path: str = ""
     user: str = ""
-    password: str = field(default="", repr=False)
-    api_key: str = field(default="", repr=False)
+    password: str = ""
+    api_key: str = ""
     ca_file: str = ""
+
+    def __repr__(self) -> str:
+        server = f"scheme={self.scheme!r}, host={self.host!r}, port={self.port!r}"
+        return f"ServerSettings({server}, path={self.path!r}, user={self.user!r})"
 
     @property
     def authorization(self) -> str:

@@ -10,10 +10,11 @@ import logging
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, unquote
+
+import msgspec
 
 from resourcesync.backends.elasticsearch.client import SearchServer, segment
 from resourcesync.backends.elasticsearch.settings import IndexSettings
@@ -296,8 +297,7 @@ def mapping_requests(index: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentLocation:
+class DocumentLocation(msgspec.Struct, frozen=True, kw_only=True):
     """The location of documents of one kind.
 
     Attributes:
@@ -339,8 +339,7 @@ class DocumentLocation:
         return format_w3c(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexLayout:
+class IndexLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The locations of resources, and of their changes if these are logged."""
 
     resources: DocumentLocation

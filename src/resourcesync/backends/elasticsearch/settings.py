@@ -3,9 +3,10 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from resourcesync.backends.elasticsearch.client import ServerSettings
 from resourcesync.errors import ConfigurationError, Remedy
@@ -31,8 +32,7 @@ _KNOWN: Final = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexSettings:
+class IndexSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The index to read, and the mapping of its locations to URIs.
 
     Attributes:

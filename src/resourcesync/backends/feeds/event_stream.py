@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 MAX_EVENT: Final = 1 << 20
 """The most bytes of one event; a larger one comes without its data."""
@@ -12,8 +13,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSentEvent:
+class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A Server-Sent Event.
 
     Attributes:

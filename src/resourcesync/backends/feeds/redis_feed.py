@@ -10,11 +10,11 @@ stream, the number shows whether unread entries were lost.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.backends.feeds.change_feed import (
     GAPS,

@@ -17,6 +17,7 @@ from resourcesync.backends.oai_pmh.provider import Endpoint, open_provider
 from resourcesync.backends.oai_pmh.published_resources import REFUSED, PublishedResources
 from resourcesync.backends.oai_pmh.records import RecordStore
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState, Row
+from resourcesync.discovery.link_header import encode_links, find_signposts
 from resourcesync.errors import DiscontinuityError, SourceError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import format_w3c
@@ -81,7 +82,7 @@ class FileMeasurements:
         uri = outcome.request.uri
         if isinstance(outcome, FetchFailure):
             status = outcome.error.status if isinstance(outcome.error, SourceError) else 0
-            return uri, status if status in REFUSED else 0, None, "", ""
+            return uri, status if status in REFUSED else 0, None, "", "", ""
         told = outcome.headers
         length = told.get("content-length", "")
         is_plain = told.get("content-encoding", "identity").lower() == "identity"
@@ -94,6 +95,7 @@ class FileMeasurements:
             int(length) if is_length else None,
             media_type if is_type else "",
             self._time(told.get("last-modified", "")),
+            encode_links(find_signposts(told.get("link", ""), outcome.uri or uri)),
         )
 
     def _time(self, text: str) -> str:
@@ -105,7 +107,7 @@ class FileMeasurements:
 
     def _store_rows(self, rows: list[Row]) -> None:
         with self._memory.writing() as connection:
-            connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 class _HeadSink:

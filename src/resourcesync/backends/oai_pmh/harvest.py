@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -65,8 +64,7 @@ class _HarvestProgress(msgspec.Struct):
     is_blind: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordList:
+class RecordList(msgspec.Struct, frozen=True, kw_only=True):
     """A list to request.
 
     Attributes:

@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from fnmatch import translate
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents.oai.item_metadata import ItemMetadata, MetadataFile
 from resourcesync.documents.oai.records import parse_datestamp
@@ -36,8 +36,7 @@ CLOSED: Final = (
 concepts of COAR (metadata only, restricted, embargoed), and DSpace's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OaiOptions:
+class OaiOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a repository: what is published, and how it is harvested.
 
     Attributes:
@@ -46,7 +45,8 @@ class OaiOptions:
         sets: ``setSpec`` of the sets to publish; empty for everything.
         begin: Only records of this datestamp or later; empty for all.
         files: Patterns of the addresses of files; empty for those that metadata lists as files.
-        rewrite: A text in the addresses of files, and its replacement; or empty.
+        rewrite: A text in the addresses of files, and its replacement; or empty. A ``*`` in the
+            first is any text, and a ``*`` in the replacement is that text.
         files_from: Formats read to find files, and not published.
         bundles: Kinds of listed files, such as ``ORIGINAL``; empty for all.
         restricted: Patterns of rights texts that exclude the files of an item.
@@ -76,9 +76,7 @@ class OaiOptions:
 
     def digest(self, base_uri: str) -> str:
         """Return a text that differs if the published resources would differ."""
-        told = [
-            getattr(self, field.name) for field in fields(self) if field.name not in _NOT_DIGESTED
-        ]
+        told = [getattr(self, name) for name in self.__struct_fields__ if name not in _NOT_DIGESTED]
         return hashlib.sha256(msgspec.json.encode([base_uri, told])).hexdigest()
 
     def select_files(self, findings: ItemMetadata) -> tuple[MetadataFile, ...]:
@@ -104,7 +102,11 @@ class OaiOptions:
         if not self.rewrite:
             return file
         before, after = self.rewrite
-        return replace(file, uri=file.uri.replace(before, after, 1))
+        pattern = re.escape(before).replace(re.escape("*"), "(.*?)", 1)
+        return replace(
+            file,
+            uri=re.sub(pattern, lambda m: after.replace("*", m[m.re.groups]), file.uri, count=1),
+        )
 
     def _is_selected(self, file: MetadataFile) -> bool:
         if not file.is_listed:
@@ -178,6 +180,8 @@ def _replacement(text: str) -> tuple[str, ...]:
     before, arrow, after = text.partition("=>")
     if not arrow or not before.strip() or not (before + after).isascii():
         raise ValueError("write OLD=>NEW")
+    if before.count("*") > 1 or after.count("*") > before.count("*"):
+        raise ValueError("write one * at most in each, and none in NEW alone")
     return before.strip(), after.strip()
 
 

@@ -4,9 +4,10 @@ import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, BinaryIO, Final, cast
 from urllib.parse import quote, urlsplit
+
+import msgspec
 
 from resourcesync.backends.oai_pmh.options import OaiOptions
 from resourcesync.documents.oai.records import (
@@ -248,8 +249,7 @@ class Endpoint:
             sink.restart()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """An identified provider.
 
     Attributes:

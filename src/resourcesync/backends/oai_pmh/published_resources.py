@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.backends.oai_pmh.metadata_files import uri_of
 from resourcesync.backends.oai_pmh.options import OaiOptions
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState, Row
+from resourcesync.discovery.link_header import decode_links
 from resourcesync.documents import ndjson
 from resourcesync.documents.oai.records import parse_datestamp
 from resourcesync.model.digests import Digest, parse_digests
@@ -152,9 +154,9 @@ class PublishedResources:
         if connection.execute(_RESTRICTED, (uri,)).fetchone() is not None:
             return None
         found = connection.execute(
-            "SELECT status, length, media_type, lastmod FROM file WHERE uri = ?", (uri,)
+            "SELECT status, length, media_type, lastmod, links FROM file WHERE uri = ?", (uri,)
         ).fetchone()
-        status, length, media_type, lastmod = found or (0, None, "", "")
+        status, length, media_type, lastmod, sent = found or (0, None, "", "", "")
         if status in REFUSED:
             return None
         digests = parse_digests(rows[0][1])
@@ -175,6 +177,7 @@ class PublishedResources:
                     for (path,) in connection.execute(_DESCRIBING, (uri,))
                 ),
                 *self._collections(sorted(sets)),
+                *decode_links(sent),
             ),
         )
         return _with_old_date(made, known)

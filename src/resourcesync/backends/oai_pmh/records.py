@@ -174,7 +174,7 @@ class RecordStore:
         connection.execute(_STORE, (*key, *now, attempt))
 
     def _files(self, found: Iterable[MetadataFile]) -> list[Row]:
-        today = format_w3c(self._now)
+        today = f"{self._now:%Y-%m-%d}"
         chosen = self._choice.select_files(ItemMetadata(files=tuple(found)))
         return sorted(
             (
@@ -182,7 +182,7 @@ class RecordStore:
                 file.length,
                 format_digests(file.digests),
                 file.media_type,
-                int(bool(file.embargo) and not file.embargo < today),
+                int(not file.is_public_on(today)),
             )
             for file in chosen
         )

@@ -6,7 +6,7 @@ Tables:
 - ``mention``: the files that the metadata of a record names.
 - ``document``: the metadata that is published, or is to be removed; ``content`` until its file is
   written. ``?`` before ``sha256``: the file is not there as it was written.
-- ``file``: what the server reported of a file.
+- ``file``: what the server reported of a file; ``links`` as from ``encode_links``.
 - ``touched_item``, ``touched_file``: items and files to publish again.
 - ``told``: what was published of each address, in order of ``seq``; empty where it is gone.
 - ``note``: the progress of the harvest, and the like.
@@ -63,7 +63,7 @@ _ALL_BUT_DOCUMENTS: Final = (
 _FORMAT: Final = SqliteFormat(
     noun="the state of a repository",
     application_id=_APPLICATION_ID,
-    migrations=(_SCHEMA,),
+    migrations=(_SCHEMA, "ALTER TABLE file ADD COLUMN links TEXT NOT NULL DEFAULT '';"),
     durability=Durability.EXCLUSIVE,
     retained="what was harvested and published before",
     repair="remove it, and everything is harvested again: {path}",

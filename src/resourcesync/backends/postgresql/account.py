@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.backends.postgresql import change_log, statements
 from resourcesync.backends.postgresql import layout as layouts

@@ -5,7 +5,6 @@ Probes show whether a log can be resumed, and up to where it can be read now.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
 import msgspec
@@ -28,8 +27,7 @@ LogRow = tuple[int, int]
 NO_ROW: Final[LogRow] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresPosition:
+class PostgresPosition(msgspec.Struct, frozen=True, kw_only=True):
     """A position in a log: all rows visible in ``after`` are read, and some of those in ``to``.
 
     Attributes:

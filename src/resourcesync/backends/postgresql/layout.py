@@ -5,10 +5,11 @@ A ``Template`` is a text with columns in braces: it makes a URI from the values 
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, Self
 from urllib.parse import quote
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.digests import ALGORITHMS
@@ -22,8 +23,7 @@ Column = Sequence[str | None]
 """The values of one column, one for each row; ``None`` for NULL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(msgspec.Struct, frozen=True, kw_only=True):
     """A text with placeholders for columns.
 
     Attributes:
@@ -139,8 +139,7 @@ TableName = tuple[str, ...]
 """The name of a table, with or without its schema."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableLayout:
+class TableLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The mapping of a table or query to resources.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -16,10 +16,12 @@ from resourcesync.backends.sitemap.measurements import (
     Measurer,
     SitemapEntry,
 )
-from resourcesync.discovery import DocumentFetcher, offered_sets
 from resourcesync.discovery.addresses import origin_of
-from resourcesync.discovery.document_fetcher import FetchedDocument
+from resourcesync.discovery.discover import offered_sets
+from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
+from resourcesync.discovery.link_header import decode_links
 from resourcesync.discovery.pages import MAX_SITEMAPS, named_sitemaps
+from resourcesync.discovery.uris import own_entries
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     BadResponseError,
@@ -31,6 +33,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import Part, RefusedEntry
 from resourcesync.model.digests import format_digests, parse_digests
+from resourcesync.model.leniencies import Leniency, LeniencyTally, leniency_fields
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, lastmod_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -40,7 +43,8 @@ from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 SCHEME: Final = "sitemap:"
 _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST})
 _BEGINNING: Final = 1_024
-_ENDINGS: Final = (".xml", ".xml.gz", ".gz")
+_ENDINGS: Final = (".xml", ".gz", ".txt", ".rss", ".atom")
+_NO_SITEMAPS: Final = ("/robots.txt", "/llms.txt")
 _MAX_DOCUMENTS: Final = 50_000
 _AT_ONCE: Final = 1_000
 _FEW: Final = 10
@@ -85,11 +89,13 @@ class SitemapAccount:
     """
 
     can_list_resources = True
+    lists_all = True
 
     def __init__(self, options: AccountOptions, address: str, how: str) -> None:
         self._options = options
         self._address = address
         self._how = how
+        self._tally = LeniencyTally()
 
     def position(self) -> str:
         """Return nothing: sitemaps have no change log."""
@@ -109,7 +115,9 @@ class SitemapAccount:
             StorageError: No space is left for temporary files.
         """
         with self._options.fetcher(self._address) as fetcher, Listing() as listing:
-            _SitemapReader(fetcher, listing, self._address).read()
+            reader = _SitemapReader(fetcher, listing, self._address)
+            reader.read()
+            self.lists_all, self._tally = reader.lists_all, reader.tally
             for row in self._measured(listing, fetcher):
                 yield Resource(
                     uri=row.uri,
@@ -118,7 +126,12 @@ class SitemapAccount:
                     digests=parse_digests(row.hash),
                     media_type=row.media_type,
                     changefreq=row.changefreq,
+                    links=decode_links(row.links),
                 )
+
+    def leniencies(self) -> Sequence[Mapping[str, object]]:
+        """Return what the last reading tolerated: the fields of an event ``leniency`` for each."""
+        return [leniency_fields(row) for row in self._tally.rows]
 
     def _measured(self, listing: Listing, fetcher: Fetcher) -> Iterator[SitemapEntry]:
         if not self._how:
@@ -136,32 +149,55 @@ class SitemapAccount:
 
 
 class _SitemapReader:
-    """A reader of sitemaps and their indexes, each once."""
+    """A reader of sitemaps and their indexes, each once.
+
+    Attributes:
+        lists_all: True if no sitemap so far may lack what exists, as a feed does.
+        tally: What was tolerated.
+    """
 
     def __init__(self, fetcher: Fetcher, listing: Listing, address: str) -> None:
         self._address = address
         self._documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)
         self._listing = listing
         self._read: set[str] = set()
+        self.lists_all = True
+        self.tally = LeniencyTally()
 
     def read(self) -> None:
-        """Read all sitemaps of the address."""
-        for uri in self._roots(self._address):
-            if uri in self._read:  # named by robots.txt, and listed by an index, too
-                continue
-            self._mark_read([uri])
-            fetched = self._documents.get(uri)
-            assert fetched is not None, "an unconditional request is never answered with 304"
-            with fetched:
-                parts = self._read_document(fetched, may_be_index=True)
-            self._read_parts(parts)
+        """Read all sitemaps of the address; feeds only if there is nothing else.
+
+        What a feed lists beside a sitemap leaves it again, and would count as deleted.
+        """
+        roots = self._roots(self._address)
+        feeds = [uri for uri in roots if not self._read_root(uri, accepts_feeds=len(roots) == 1)]
+        if len(feeds) < len(roots):
+            for uri in feeds:
+                self.tally.note(Leniency.FEED_UNREAD, uri)
+            return
+        for uri in feeds:
+            self._read.discard(uri)
+            self._read_root(uri, accepts_feeds=True)
+
+    def _read_root(self, uri: str, *, accepts_feeds: bool) -> bool:
+        """Read a sitemap with its parts; False if it is a feed, and these are not accepted."""
+        if uri in self._read:  # named by robots.txt, and listed by an index, too
+            return True
+        self._mark_read([uri])
+        with fetch(self._documents, uri) as fetched:
+            if not accepts_feeds and fetched.open().form.is_feed:
+                return False
+            parts = self._read_document(fetched, may_be_index=True)
+        self._read_parts(parts)
+        return True
 
     def _roots(self, address: str) -> list[str]:
         """Return the sitemaps to read: the address itself, or all those of the site.
 
         It is an error if one that ``robots.txt`` names is missing.
         """
-        if urlsplit(address).path.lower().endswith(_ENDINGS):
+        path = urlsplit(address).path.lower()
+        if path.endswith(_ENDINGS) and path not in _NO_SITEMAPS:
             return [address]
         named = self._named(urljoin(address, "/robots.txt"))
         if named:
@@ -225,13 +261,19 @@ class _SitemapReader:
             parts = [entry.uri for entry in entries if isinstance(entry, Part)]
             if refused:  # a whole sitemap would be missing
                 raise _broken(document, len(parts))
-            return parts
+            itself = own_entries(document.uri, parts)
+            if itself and len(itself) < len(parts):
+                document.tolerate(Leniency.INDEX_LISTS_ITSELF)
+            self.tally.add(document.leniencies())
+            return [uri for uri in parts if uri not in itself]
         taken = 0
         while batch := list(islice(entries, _AT_ONCE)):
             taken += len(batch)
             self._listing.add(_listed(entry) for entry in batch if isinstance(entry, Resource))
             self._add_refused(document, refused)
         self._add_refused(document, refused)
+        self.tally.add(document.leniencies())
+        self.lists_all = self.lists_all and document.lists_all
         if document.refused > max(_FEW, taken // _PART):
             raise _broken(document, taken)
         return []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from resourcesync.discovery.addresses import is_at_home
+from resourcesync.discovery.link_header import encode_links, find_signposts
 from resourcesync.errors import ResourceMissingError, SourceError, StorageError
 from resourcesync.model.timestamps import end_of_lastmod, to_microseconds
 from resourcesync.ports import (
@@ -55,6 +56,7 @@ class SitemapEntry(NamedTuple):
         hash: A ``hash`` attribute; empty for none.
         media_type: Its type; empty if unknown.
         changefreq: As written.
+        links: Links that the site sent with the resource, as from ``encode_links``.
     """
 
     uri: str
@@ -63,6 +65,11 @@ class SitemapEntry(NamedTuple):
     hash: str
     media_type: str
     changefreq: str
+    links: str = ""
+
+
+_LISTED_FIELDS: Final = SitemapEntry._fields.index("links")
+"""Number of fields that a sitemap gives."""
 
 
 class Listing:
@@ -85,7 +92,7 @@ class Listing:
         """
         with TEMPORARY_ERRORS:
             self._db.execute("BEGIN")
-            self._db.executemany(_ADD, entries)
+            self._db.executemany(_ADD, (entry[:_LISTED_FIELDS] for entry in entries))
             self._db.execute("COMMIT")
 
     def pages(self) -> Iterator[list[SitemapEntry]]:
@@ -102,7 +109,7 @@ class Listing:
                 ).fetchall()
             if not rows:
                 return
-            yield [SitemapEntry._make(row) for row in rows]
+            yield [SitemapEntry(*row) for row in rows]
             after = rows[-1][0]
 
 
@@ -116,6 +123,7 @@ _FORMAT: Final = SqliteFormat(
             length INTEGER, hash TEXT NOT NULL, media_type TEXT NOT NULL, how TEXT NOT NULL
         ) WITHOUT ROWID;
         """,
+        "ALTER TABLE measured ADD COLUMN links TEXT NOT NULL DEFAULT '';",
     ),
     durability=Durability.SIMPLE,
     retained="what is published",
@@ -136,6 +144,7 @@ class MeasuredResource(NamedTuple):
         hash: A ``hash`` attribute; empty if the bytes were not read.
         media_type: Its type; empty if unknown.
         how: ``head`` or ``get``.
+        links: Links that the site sent with it, as from ``encode_links``.
     """
 
     uri: str
@@ -146,6 +155,7 @@ class MeasuredResource(NamedTuple):
     hash: str
     media_type: str
     how: str
+    links: str = ""
 
 
 class MeasurementStore:
@@ -193,7 +203,7 @@ class MeasurementStore:
                 connection.execute("DELETE FROM measured WHERE uri > ?", (after,))
             else:
                 connection.execute("DELETE FROM measured WHERE uri > ? AND uri <= ?", between)
-            connection.executemany("INSERT INTO measured VALUES (?,?,?,?,?,?,?,?)", rows)
+            connection.executemany("INSERT INTO measured VALUES (?,?,?,?,?,?,?,?,?)", rows)
 
 
 METHODS: Final = ("head", "get")
@@ -348,6 +358,7 @@ class Measurer:
             hash=sink.hash if is_read else "",
             media_type=fields.get("content-type", "").partition(";")[0].strip().lower(),
             how=self._how,
+            links=encode_links(find_signposts(fields.get("link", ""), answer.uri or row.uri)),
         )
 
     def _proving(self, row: SitemapEntry, answer: FetchResponse) -> int | None:
@@ -385,4 +396,5 @@ def _with(row: SitemapEntry, measured: MeasuredResource) -> SitemapEntry:
         length=row.length if row.length is not None else measured.length,
         hash=row.hash or measured.hash,
         media_type=row.media_type or measured.media_type,
+        links=measured.links,
     )

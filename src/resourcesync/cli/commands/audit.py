@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TextIO
 
 import click
+import msgspec
 
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -58,8 +58,7 @@ _FINDING_KINDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditArguments:
+class AuditArguments(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed command line of ``audit``."""
 
     mirrors: tuple[str, ...]
@@ -198,10 +197,10 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
 
 def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
     """Return the mirrors of a name or a folder, and the network settings for their Source."""
-    from resourcesync.app.mirrors import sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     configuration = arguments.configuration
-    folders = sets.each_mirror([configuration.folder(place)])
+    folders = mirror_state.each_mirror([configuration.folder(place)])
     if arguments.offline:
         return folders, Network()
     return folders, configuration.network(place, arguments.connection)

@@ -2,15 +2,14 @@
 
 import csv
 import io
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
+import msgspec
 
 from resourcesync.cli import options
 from resourcesync.cli.formatting import TextLine, escape, moment, stamp
@@ -19,20 +18,24 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, Output
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
+from resourcesync.ports.changes import (
+    ChangeLogPosition,
+    LoggedChange,
+    MirrorChangeKind,
+    parse_position,
+)
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.settings.values import parse_moment, resolve_moment
 
 if TYPE_CHECKING:
+    from resourcesync.app.mirror_changes import ChangeQuery
     from resourcesync.ports import Clock
 
 
 Form = Literal["screen", "paths0", "deleted-paths0", "csv"]
-_CURSOR: Final = re.compile(r"[0-9]{1,18}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangesArguments:
+class ChangesArguments(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed command line of ``changes``."""
 
     mirror: Path
@@ -48,7 +51,11 @@ class ChangesArguments:
 
 @click.command("changes", cls=SectionedCommand)
 @mirror_argument
-@option("--since", metavar="CURSOR|TIME", help="Only later changes: a number, -7d or a date.")
+@option(
+    "--since",
+    metavar="POSITION|TIME",
+    help="Only later changes: a position, -7d or a date; start: everything in the mirror.",
+)
 @option(
     "--consumer", metavar="NAME", help="Continue after this program's last acknowledged change."
 )
@@ -78,8 +85,9 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
     MIRROR is a mirror's folder, or its name in the configuration file.
     A new date with the same bytes is not a change. A named consumer has its own cursor; a new
     consumer gets all resources of the mirror. As long as the cursor is not moved, for example
-    because the reader stopped half-way, the same changes are given again. Changes are stored for
-    90 days, at most 1,000,000 of them.
+    because the reader stopped half-way, the same changes are given again. A program that stores
+    its position itself passes the "position" of the last line that it processed to --since.
+    Changes are stored for 90 days, at most 1,000,000 of them.
     """
     flags: dict[Form, bool] = {
         "paths0": values.pop("paths0"),
@@ -111,40 +119,47 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
 
 def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirror_changes import read_rounds  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
-    count = 0
-    with opening.open_changes(arguments.mirror) as opened:
-        write = change_writer(arguments.form, screen, opened.state)
-        reader = opened.reader(
-            arguments.consumer,
-            _since(arguments.since, clock),
-            touched=arguments.touched,
-            restart=arguments.restart,
-        )
-        while True:
-            before = reader.cursor
-            for change in reader.read_new():
-                write(change)
-                count += 1
-            cursor = reader.cursor
-            if arguments.ack and arguments.consumer and cursor is not None and cursor != before:
-                opened.consumers.acknowledge(arguments.consumer, cursor)
-            if not arguments.follow:
-                break
-            clock.sleep(arguments.interval)
+
+    def pause() -> bool:
+        clock.sleep(arguments.interval)
+        return True
+
+    write = change_writer(arguments.form, screen)
+    count, position = 0, ChangeLogPosition(0)
+    query = _query(arguments, clock)
+    for opened, reader in read_rounds(arguments.mirror, query, pause if arguments.follow else None):
+        before = reader.position
+        for change in reader.read_new():
+            position = reader.position or position
+            write(change, position, opened.state)
+            count += 1
+        position = reader.position or position
+        if arguments.ack and arguments.consumer and position != before:
+            opened.consumers.acknowledge(arguments.consumer, position)
     return CommandOutcome(
-        fields={"mirror": str(arguments.mirror), "changes": count, "cursor": cursor}
+        fields={
+            "mirror": str(arguments.mirror),
+            "changes": count,
+            "cursor": position.number,
+            "position": str(position),
+        }
     )
 
 
-def _since(text: str | None, clock: "Clock") -> int | datetime | None:
-    if text is None:
-        return None
-    if _CURSOR.fullmatch(text):
-        return int(text)
-    return resolve_moment(parse_moment(text), clock.now())
+def _query(arguments: ChangesArguments, clock: "Clock") -> "ChangeQuery":
+    from resourcesync.app.mirror_changes import START, ChangeQuery  # noqa: PLC0415 - help stays quick
+
+    text = arguments.since
+    restart = arguments.restart or text == START
+    since: ChangeLogPosition | datetime | None = None
+    if text is not None and not restart:
+        since = parse_position(text) or resolve_moment(parse_moment(text), clock.now())
+    return ChangeQuery(
+        consumer=arguments.consumer, since=since, restart=restart, touched=arguments.touched
+    )
 
 
 _SYMBOLS: Final = {
@@ -181,24 +196,29 @@ def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine
 
 
 def change_writer(
-    form: str, screen: Screen, state: MirrorStateStore
-) -> Callable[[LoggedChange], None]:
+    form: str, screen: Screen
+) -> Callable[[LoggedChange, ChangeLogPosition, MirrorStateStore], None]:
     """Return a function that writes one change, and raises if stdout is closed.
+
+    It gets the position after the change, and the mirror's state, which says whether a path is
+    still in the mirror.
 
     Args:
         form: The output format.
         screen: Shows the change, for the formats of the screen.
-        state: The mirror's state: it says whether a path is still in the mirror.
     """
     match form:
         case "paths0":
-            return lambda change: _write_path(change, there=True, state=state)
+            return lambda change, _, state: _write_path(change, there=True, state=state)
         case "deleted-paths0":
-            return lambda change: _write_path(change, there=False, state=state)
+            return lambda change, _, state: _write_path(change, there=False, state=state)
         case "csv":
-            return _ChangeCsv()
+            write_row = _ChangeCsv()
+            return lambda change, _, __: write_row(change)
         case _:
-            return lambda change: screen.report("change", change_fields(change))
+            return lambda change, position, _: screen.report(
+                "change", change_fields(change) | {"position": str(position)}
+            )
 
 
 def _write_path(change: LoggedChange, *, there: bool, state: MirrorStateStore) -> None:

@@ -1,12 +1,14 @@
 """``resourcesync config``: create, find, check and show the configuration file."""
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -65,10 +67,11 @@ EXAMPLE: Final = """\
 _ACTIONS: Final = ("init", "check", "show", "path", "schema")
 _PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts")
 _LOGS: Final = ("postgres", "elasticsearch")
+_FRONTS: Final = ("nginx", "caddy")
 
 
 @click.command("config", cls=SectionedCommand)
-@click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS]))
+@click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS, *_FRONTS]))
 @option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
 @option("--events", is_flag=True, help="For schema: the schema of the lines that --json writes.")
 @option(
@@ -77,6 +80,23 @@ _LOGS: Final = ("postgres", "elasticsearch")
     type=options.PAIR,
     metavar="KEY=VALUE",
     help="For postgres: the settings of publish for the table. Repeat for several.",
+)
+@option(
+    "--tree",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="For nginx and caddy: the published folder; default: the current one.",
+)
+@option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="For nginx and caddy: the folder of the documents, as for serve.",
+)
+@option(
+    "--bind",
+    type=options.BINDING,
+    metavar="HOST:PORT",
+    help="For nginx and caddy: the address of serve; default: 127.0.0.1:8080.",
 )
 @options.CONFIG
 @options.output_options
@@ -92,10 +112,14 @@ def command(output: OutputOptions, **values: Any) -> Job:
     schema  the JSON Schema of the file, for editors and programs
 
     \b
-    systemd, cron, compose, launchd: print a file that runs resourcesync unattended
+    systemd, cron, compose, launchd: print a file that runs resourcesync unattended:
+            mirrors, and with cron and compose also each [source.NAME]; the others
+            publish if the file has no mirrors
     grafana: a dashboard; alerts: rules for Prometheus; both use the metrics of watch
     postgres: the SQL that makes a table of PostgreSQL log its changes
     elasticsearch: the requests that create an index of resources, and one of their changes
+    nginx, caddy: the configuration of a web server for a published folder: it sends the files,
+            and passes on what only serve can answer
 
     The first of these files is used: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
     user's own, /etc/resourcesync/resourcesync.toml. A file inside a mirror is used only if named.
@@ -104,7 +128,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     _check_flags(action, values)
 
     def work(screen: Screen) -> CommandOutcome:
-        if action in _PRINTED or action in _LOGS:
+        if action in (*_PRINTED, *_LOGS, *_FRONTS):
             return _print(_generated_file(action, values), screen, name=action, as_json=output.json)
         match action:
             case "init":
@@ -127,6 +151,9 @@ def _check_flags(action: str, values: Mapping[str, Any]) -> None:
     for flag, of in (("origin", "show"), ("events", "schema"), ("with", "postgres")):
         if values[flag] and action != of:
             raise click.UsageError(f"--{flag} is for {of}")
+    for flag in ("tree", "out", "bind"):
+        if values[flag] is not None and action not in _FRONTS:
+            raise click.UsageError(f"--{flag} is for nginx and caddy")
 
 
 def _find_file(named: Path | None) -> files.ConfigFile:
@@ -203,10 +230,25 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
             return account_access.postgres_migration(dict(values["with"]))
         case "elasticsearch":
             return account_access.elasticsearch_indices()
+        case "nginx" | "caddy":
+            return _front_server(name, values)
         case _:
             return service_files.service_file(
                 name, MirrorConfiguration(files.find(values["config"]))
             )
+
+
+def _front_server(name: str, values: Mapping[str, Any]) -> str:
+    from resourcesync.app.serving import front_servers  # noqa: PLC0415 - seldom needed
+
+    host, port = values["bind"] or ("127.0.0.1", 8080)
+    backend = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    front = front_servers.find_front(values["tree"] or Path(), backend, values["out"])
+    hub = " --hub" if front.hub else ""
+    where = f" --out {shlex.quote(str(values['out']))}" if values["out"] else ""
+    command = f"resourcesync serve {shlex.quote(str(front.root))}{where} --bind {backend}"
+    front = replace(front, command=f"{command} --url {front.base}{hub}")
+    return front_servers.FRONT_SERVERS[name](front)
 
 
 def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
@@ -235,7 +277,10 @@ def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
         )
     mirrors = formatting.counted(len(file.table("mirror")), "mirror")
     secrets = formatting.counted(len(file.table("auth")), "secret")
-    line = TextLine(f"{mirrors}, {secrets} in {file.path}; no mistake", "Good", QUIET)
+    known = [mirrors, secrets]
+    if file.table("source"):
+        known.insert(1, formatting.counted(len(file.table("source")), "source"))
+    line = TextLine(f"{', '.join(known)} in {file.path}; no mistake", "Good", QUIET)
     return CommandOutcome(closing=(line,), fields=fields)
 
 

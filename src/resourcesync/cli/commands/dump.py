@@ -64,7 +64,9 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - help stays quick
 
     request = PublishRequest(
-        dumps=dump_publication.DumpRequest(resources=values["resources"], changes=values["changes"])
+        dumps=dump_publication.DumpRequest(
+            resources=values["resources"], changes=values["changes"], may_fork=True
+        )
     )
     chosen = {name: values[name] for name in ("url", "max_package") if values[name]}
     clock = machine.system_clock()

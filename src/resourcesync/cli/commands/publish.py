@@ -1,11 +1,11 @@
 """``resourcesync publish``: write the lists of a tree, a catalogue, a table or another system."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import replace
 
 from resourcesync.cli import configured_mirrors, formatting, options, publish_inputs
 from resourcesync.cli.configured_sources import ConfiguredSources
@@ -354,9 +354,9 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
         chosen[name] = document_stores.out_setting(tree, values[name])
     if values["watch"]:
-        return _watch(tree, chosen, asked, values["rescan"], screen)
+        return _watch(tree, chosen, asked, values, screen)
     started = clock.monotonic()
-    done = trees.publish_tree(tree, chosen, clock=clock, asked=asked)
+    done = trees.publish_tree(tree, chosen, clock=clock, asked=asked, state=values["state"])
     report(done, screen)
     return conclude(done, tree, clock.monotonic() - started)
 
@@ -387,7 +387,7 @@ def _watch(
     tree: Path,
     chosen: dict[str, object],
     asked: "PublishRequest",
-    rescan: float | None,
+    values: Mapping[str, Any],
     screen: Screen,
 ) -> CommandOutcome:
     """Publish until a signal; a signal is the normal end."""
@@ -398,13 +398,15 @@ def _watch(
         raise ConfigurationError("--watch and --dry-run exclude each other")
 
     published, failed = _watch_reporters(str(tree), screen)
+    rescan = values["rescan"]
     try:
         pace = (
             publish_loop.WatchIntervals()
             if rescan is None
             else publish_loop.WatchIntervals(rescan=rescan)
         )
-        loop = publish_loop.PublishLoop(tree, machine.system_clock(), pace, published, failed)
+        clock, state = machine.system_clock(), values["state"]
+        loop = publish_loop.PublishLoop(tree, clock, pace, published, failed, state)
         with loop.watcher() as watcher:
             loop.run(watcher, chosen, asked)
     except KeyboardInterrupt as stop:
@@ -435,7 +437,9 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
 
 
 def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
-    if event == "watching":
+    if event == "leniency":
+        yield formatting.leniency_line(fields)
+    elif event == "watching":
         yield TextLine(f"{fields['tree']}; stop with Ctrl-C", "Watching", QUIET)
     elif event == "published" and fields["written"]:
         counts = {name: fields[name] for name in ("created", "updated", "deleted")}

@@ -1,11 +1,11 @@
 """``resourcesync repair``: fetch again what an audit found."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, option
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from resourcesync.settings.network import Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairArguments:
+class RepairArguments(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed command line of ``repair``."""
 
     mirror: Path
@@ -68,18 +67,18 @@ def _repair(
     arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
 ) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import mirror_state, opening  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_run import item_review  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
 
     folder, limit = arguments.mirror, arguments.max_delete
-    if not opening.is_mirror(folder):
-        raise opening.not_a_mirror_error(folder)
+    if not mirror_state.is_mirror(folder):
+        raise mirror_state.not_a_mirror_error(folder)
     known = None
     if arguments.from_audit is not None:
-        known = opening.findings_of(folder, arguments.from_audit)
+        known = mirror_state.findings_of(folder, arguments.from_audit)
     plan: dict[str, object] = {}
 
     def report(event: str, fields: Mapping[str, object]) -> None:
@@ -90,7 +89,7 @@ def _repair(
     chosen = PullOptions(
         dry_run=arguments.dry_run,
         review=item_review(screen.report) if arguments.dry_run else None,
-        max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
+        max_delete=DeletionLimit(count=limit.number, percent=limit.percent or 0.0),
     )
     with opening.open_destination(
         folder, network=network(), report=report, cancel=machine.new_cancel_token()

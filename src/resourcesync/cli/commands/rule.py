@@ -256,6 +256,7 @@ BadResponseError
   too-big            The response is larger than allowed.
 VerificationError
   contradicting      The bytes do not match the list, but are stored (--verify lenient).
+  digest-mismatch    The bytes do not match the digest that their server sent with them.
 OutOfScopeError
   foreign            The entry is of another origin; if the Source may list it: --allow-origin.
   part-unread        A part of a list cannot be read; the others are used, and nothing is deleted.

@@ -1,13 +1,13 @@
 """``resourcesync status``: the state of mirrors, without requests."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import ConfiguredMirror, MirrorConfiguration
@@ -122,14 +122,14 @@ class _StatusTarget(NamedTuple):
 
     def status(self) -> MirrorStatus:
         """Return the mirror's status; a configured mirror without a pull is new."""
-        from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
-            return opening.read_status(self.folder)
+            return mirror_state.read_status(self.folder)
         name, source = self.mirror.name, self.mirror.source
-        if not opening.is_mirror(self.folder):
+        if not mirror_state.is_mirror(self.folder):
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        found = opening.read_status(self.folder)
+        found = mirror_state.read_status(self.folder)
         return replace(found, folder=name, source=found.source or source)
 
     @property
@@ -209,13 +209,13 @@ def _targets(
     places: Sequence[str], configuration: MirrorConfiguration
 ) -> Iterator[str | _StatusTarget]:
     """Yield the mirrors; a name whose table has a mistake is yielded as that name."""
-    from resourcesync.app.mirrors import opening, sets  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     def is_ours(folder: Path) -> bool:
-        return opening.is_mirror(folder) or opening.is_folder_of_sets(folder)
+        return mirror_state.is_mirror(folder) or mirror_state.is_folder_of_sets(folder)
 
     if not places:
-        yield from map(_StatusTarget, sets.each_mirror(_mirrors_in_folder(is_ours)))
+        yield from map(_StatusTarget, mirror_state.each_mirror(_mirrors_in_folder(is_ours)))
     seen: set[Path] = set()
     for place in places:
         try:
@@ -224,7 +224,7 @@ def _targets(
         except ResourceSyncError:
             yield place
             continue
-        own = sets.each_mirror([folder])
+        own = mirror_state.each_mirror([folder])
         name = named if own == (folder,) else None
         fresh = [path for path in own if path not in seen]
         seen.update(fresh)

@@ -1,11 +1,11 @@
 """``resourcesync validate``: check documents, packages and Sources against the specification."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+import msgspec
 
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from resourcesync.validator.events import ValidationEvent, ValidationOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateArguments:
+class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
     """The parsed command line of ``validate``."""
 
     targets: tuple[str, ...]
@@ -210,7 +209,7 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
         profile=RuleProfile(arguments.profile),
         rules=rules,
         live=arguments.live,
-        sample=None if size is None else SampleSize(count=size.count, percent=size.percent),
+        sample=None if size is None else SampleSize(count=size.number, percent=size.percent),
         again=arguments.again,
         most_documents=arguments.max_documents,
         hub_secret=None if secret is None else read_secret(secret),

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import asdict
 
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
@@ -59,7 +59,7 @@ def _why(
     argument: MirrorArgument, resource: str, screen: Screen, *, offline: bool
 ) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import mirror_state, opening  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
 
@@ -74,7 +74,7 @@ def _why(
         mirror, network=network, report=report, cancel=cancel
     ) as destination:
         names = resource_names(resource, mirror)
-        findings = partial(opening.last_findings, mirror)
+        findings = partial(mirror_state.last_findings, mirror)
         found = destination.explain(names, findings, offline=offline)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(TextLine(text, label, QUIET) for label, text in explanation_lines(found, mirror))
@@ -171,7 +171,9 @@ def _local_copy(found: "Explanation") -> str:
     if found.file_content is not None:
         length, digests = found.file_content[0], format_digests(found.file_content[1])
     digest = digests.partition(" ")[0].replace(":", " ", 1)
-    return f"{formatting.count(length)} B  {digest}  fetched {at}, {copy.fixity}{state}"
+    is_by_server = copy.fixity == "server-verified"
+    fixity = formatting.SERVER_VERIFIED if is_by_server else copy.fixity
+    return f"{formatting.count(length)} B  {digest}  fetched {at}, {fixity}{state}"
 
 
 def _source(found: "Explanation") -> Iterator[tuple[str, str]]:

@@ -1,9 +1,10 @@
 """The text output of ``audit``: its events and its closing lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
@@ -29,8 +30,7 @@ SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
 
 
-@dataclass(slots=True, kw_only=True)
-class AuditRenderer:
+class AuditRenderer(msgspec.Struct, kw_only=True):
     """A renderer of the events of an audit; silent if the findings themselves go to stdout."""
 
     is_shown: bool = True

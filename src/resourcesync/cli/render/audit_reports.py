@@ -8,11 +8,12 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from resourcesync import __version__
 from resourcesync.cli import formatting
@@ -35,8 +36,7 @@ _MEANINGS: Final = {
 _PREMIS_NAMES: Final = {"md5": "MD5"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEvidence:
+class AuditEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The input of the evidence of an audit.
 
     Attributes:

@@ -1,10 +1,11 @@
 """The output of ``explore``: the fields of an event, and the lines of the tree."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from resourcesync.cli import formatting
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
@@ -121,8 +122,7 @@ def _counts(survey: DocumentSurvey) -> dict[str, object]:
     }
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(msgspec.Struct):
     """The totals of all documents."""
 
     documents: int = 0
@@ -131,7 +131,7 @@ class Totals:
     entries: int = 0
     size: int = 0
     up: str = ""
-    _first: bool = field(default=True)
+    _first: bool = msgspec.field(default=True)
 
     def add(self, step: SourceNode | PartsTotal) -> None:
         """Count one step of the walk."""

@@ -3,9 +3,10 @@
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.app import document_access
 from resourcesync.cli.configured_mirrors import MirrorConfiguration

@@ -9,6 +9,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.cli.remedies import with_command
+from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def report(done: "PublicationResult", screen: Screen) -> None:
         screen.report("warning", {"code": "no-room", "message": message})
     for left in done.scan.left:
         screen.report("warning", {"code": left.code, "message": left.reason})
+    for leniency in done.leniencies:
+        screen.report("leniency", leniency)
     if done.notified is not None:
         report_notified(done.notified, screen)
     for written in done.publication.written:
@@ -37,7 +40,7 @@ def report(done: "PublicationResult", screen: Screen) -> None:
             {
                 "name": written.name,
                 "uri": written.uri,
-                "capability": written.capability.value if written.capability else "sitemap",
+                "capability": _kind(written.name, written.capability),
                 "entries": written.entries,
                 "bytes": written.bytes,
             },
@@ -118,12 +121,20 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
         if written.capability == "resourcelist":
             is_index = has_index and "/resourcelist." in written.name
             note = formatting.counted(written.entries, "list" if is_index else "resource")
+        elif written.name == naming.ACTIVITIES:
+            note = formatting.counted(written.entries, "activity", "activities")
         elif written is newest:
             note = _changes(done)
         label = "          " if lines else ""
         text = f"{label}{name.ljust(width)}{note}".rstrip()
         lines.append(TextLine(text, "" if lines else "Wrote", QUIET))
     return lines
+
+
+def _kind(name: str, capability: Capability | None) -> str:
+    if capability is None:
+        return "activities" if name == naming.ACTIVITIES else "sitemap"
+    return capability.value
 
 
 def _document_folder(done: "PublicationResult", tree: Path) -> str:

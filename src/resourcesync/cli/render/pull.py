@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
+
+import msgspec
 
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
@@ -21,8 +22,7 @@ _DONE: Final = frozenset({"ok", "notneeded"})
 _SYMBOLS: Final = {"create": "+", "update": "*", "delete": "-"}
 
 
-@dataclass(slots=True, kw_only=True)
-class PullRenderer:
+class PullRenderer(msgspec.Struct, kw_only=True):
     """A renderer of the events of a pull.
 
     Attributes:
@@ -50,8 +50,8 @@ class PullRenderer:
         match event:
             case "source":
                 yield from self._source(fields)
-            case "scope":
-                yield _scope(fields)
+            case "scope" | "leniency":
+                yield (_scope if event == "scope" else formatting.leniency_line)(fields)
             case "plan":
                 yield self._plan(fields)
             case "item":
@@ -75,8 +75,9 @@ class PullRenderer:
         shown = list(filter(None, (_listing(of, fields) for of in ("resource", "change"))))
         if shown and not fields.get("sitemap"):
             yield TextLine(", ".join(shown), "Set", level)
-        if self.dry_run:
-            yield TextLine(str(fields.get("found_by") or "its address"), "Found by")
+        if self.dry_run or fields.get("found_by"):
+            level = NORMAL if self.dry_run else DETAIL
+            yield TextLine(str(fields.get("found_by") or "its address"), "Found by", level)
 
     def _plan(self, fields: Mapping[str, object]) -> TextLine:
         total = sum(count_field(fields, name) for name in ("same", "create", "update"))
@@ -137,7 +138,7 @@ class PullRenderer:
             amount = f"{formatting.count(before)} → {amount}"
         patch = fields.get("patched")
         how = f"   by a patch of {formatting.count(patch)} B" if isinstance(patch, int) else ""
-        return f"{amount}{how}   {_proof(fields)}".rstrip()
+        return f"{amount}{how}   {formatting.proof(fields)}".rstrip()
 
 
 _FILTERS: Final = {
@@ -200,11 +201,6 @@ def _sets(fields: Mapping[str, object]) -> Iterator[TextLine]:
     )
     if fields.get("not_asked_anew"):
         yield TextLine(f"          as last read, since now: {fields.get('not_asked_anew')}")
-
-
-def _proof(fields: Mapping[str, object]) -> str:
-    algorithm = str(fields.get("hash") or "").partition(":")[0]
-    return f"{algorithm} verified" if fields.get("verified") else ""
 
 
 def _listing(of: str, fields: Mapping[str, object]) -> str:
@@ -289,7 +285,8 @@ def pull_fields(report: RunReport) -> dict[str, object]:
 _REPORT_COUNTS: Final = (
     *("resources", "listed", "unchanged", "applied", "pending", "absent", "skipped", "same"),
     *("created", "updated", "refetched", "deleted", "failed", "refused", "unread", "edited"),
-    *("held", "held_of", "unlisted", "filtered", "restored", "verified", "weak", "unverified"),
+    *("held", "held_of", "unlisted", "filtered", "restored"),
+    *("verified", "server_verified", "weak", "unverified"),
     *("contradicting", "gap", "renamed", "linked", "patched", "unpatched", "requests"),
 )
 """Fields of ``run.end`` that have the name of their attribute in the report."""
@@ -405,12 +402,14 @@ def _changes(report: RunReport) -> str:
 
 
 def _hash_note(report: RunReport) -> str:
-    fetched = report.verified + report.weak + report.unverified
-    if not fetched:
-        return ""
-    if report.verified == fetched:
-        return ", all hashes verified"
-    return f", {formatting.count(report.verified)} of {formatting.count(fetched)} hashes verified"
+    by_server, weak = report.server_verified, report.weak
+    fetched = report.verified + by_server + weak + report.unverified
+    if fetched in (0, report.verified):
+        return ", all hashes verified" if fetched else ""
+    note = f", {formatting.count(report.verified)} of {formatting.count(fetched)} hashes verified"
+    if by_server:
+        note += f", {formatting.count(by_server)} by the server's digests"
+    return f"{note}, {formatting.count(weak)} by MD5, SHA-1 or length only" if weak else note
 
 
 def _remarks(report: RunReport) -> Iterator[str]:

@@ -3,10 +3,12 @@
 import logging
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.app.checks.target_access import new_validator
 from resourcesync.app.hubs import OpenHub
@@ -39,8 +41,7 @@ _JOIN_SECONDS: Final = 5.0
 _RERUN_SECONDS: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class _FinishedValidation:
+class _FinishedValidation(msgspec.Struct, frozen=True):
     view: ValidationStatus
     report: str
     documents: tuple[DocumentFile, ...]

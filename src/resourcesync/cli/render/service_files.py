@@ -1,30 +1,40 @@
-"""Files that ``config`` prints to run ``watch`` or ``pull`` unattended, and to monitor them."""
+"""Files that ``config`` prints to run mirrors and Sources unattended, and to monitor them.
+
+Mirrors are run by ``watch`` or ``pull``, the Sources of the configuration file by ``publish``.
+"""
 
 import json
+import re
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
+import msgspec
+
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import environment
 
+_NAMING: Final = frozenset({"systemd", "compose"})
+"""The files that have the names of Sources in them."""
+_UNIT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CREDENTIALS: Final = "/etc/resourcesync/credentials"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceInstallation:
+class ServiceInstallation(msgspec.Struct, frozen=True, kw_only=True):
     """The installed command, and the configuration that the files need.
 
     Attributes:
         command: The words of the command.
         file: The configuration file; ``None`` for none.
-        folders: The folders of the mirrors.
+        sources: Names of the Sources to publish.
+        has_mirrors: True if mirrors are run; also without a configuration file.
+        folders: The folders that are written: of the mirrors, if any, else of the Sources.
         log: The folder of the log file; ``None`` for no log.
         credentials: Names of secrets that the service manager stores.
         user: The user who runs the service.
@@ -32,6 +42,8 @@ class ServiceInstallation:
 
     command: tuple[str, ...]
     file: Path | None = None
+    sources: tuple[str, ...] = ()
+    has_mirrors: bool = True
     folders: tuple[Path, ...] = ()
     log: Path | None = None
     credentials: tuple[str, ...] = ()
@@ -56,10 +68,15 @@ def find_installation(configuration: MirrorConfiguration) -> ServiceInstallation
     found = shutil.which("resourcesync")
     command = (found,) if found else (sys.executable, "-m", "resourcesync")
     file = configuration.file
+    sources = ConfiguredSources(file)
+    has_mirrors = bool(configuration.names) or not sources.names
+    folders = _folders(configuration) if has_mirrors else _source_folders(sources)
     return ServiceInstallation(
         command=command,
         file=None if file is None else file.path.absolute(),
-        folders=tuple(sorted(set(_folders(configuration)))),
+        sources=sources.names,
+        has_mirrors=has_mirrors,
+        folders=tuple(sorted(set(folders))),
         log=_log_folder(configuration),
         credentials=tuple(sorted(set(_credentials(configuration)))),
         user=environment.user_name(),
@@ -79,6 +96,27 @@ def _folders(configuration: MirrorConfiguration) -> Iterable[Path]:
             continue  # `config check` reports its mistakes
 
 
+def _source_folders(sources: ConfiguredSources) -> Iterable[Path]:
+    for name in sources.names:
+        try:
+            yield from _written_folders(sources.source(name))
+        except ResourceSyncError:
+            continue  # `config check` reports its mistakes
+
+
+def _written_folders(source: ConfiguredSource) -> Iterable[Path]:
+    named = [
+        str(setting.value)
+        for key in ("out", "state", "versions_in")
+        if (setting := source.settings.get(key)) is not None
+    ]
+    if Path(source.path).is_dir():
+        named.append(source.path)
+    for name in named:
+        if "://" not in name:
+            yield Path(name).absolute()
+
+
 def _credentials(configuration: MirrorConfiguration) -> Iterable[str]:
     file = configuration.file
     for table in {} if file is None else file.table("auth").values():
@@ -88,8 +126,24 @@ def _credentials(configuration: MirrorConfiguration) -> Iterable[str]:
 
 
 def systemd(here: ServiceInstallation) -> str:
-    """Return a unit of systemd for ``watch``."""
+    """Return a unit of systemd for ``watch``; without mirrors, for ``publish`` of each Source."""
     own = "\n".join(_unit_lines(here))
+    if not here.has_mirrors:
+        words = " ".join(map(_systemd_quote, here.command_arguments("publish", "--watch")))
+        return f"""\
+# /etc/systemd/system/resourcesync-publish@.service, a unit for each [source.NAME]:
+# systemctl enable --now {" ".join(f"resourcesync-publish@{name}" for name in here.sources)}
+# Create the folders first; the user {here.user} must have write permission.
+[Unit]
+Description=resourcesync publishes %i
+{_UNIT_ORDER}
+
+[Service]
+Type=exec
+User={here.user}
+ExecStart={words} %i
+{own}
+{_UNIT_LIMITS}"""
     command = " ".join(
         map(_systemd_quote, here.command_arguments("watch", "--state", "/var/lib/resourcesync"))
     )
@@ -98,9 +152,7 @@ def systemd(here: ServiceInstallation) -> str:
 # Create the folders of the mirrors first; the user {here.user} must have write permission.
 [Unit]
 Description=resourcesync keeps mirrors in sync
-Documentation=man:systemd.service(5)
-Wants=network-online.target
-After=network-online.target
+{_UNIT_ORDER}
 
 [Service]
 Type=notify
@@ -108,14 +160,22 @@ User={here.user}
 ExecStart={command}
 ExecReload=/bin/kill -HUP $MAINPID
 StateDirectory=resourcesync
+WatchdogSec=120
 {own}
+{_UNIT_LIMITS}"""
+
+
+_UNIT_ORDER: Final = """\
+Documentation=man:systemd.service(5)
+Wants=network-online.target
+After=network-online.target"""
+_UNIT_LIMITS: Final = """\
 ProtectSystem=strict
 ProtectHome=read-only
 PrivateTmp=yes
 NoNewPrivileges=yes
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
 LimitNOFILE=8192
-WatchdogSec=120
 TimeoutStopSec=60
 Restart=on-failure
 RestartSec=30
@@ -146,30 +206,51 @@ def _systemd_quote(text: str) -> str:
 
 def cron(here: ServiceInstallation) -> str:
     """Return lines of a crontab."""
-    pull = here.shell_command("pull", "--all", "-q").replace("%", "\\%")
-    check = here.shell_command("status", "--check", "-q").replace("%", "\\%")
-    return f"""\
-# crontab -e: no output unless something is wrong; if a run is still active, the next one exits.
-*/15 * * * *  {pull}
-0 8 * * *     {check} || echo "a mirror needs attention: resourcesync status"
-"""
+
+    def command(*words: str) -> str:
+        return here.shell_command(*words).replace("%", "\\%")
+
+    note = "no output unless something is wrong; if a run is still active, the next one exits."
+    lines = [f"# crontab -e: {note}"]
+    if here.has_mirrors:
+        check = command("status", "--check", "-q")
+        lines += [
+            f"*/15 * * * *  {command('pull', '--all', '-q')}",
+            f'0 8 * * *     {check} || echo "a mirror needs attention: resourcesync status"',
+        ]
+    if here.sources:
+        lines.append(f"17 * * * *    {command('publish', '--all', '-q')}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def compose(here: ServiceInstallation) -> str:
     """Return a file of Docker Compose; it builds on the official image of Python."""
-    del here
-    return """\
-# compose.yaml: put resourcesync.toml beside it; `dest` of each mirror must be below /data.
-services:
-  watch:
+    services = [_COMPOSE_WATCH] if here.has_mirrors else []
+    services += [
+        _COMPOSE_SERVICE.format(
+            service=f"publish-{name}",
+            command=f"python -m resourcesync publish {name} --watch\n"
+            "      --config /etc/resourcesync/resourcesync.toml",
+        )
+        for name in here.sources
+    ]
+    written = ["`dest` of each mirror"] if here.has_mirrors else []
+    written += ["`out` of each source"] if here.sources else []
+    return (
+        f"# compose.yaml: put resourcesync.toml beside it; {' and '.join(written)} must be below"
+        f" /data.\nservices:\n{''.join(services)}"
+    )
+
+
+_COMPOSE_SERVICE: Final = """\
+  {service}:
     image: python:3.13-slim
     user: "65532:65532"
     read_only: true
     environment:
       PYTHONPATH: /opt/resourcesync
     command: >-
-      python -m resourcesync watch --config /etc/resourcesync/resourcesync.toml
-      --state /data/.state --admin 0.0.0.0:9464
+      {command}
     volumes:
       - ./packages:/opt/resourcesync:ro   # pip install --target packages resourcesync
       - ./resourcesync.toml:/etc/resourcesync/resourcesync.toml:ro
@@ -177,32 +258,46 @@ services:
     tmpfs: [/tmp]
     stop_grace_period: 30s
     restart: unless-stopped
+"""
+_COMPOSE_WATCH: Final = (
+    _COMPOSE_SERVICE.format(
+        service="watch",
+        command="python -m resourcesync watch --config /etc/resourcesync/resourcesync.toml\n"
+        "      --state /data/.state --admin 0.0.0.0:9464",
+    )
+    + """\
     healthcheck:
       test: [CMD, python, -m, resourcesync, status, --check, --config,
              /etc/resourcesync/resourcesync.toml]
       interval: 5m
 """
+)
 
 
 def launchd(here: ServiceInstallation) -> str:
     """Return a property list of launchd, for macOS."""
+    name, command, when = (
+        ("watch", ("watch",), "<key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>")
+        if here.has_mirrors
+        else ("publish", ("publish", "--all"), "<key>StartInterval</key><integer>3600</integer>")
+    )
     words = "\n".join(
-        f"    <string>{escape(argument)}</string>" for argument in here.command_arguments("watch")
+        f"    <string>{escape(argument)}</string>" for argument in here.command_arguments(*command)
     )
     return f"""\
 <?xml version="1.0" encoding="UTF-8"?>
-<!-- ~/Library/LaunchAgents/org.openarchives.resourcesync.watch.plist -->
+<!-- ~/Library/LaunchAgents/org.openarchives.resourcesync.{name}.plist -->
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN"
   "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
-  <key>Label</key><string>org.openarchives.resourcesync.watch</string>
+  <key>Label</key><string>org.openarchives.resourcesync.{name}</string>
   <key>ProgramArguments</key>
   <array>
 {words}
   </array>
   <key>RunAtLoad</key><true/>
-  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  {when}
 </dict>
 </plist>
 """
@@ -221,9 +316,15 @@ def service_file(name: str, configuration: MirrorConfiguration) -> str:
     """Return one of the files.
 
     Raises:
-        ConfigurationError: A folder's name cannot be written in the file.
+        ConfigurationError: The name of a folder or of a Source cannot be written in the file.
     """
     here = find_installation(configuration)
+    for source in here.sources if name in _NAMING else ():
+        if not _UNIT_NAME.fullmatch(source):
+            raise ConfigurationError(
+                f"the source name {source!r} cannot be written in such a file",
+                hint="use letters, digits, _ and - in the name, or config cron",
+            )
     for folder in (*here.folders, *([here.log] if here.log else [])):
         if not str(folder).isprintable():
             raise ConfigurationError(

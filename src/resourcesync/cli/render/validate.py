@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from resourcesync.cli import formatting
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, clause_of

@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from resourcesync.app.machine import new_run_id
-from resourcesync.app.mirrors import opening, sets
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror
 from resourcesync.cli import formatting as forms
@@ -45,8 +46,7 @@ _COMPLETED: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobReport:
+class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a job.
 
     Attributes:
@@ -60,7 +60,7 @@ class JobReport:
     """
 
     exit: ExitCode
-    fields: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = msgspec.field(default_factory=dict)
     problem: Problem | None = None
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Mapping[str, object], ...] = ()
@@ -135,7 +135,7 @@ class WatchJobRunner:
         assert self._resolver is not None
         outcomes = list[CommandOutcome]()
         network = self._resolver.configuration.network(mirror.target.name, {})
-        for folder in sets.each_mirror([mirror.target.folder]):
+        for folder in mirror_state.each_mirror([mirror.target.folder]):
             found = audit_mirror(folder, mirror.audit, network, cancel)
             outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
         code = worst(outcome.exit for outcome in outcomes)
@@ -146,7 +146,9 @@ class WatchJobRunner:
         self, mirror: WatchedMirror, cancel: CancelToken
     ) -> tuple[JobOutcome, JobReport]:
         folders = [
-            path for path in sets.each_mirror([mirror.target.folder]) if opening.is_mirror(path)
+            path
+            for path in mirror_state.each_mirror([mirror.target.folder])
+            if mirror_state.is_mirror(path)
         ]
         if not mirror.on_change or not folders:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)

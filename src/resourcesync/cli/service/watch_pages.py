@@ -1,6 +1,5 @@
 """The data of the pages of ``watch``: the same as in ``status``, ``why`` and ``audit``."""
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.app.mirrors import opening, sets
+from msgspec import structs
+
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching import mirror_views
 from resourcesync.cli.commands.status import StatusCheck, notes_of, read_statuses
 from resourcesync.cli.commands.why import explanation_lines, resource_names
@@ -149,10 +150,10 @@ class WatchPages:
         if stored is None:
             return None
         try:
-            findings = tuple(opening.findings_of(folder, run))
+            findings = tuple(mirror_state.findings_of(folder, run))
         except ConfigurationError:  # it found nothing, or its findings were removed
             findings = ()
-        report = dataclasses.replace(stored.report, findings=findings)
+        report = structs.replace(stored.report, findings=findings)
         evidence = AuditEvidence(
             report=report,
             mirror=name,
@@ -211,7 +212,7 @@ class WatchPages:
         for name in names:
             try:
                 folder = configuration.folder(name)
-                own = sets.each_mirror([folder])
+                own = mirror_state.each_mirror([folder])
             except ResourceSyncError:  # the page of mirrors says so
                 continue
             if own == (folder,):
@@ -231,7 +232,7 @@ class WatchPages:
             folder = configuration.folder(name) if name in configuration.names else Path(name)
             watched_as = _watched_name(folder, watched)
             brief = self._brief(seen, folder, pushed.get(watched_as))
-            yield dataclasses.replace(brief, next_pull=self._next(watched_as)), folder
+            yield structs.replace(brief, next_pull=self._next(watched_as)), folder
 
     def _next(self, name: str) -> str:
         planned = self._planned(name)

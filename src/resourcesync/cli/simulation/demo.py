@@ -6,11 +6,11 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
@@ -99,8 +99,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _CopiedFiles:
+class _CopiedFiles(msgspec.Struct, frozen=True):
     files: int
     size: int
 

@@ -6,12 +6,12 @@ With ``--live``, the simulated Source is served in real time until a signal.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
+from msgspec.structs import replace
 
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode

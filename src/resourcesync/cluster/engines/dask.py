@@ -68,7 +68,8 @@ class DaskEngine:
         """
         if self._client.status not in ("running", "connecting"):
             raise EngineError(f"the scheduler at {self._address} is gone")
-        return _DaskFuture(self._client.submit(run_unit, work, unit, share, pure=False))
+        words = (work, unit, share, __version__)
+        return _DaskFuture(self._client.submit(run_unit, *words, pure=False))
 
     def restart_workers(self) -> bool:
         """Reconnect to the scheduler: it may have been restarted."""
@@ -106,13 +107,20 @@ class DaskEngine:
         return client
 
     def _check(self) -> None:
-        """Check that workers and scheduler can import this package; both read the graph."""
+        """Check that workers and scheduler can import this package; both read the graph.
+
+        A worker that cannot be reached is about to be removed by Dask; it gets no unit.
+        """
         try:
             found = {"the scheduler": self._client.run_on_scheduler(pkgutil.resolve_name, _OURS)}
         except ImportError as error:
             found = {"the scheduler": error}
         found |= self._client.run(pkgutil.resolve_name, _OURS, on_error="return")
-        others = [(where, item) for where, item in found.items() if item != __version__]
+        others = [
+            (where, item)
+            for where, item in found.items()
+            if item != __version__ and not isinstance(item, OSError)
+        ]
         if others:
             raise EngineError(
                 f"resourcesync {__version__} is not installed on all workers",

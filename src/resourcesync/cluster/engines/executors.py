@@ -13,14 +13,27 @@ from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, Unit
 _LONGEST = 500
 
 
-def run_unit(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
+def run_unit(
+    work: UnitFunction, unit: WorkUnit, share: HostShare, version: str = __version__
+) -> UnitOutcome:
     """Run a unit; any error is converted to one that reaches the coordinator.
 
     Exceptions of other packages may fail to unpickle, and would break the engine.
 
+    Args:
+        work: The work.
+        unit: The unit.
+        share: Its share of the requests to its host.
+        version: The coordinator's version: a worker may have joined since workers were checked.
+
     Raises:
-        EngineError: The work raised; its message is one line.
+        EngineError: The work raised, and its message is one line; or this worker has another
+            version of the package.
     """
+    if version != __version__:
+        raise EngineError(
+            f"resourcesync {__version__} is installed on a worker, and the pull has {version}"
+        )
     try:
         return work(unit, share)
     except BaseException as error:  # noqa: BLE001 - also SystemExit would end a worker

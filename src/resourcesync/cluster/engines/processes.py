@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Final, ParamSpec, TypeVar
+
+import msgspec
 
 from resourcesync.cluster.engines.executors import run_unit, submit_unit
 from resourcesync.errors import ConfigurationError
@@ -57,8 +58,7 @@ def processors() -> int:
     return min(MAX_PROCESSES, len(os.sched_getaffinity(0)))
 
 
-@dataclass(slots=True)
-class _WorkerState:
+class _WorkerState(msgspec.Struct):
     """The state of a worker process.
 
     Attributes:

@@ -78,7 +78,8 @@ class SparkEngine:
         """
         group = f"{self._groups}-{next(self._numbers)}"
         try:
-            future = self._threads.submit(self._run_unit, group, unit.name, (work, unit, share))
+            payload = (work, unit, share, __version__)
+            future = self._threads.submit(self._run_unit, group, unit.name, payload)
         except RuntimeError as error:
             raise EngineError("Spark accepts no more work", evidence=(("got", f"{error}"),)) from (
                 error
@@ -129,7 +130,7 @@ class SparkEngine:
         self._ended()
 
     def _run_unit(
-        self, group: str, name: str, payload: tuple[UnitFunction, WorkUnit, HostShare]
+        self, group: str, name: str, payload: tuple[UnitFunction, WorkUnit, HostShare, str]
     ) -> UnitOutcome:
         outcome: UnitOutcome = self._run_job(group, name, _perform, payload)
         return outcome

@@ -16,7 +16,8 @@ from resourcesync.cluster.tables.arrow import pa
 from resourcesync.cluster.tables.parquet import GROUP, check_footers, guard_writing
 from resourcesync.errors import DiskFullError, StorageError
 
-DEFAULT_MEMORY: Final = 2 << 30
+DEFAULT_MEMORY: Final = 5 << 27
+"""640 MiB: the process has up to 650 MiB more, for rows in Python and PyArrow and for threads."""
 _PER_THREAD: Final = 256 << 20
 _FULL: Final = ("no space left", "max_temp_directory_size", "disk quota")
 

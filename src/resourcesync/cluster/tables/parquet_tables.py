@@ -33,7 +33,7 @@ class ParquetTables:
 
     Args:
         folder: The folder that joins spill to; emptied afterwards.
-        memory: Bytes that a join may use; by default 2 GiB. It spills the rest to the folder.
+        memory: Bytes that a join may use; by default 640 MiB. It spills the rest to the folder.
         threads: Number of threads of a join; by default limited by processors and memory.
 
     Raises:

@@ -80,14 +80,18 @@ WHERE CASE
 END
 """  # noqa: S608 - our own names
 
+# The last join is not EXISTS, which would copy all wide rows and group them first. Joined before
+# they are sorted: both at once need the memory of both.
 _WORK: Final = f"""
-SELECT {_LISTED_COLUMNS}, {_WORK_COLUMNS}, t.change <> 'deleted' AND EXISTS (
-    FROM resting r WHERE r.uri = t.uri AND r.hash = t.hash
-    AND r.length IS NOT DISTINCT FROM t.length AND r.lastmod IS NOT DISTINCT FROM t.lastmod
-) AS rests
+WITH work AS MATERIALIZED (
+SELECT {_LISTED_COLUMNS}, {_WORK_COLUMNS}, r.uri IS NOT NULL AS rests
 FROM told t JOIN (FROM found WHERE kind = {_TO_DO}) f ON t.n = f.t
 LEFT JOIN before c ON c.n = f.c
-ORDER BY t.uri
+LEFT JOIN (SELECT DISTINCT uri, hash, length, lastmod FROM resting) r
+ON t.change <> 'deleted' AND r.uri = t.uri AND r.hash = t.hash
+    AND r.length IS NOT DISTINCT FROM t.length AND r.lastmod IS NOT DISTINCT FROM t.lastmod
+)
+FROM work ORDER BY uri
 """  # noqa: S608 - the same
 
 # One pass over the wide rows: of copies to check, not listed, or not selected.

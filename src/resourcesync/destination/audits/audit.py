@@ -4,13 +4,15 @@ No copy is changed. A copy whose file is not as it was installed is marked suspe
 `SuspectMarker`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal
+from itertools import islice
+from typing import Final, Literal, TypeGuard
 
-from resourcesync.compare import Created, Deleted, Same, Updated, compare
+import msgspec
+
+from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
 from resourcesync.destination.audits.fixity import (
     AuditRolling,
     FailedCheck,
@@ -31,10 +33,7 @@ from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.path_assignment import new_claim_sorter
 from resourcesync.destination.planner import (
-    ABSENT_CODES,
-    DAMAGED,
     FILTERED,
-    UNAVAILABLE_CODES,
     UNKNOWN_CONTENT,
     ListedEntry,
     ListingStatus,
@@ -47,10 +46,10 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
+from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED, UNAVAILABLE_CODES
 from resourcesync.destination.transfers.budget import check_cancelled
-from resourcesync.errors import Remedy, SourceNotFoundError
+from resourcesync.errors import Remedy, SourceNotFoundError, StorageError
 from resourcesync.model.digests import (
-    ALGORITHMS,
     Digest,
     agree,
     disagree,
@@ -62,6 +61,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.changes import PROVEN_ALL
+from resourcesync.ports.copies import CopyContent
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
@@ -70,12 +70,15 @@ MAX_REPAIR_FINDINGS: Final = 100_000
 """Findings that one repair mends."""
 
 _ONE_STRONG: Final = ("sha-256",)
+_READ_AHEAD: Final = 32
+"""Copies that are opened at a time."""
+_LARGE: Final = 1 << 20
+"""Bytes of a copy after which the audit checks whether it is to end."""
 _CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
 _END_OF_CLAIMS: Final = ("\U0010ffff" * 2, "")
 
 
-@dataclass(slots=True, kw_only=True)
-class _AuditCounts:
+class _AuditCounts(msgspec.Struct, kw_only=True):
     listed: int = 0
     absent: int = 0
     skipped: int = 0
@@ -88,7 +91,7 @@ class _AuditCounts:
     unlisted: int = 0
     foreign: int = 0
     read: int = 0
-    findings: list[AuditFinding] = field(default_factory=list)
+    findings: list[AuditFinding] = msgspec.field(default_factory=list)
 
 
 class Audit:
@@ -120,6 +123,7 @@ class Audit:
         self._failed_checks: dict[str, FailedCheck] = {}
         self._finds_foreign = method != "lists"
         self._counts = _AuditCounts()
+        self._contents: dict[str, CopyContent | StorageError | None] = {}
         self._has_gap = self._is_offline = self._is_served = False
         self._is_read = True
         self._has_unavailable = any(count_unavailable(pull.state, pull.sync_state))
@@ -251,15 +255,18 @@ class Audit:
 
     def _compare(self, rows: Iterator[ListedEntry], inspector: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
-        by_memory = self._method == "lists" and not (self._failed_checks or self._has_unavailable)
-        same = _is_plainly_same if by_memory else _never_same
+        is_simple = self._method != "stat" and not (self._failed_checks or self._has_unavailable)
+        same = _is_plainly_same if is_simple else _never_same
         differences = compare(self._pull.state.copies(), wanted, same=same)
-        often = {"every": 1} if self._method == "hash" else {}  # a copy may be large
-        plain = 0
-        for difference in check_cancelled(differences, self._pull.dependencies.cancel, **often):
+        if self._method == "hash":
+            differences = self._read_copies(differences, inspector)
+        plain, cancel = 0, self._pull.dependencies.cancel
+        for difference in check_cancelled(differences, cancel):
+            if isinstance(difference, Same):
+                plain += 1
+                continue
+            cancel.raise_if_cancelled()  # the finding before may be the last one wanted
             match difference:
-                case Same():
-                    plain += 1
                 case Updated(copy, row):
                     self._check_listed(copy, row, inspector)
                 case Created(row):
@@ -269,6 +276,42 @@ class Audit:
         self._counts.listed += plain
         self._counts.present += plain
         self._counts.accurate += plain
+
+    def _read_copies(
+        self, differences: Iterator[Difference[ListedEntry, Copy]], inspector: CopyInspector
+    ) -> Iterator[Difference[ListedEntry, Copy]]:
+        """Read the copies; from here on, those are the same whose bytes are the same, too.
+
+        The content of each other copy is stored for its check.
+        """
+        cancel, counts = self._pull.dependencies.cancel, self._counts
+        while group := list(islice(differences, _READ_AHEAD)):
+            cancel.raise_if_cancelled()
+            pairs = [pair for pair in group if self._is_to_be_read(pair)]
+            contents = inspector.digest_all([_request(*pair) for pair in pairs])
+            for difference in group:
+                if not self._is_to_be_read(difference):
+                    yield difference
+                    continue
+                copy, row = difference
+                content = next(contents)
+                if isinstance(difference, Same) and content == (copy.length, copy.digests):
+                    counts.read += copy.length
+                    yield difference
+                else:
+                    self._contents[copy.uri] = content
+                    yield Updated(copy, row)
+                if copy.length >= _LARGE:
+                    cancel.raise_if_cancelled()
+
+    def _is_to_be_read(
+        self, difference: Difference[ListedEntry, Copy]
+    ) -> TypeGuard[Same[Copy, ListedEntry] | Updated[Copy, ListedEntry]]:
+        if isinstance(difference, Same):  # as most are
+            return True
+        if not isinstance(difference, Updated) or difference.after.change == FILTERED:
+            return False
+        return self._listing_status(*difference) is not ListingStatus.GONE
 
     def _check_listed(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
         """Count the copy of a listed resource; one that the filters exclude is no fault."""
@@ -328,7 +371,7 @@ class Audit:
 
     def _check(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
         if self._method == "hash":
-            self._check_bytes(copy, row, inspector)
+            self._check_bytes(copy, row, inspector, self._contents.pop(copy.uri))
             return
         if self._method == "stat":
             signature = inspector.signature(copy.path)
@@ -395,27 +438,28 @@ class Audit:
         elif not row.hash or row.hash != copy.digests:  # own digests can be computed
             self._counts.unproven += not usable(parse_digests(row.hash))
 
-    def _check_bytes(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
-        wanted: tuple[str, ...] = ()
-        if copy.digests == row.hash:
-            wanted = _computable(copy.digests)
-        if not wanted:
-            known = (*usable(parse_digests(row.hash)), *parse_digests(copy.digests))
-            wanted = tuple(dict.fromkeys(digest.algorithm for digest in known))
-        found = inspector.digest(copy.path, wanted)
-        if found is None:
+    def _check_bytes(
+        self,
+        copy: Copy,
+        row: ListedEntry,
+        inspector: CopyInspector,
+        content: CopyContent | StorageError | None,
+    ) -> None:
+        if content is None:
             self._report_damaged(FindingKind.MISSING, copy, row, "missing")
             return
-        length, digests = found
+        if isinstance(content, StorageError):
+            self._counts.present += 1
+            self._add_finding(FindingKind.FAILED, copy.uri, copy.path, content.message)
+            return
+        length, digests = content[0], parse_digests(content[1])
         self._counts.read += length
         if is_suspect(copy) and not self._is_damaged(copy, length, digests):
             copy = self._suspects.clear_suspect(copy, inspector)
-        if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
-            self._counts.present += 1
-            self._count_accurate(copy, row)  # the common case, without parsing the digests
-        elif self._is_damaged(copy, length, digests):
+        if self._is_damaged(copy, length, digests):
             same = " (same length)" if length == copy.length else ""
-            reason = f"{digests[0].algorithm} differs{same}: silent corruption or local edit"
+            claims = (*usable(parse_digests(row.hash)), *digests)
+            reason = f"{claims[0].algorithm} differs{same}: silent corruption or local edit"
             self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
         else:
             self._counts.present += 1
@@ -477,12 +521,12 @@ class Audit:
         self._pull.dependencies.report("finding", fields)
 
 
-def _computable(digests: str) -> tuple[str, ...]:
-    """Return the algorithms of digests in canonical form; none if one cannot be computed."""
-    if digests.startswith("sha-256:") and " " not in digests:
-        return _ONE_STRONG
-    names = tuple(token.partition(":")[0] for token in digests.split(" "))
-    return names if all(name in ALGORITHMS for name in names) else ()
+def _request(copy: Copy, row: ListedEntry) -> tuple[str, Sequence[str]]:
+    """Return the path of a copy, and the algorithms to check what is installed and listed."""
+    if row.hash == copy.digests and row.hash.startswith("sha-256:") and " " not in row.hash:
+        return copy.path, _ONE_STRONG  # as most
+    known = (*parse_digests(copy.digests), *usable(parse_digests(row.hash)))
+    return copy.path, tuple(dict.fromkeys(digest.algorithm for digest in known))
 
 
 def _datetime_of(value: int | None) -> datetime | None:
@@ -499,8 +543,9 @@ def _missing_reason(waiting: Pending | None) -> str:
 def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
     """True if the state of a copy agrees with the list in all fields, the common case."""
     return (
-        row.hash == copy.digests == copy.listed != ""
-        and row.length == copy.length
+        row.hash == copy.listed != ""
+        and (row.hash == copy.digests or row.hash in copy.digests.split(" "))
+        and (row.length == copy.length or row.length is None)
         and row.change != FILTERED
         and not row.undated
         and not is_suspect(copy)

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
+
+import msgspec
 
 from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_copy
 from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping.names import owner_of, uris_at
 from resourcesync.destination.planner import (
-    CONTRADICTING,
-    DAMAGED,
     FILTERED,
     ListedEntry,
     Match,
@@ -22,6 +21,7 @@ from resourcesync.destination.planner import (
     match_copy,
 )
 from resourcesync.destination.session import SyncSession
+from resourcesync.destination.task_codes import CONTRADICTING, DAMAGED
 from resourcesync.destination.tasks import is_resting
 from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
@@ -92,8 +92,7 @@ _MAX_REFERRERS: Final = 20
 _URI_SAFE: Final = "/%?&=;:@!$'()*+,"
 
 
-@dataclass(slots=True, kw_only=True)
-class Explanation:
+class Explanation(msgspec.Struct, kw_only=True):
     """Facts known of one resource.
 
     Attributes:

@@ -7,14 +7,14 @@ copies, longest ago first, within a time limit.
 
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from math import ceil
 from typing import Final, NamedTuple
 
+import msgspec
+
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.planner import (
-    DAMAGED,
     UNKNOWN_CONTENT,
     ListedEntry,
     as_suspect,
@@ -22,8 +22,10 @@ from resourcesync.destination.planner import (
     is_unknown,
 )
 from resourcesync.destination.session import SyncSession
+from resourcesync.destination.task_codes import DAMAGED
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.destination.transfers.budget import check_cancelled
+from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import CopyInspector, FetchFailure, FetchRequest, FetchResponse, StagedCopy
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
@@ -133,8 +135,7 @@ _MAX_FAILED: Final = 100_000
 _HASH_RANGE: Final = 1 << 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRolling:
+class AuditRolling(msgspec.Struct, frozen=True, kw_only=True):
     """Selection of the copies to verify.
 
     Attributes:
@@ -164,8 +165,7 @@ class FailedCheck(NamedTuple):
     code: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class FixityResult:
+class FixityResult(msgspec.Struct, kw_only=True):
     """Result of a fixity check.
 
     Attributes:
@@ -178,7 +178,7 @@ class FixityResult:
 
     count: int = 0
     read: int = 0
-    failed: dict[str, FailedCheck] = field(default_factory=dict)
+    failed: dict[str, FailedCheck] = msgspec.field(default_factory=dict)
     stopped: bool = False
     oldest: int | None = None
 
@@ -259,14 +259,18 @@ class FixityChecker:
                 return None
             return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
         known = parse_digests(copy.digests)
-        found = look.digest(copy.path, [digest.algorithm for digest in known])
+        wanted = [(copy.path, [digest.algorithm for digest in known])]
+        found = next(look.digest_all(wanted))
         if found is None:
             return FailedCheck(FindingKind.MISSING, "missing")
-        self._result.read += found[0]
-        if found[0] == copy.length and not disagree(found[1], known):
+        if isinstance(found, StorageError):
+            return FailedCheck(FindingKind.FAILED, found.message, is_local=False)
+        length, digests = found
+        self._result.read += length
+        if length == copy.length and not disagree(parse_digests(digests), known):
             self._suspects.clear_suspect(copy, look)
             return None
-        same = " (same length)" if found[0] == copy.length else ""
+        same = " (same length)" if length == copy.length else ""
         algorithm = known[0].algorithm if known else "content"
         reason = f"{algorithm} differs{same}: silent corruption or local edit"
         return FailedCheck(FindingKind.DIFFERENT, reason)

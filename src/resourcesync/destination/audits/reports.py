@@ -1,6 +1,5 @@
 """Results of audits: findings, their counts, and the records of the last audits of a mirror."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -24,8 +23,7 @@ class FindingKind(StrEnum):
     UNPROVEN = "?"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFinding:
+class AuditFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Finding of an audit about one resource."""
 
     kind: FindingKind
@@ -34,8 +32,7 @@ class AuditFinding:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditReport:
+class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of one audit (§5.2). No copy was changed.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Change history: the result of reading a Source's Change Lists (§12)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import dropwhile
+
+import msgspec
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import ListedEntry
@@ -11,8 +12,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import ProcessedDocument
 
 
-@dataclass(frozen=True, slots=True)
-class ReadList:
+class ReadList(msgspec.Struct, frozen=True):
     """A Change List behind the head, requested or known to be the same.
 
     Attributes:
@@ -32,8 +32,7 @@ class ReadList:
         return self.known is not None and self.known[:2] == done[:2]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeHistory:
+class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
     """Change Lists as read. Moments are microseconds.
 
     Attributes:

@@ -10,9 +10,11 @@ Capability List offers the archive, which takes the place of the index.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
@@ -34,8 +36,7 @@ from resourcesync.destination.lists.resource_reader import (
 )
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.discovery import DocumentFetcher, FetchedDocument
-from resourcesync.documents.reader import Document
+from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -50,6 +51,9 @@ from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
+
+if TYPE_CHECKING:
+    from resourcesync.documents.reader import Document
 
 _MAX_LISTS = 50_000
 
@@ -92,7 +96,7 @@ def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]
     return list(spans.values())
 
 
-def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[ChangeListSpan]:
+def read_archive(documents: DocumentFetcher, archive: "Document") -> Iterator[ChangeListSpan]:
     """Yield the Change Lists of an open archive, or of the parts of its index.
 
     Drafts write ``sitemapindex`` for an archive: then its parts are Change Lists, as the first one
@@ -172,8 +176,7 @@ _RETRY_DELAYS: Final = (0.5, 1.0, 2.0)
 _MIXED: Final = "mixed-copies"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderDependencies:
+class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a reader of Change Lists.
 
     Attributes:
@@ -357,7 +360,7 @@ class ChangeListReader:
     def _read_one_list(
         self,
         head: FetchedDocument,
-        document: Document,
+        document: "Document",
         reading: Reading,
         state: MirrorStateStore | None,
         *,
@@ -406,7 +409,7 @@ class ChangeListReader:
                 reading.starts_in_time &= chain([span], reading.start.list_clock).reaches_back
 
     def _read_index(
-        self, index: Document, reading: Reading, state: MirrorStateStore | None
+        self, index: "Document", reading: Reading, state: MirrorStateStore | None
     ) -> None:
         if is_archive(index.header):
             spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
@@ -435,7 +438,7 @@ class ChangeListReader:
 
     def _read_dump(
         self,
-        dump: Document,
+        dump: "Document",
         packages: DumpPackages,
         reading: Reading,
         state: MirrorStateStore | None,
@@ -484,7 +487,7 @@ class ChangeListReader:
             first, end = False, span.until
 
     def _effective_span(
-        self, announced: ChangeListSpan, listed: Document, reading: Reading
+        self, announced: ChangeListSpan, listed: "Document", reading: Reading
     ) -> ChangeListSpan:
         """Return the interval of a list: its own, else the one that its index gives.
 

@@ -1,8 +1,10 @@
 """Scan of Change Lists: which of their changes are new, and how far they move T (§12)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from resourcesync.destination.changes.history import ChangeHistory, LastChanges, ReadList
 from resourcesync.destination.changes.spans import OVERLAP, ChangeListSpan, ListPrefix
@@ -21,11 +23,13 @@ from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.discovery import FetchedDocument
-from resourcesync.documents.reader import Document
+from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
 from resourcesync.ports.mirror import ProcessedDocument
+
+if TYPE_CHECKING:
+    from resourcesync.documents.reader import Document
 
 
 class Reading:
@@ -108,7 +112,7 @@ class Reading:
         return any(read.is_of(done) for done in self.start.processed for read in self.lists)
 
 
-def changes_of(document: Document) -> Iterator[Change]:
+def changes_of(document: "Document") -> Iterator[Change]:
     """Yield the changes of a list that is no index."""
     for entry in document.entries():
         assert isinstance(entry, Change), "a Change List that is no index has changes"
@@ -167,14 +171,15 @@ class ChangeListScan:
         changes = changes_of(document)
         for change in islice(changes, self._known):
             self._record(change)
-        known, count = document.dropped, reading.change_count
+        known, earlier = document.dropped, dict(document.tolerated_counts)
+        count = reading.change_count
         is_intact = seen is None or is_same_prefix(self._prefix, seen)
         if is_intact:
             self._collect_new(changes, is_known=seen is not None)
         else:  # it is not applied, but its times are of interest
             for change in changes:
                 self._record(change)
-        self._selection.refusals.count_dropped(document, before=known)
+        self._selection.refusals.count_tolerated(document, before=known, earlier=earlier)
         self._advance()
         record = document_record(self._fetched)._replace(
             from_=span.from_ or 0,

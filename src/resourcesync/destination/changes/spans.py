@@ -1,10 +1,10 @@
 """Intervals of Change Lists, their order, and digests of their beginnings (§12.2)."""
 
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
+
+import msgspec
 
 from resourcesync.errors import Remedy, SourceUnavailableError
 from resourcesync.model.capabilities import Header
@@ -18,8 +18,7 @@ OLD_COPY: Final = "run again; if it repeats, check the Source's lists"
 """Hint for copies of lists that are inconsistent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeListSpan:
+class ChangeListSpan(msgspec.Struct, frozen=True, kw_only=True):
     """URI of a Change List and the interval that it covers, in microseconds.
 
     Attributes:
@@ -37,8 +36,7 @@ class ChangeListSpan:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True, kw_only=True):
     """Change Lists to read, oldest first, and whether they reach back to T without a gap.
 
     Attributes:
@@ -139,8 +137,10 @@ class ListPrefix:
     """
 
     def __init__(self, address: Callable[[str], str] = str) -> None:
+        from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
+
         self._address = address
-        self._hash = hashlib.sha256()
+        self._hash = sha256()
         self.entries = 0
 
     def add(self, change: Change) -> None:

@@ -1,15 +1,18 @@
 """Start of a reading of Change Lists: what is known of them before (§12)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from resourcesync.destination.changes.history import ChangeHistory
+import msgspec
+
 from resourcesync.destination.changes.spans import OVERLAP, ChangeListSpan
 from resourcesync.ports.mirror import ProcessedDocument
 
+if TYPE_CHECKING:
+    from resourcesync.destination.changes.history import ChangeHistory
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingStart:
+
+class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
     """Moment from which Change Lists are read. Moments are microseconds.
 
     Attributes:
@@ -54,8 +57,7 @@ class ReadingStart:
         return next(iter(at_uri or (same if start else ())), None)
 
 
-@dataclass(frozen=True, slots=True)
-class ListPositions:
+class ListPositions(msgspec.Struct, frozen=True):
     """Number of changes in each list when a Resource List was first read.
 
     It is unknown whether the Resource List includes later changes, whatever their times; also if it
@@ -77,7 +79,7 @@ class ListPositions:
         seen = start.find(span, str)
         return None if seen is None else seen.entries
 
-    def after(self, history: ChangeHistory) -> Mapping[str, int]:
+    def after(self, history: "ChangeHistory") -> Mapping[str, int]:
         """Return the positions to store: those of the first reading."""
         if self.stored is not None:
             return self.stored

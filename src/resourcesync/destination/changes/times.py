@@ -1,8 +1,9 @@
 """Times of changes: which count, which are the resource's own, and how far they move T."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.destination.changes.spans import OVERLAP, ChangeListSpan
 from resourcesync.model.resources import Change

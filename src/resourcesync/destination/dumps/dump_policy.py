@@ -6,10 +6,11 @@ figures are estimates; only the cost depends on them.
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
 from typing import Final
+
+import msgspec
 
 from resourcesync.destination.options import DumpPolicy
 
@@ -27,8 +28,7 @@ _MIN_SHARE_UNSIZED: Final = 0.5
 """Smallest share of a package of unknown size that must be needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceCount:
+class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
     """Number and size of some resources.
 
     Attributes:
@@ -57,8 +57,7 @@ class ResourceCount:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageEstimate:
+class PackageEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """Estimate of a package before it is fetched.
 
     Attributes:

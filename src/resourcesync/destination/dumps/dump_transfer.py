@@ -38,7 +38,7 @@ from resourcesync.destination.reports import PlanSummary
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource, TransferTally
 from resourcesync.destination.transfers.verification import verify_bytes
-from resourcesync.discovery import FetchedDocument
+from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.errors import (
     BudgetError,
     DocumentError,

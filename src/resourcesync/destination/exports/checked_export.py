@@ -2,27 +2,25 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, Final, Protocol
 
+import msgspec
+
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
-from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents.packages.manifest_agreement import running_digest
-from resourcesync.errors import ConfigurationError, Remedy, StorageError
+from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Reporter
 from resourcesync.ports.exporters import Exporter, ExportOptions
-from resourcesync.ports.mirror import Copy, MirrorStateStore, PendingTask
+from resourcesync.ports.mirror import Copy
 
-_ALL: Final = (1 << 63) - 1
 _MAX_FINDINGS: Final = 1_000
 _REPORT_EVERY: Final = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an export.
 
     Attributes:
@@ -34,6 +32,7 @@ class Exported:
             listed.
         is_begun: True if the mirror's first pull was never completed: it is a part of what the
             Source lists, of unknown size.
+        excluded: Number of versions that are not in it, because their files are excluded.
         damaged: Number of copies that differ from the mirror's state; then nothing was written.
         findings: The first of these.
     """
@@ -44,6 +43,7 @@ class Exported:
     as_of: datetime | None
     missing: int
     is_begun: bool = False
+    excluded: int = 0
     damaged: int = 0
     findings: tuple[AuditFinding, ...] = ()
 
@@ -69,22 +69,37 @@ class ExportTarget(Protocol):
         """Remove an export that is not finished."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenCopies:
-    """The copies of a mirror at one moment, open for reading.
+class OpenCopies(msgspec.Struct, frozen=True, kw_only=True):
+    """The copies of one moment, open for reading: of a mirror, or the versions in a folder.
 
     Attributes:
-        folder: The mirror's folder, as displayed.
-        state: Its state at that moment.
-        reading: Yields the bytes of the copy at a path; ``None`` if there is none.
-        recorded: Returns the copy of a URI as it is recorded now.
+        source: The Source's address.
+        capability_list: The Capability List of the set; the Source's address if there is none.
+        as_of: The Source's time up to which the copies are complete, UTC; ``None`` if unknown.
+        count: Number of the copies.
+        missing: Number of listed resources that are missing.
+        is_begun: True if the mirror's first pull was never completed.
+        excluded: Number of versions that are left out, because their files are excluded.
+        changed: The reason for a copy that is no longer recorded as it was.
+        copies: Yields the copies by URI and time.
+        media_type: Returns the media type of a copy by its address.
+        reading: Yields the bytes of a copy; ``None`` if there are none.
+        recorded: Returns a copy as it is recorded now; ``None`` if it no longer is.
         scratch: Opens a nameless temporary file.
     """
 
-    folder: str
-    state: MirrorStateStore
-    reading: Callable[[str], Iterator[bytes] | None]
-    recorded: Callable[[str], Copy | None]
+    source: str
+    capability_list: str
+    as_of: datetime | None
+    count: int
+    missing: int = 0
+    is_begun: bool = False
+    excluded: int = 0
+    changed: str
+    copies: Callable[[], Iterator[Copy]]
+    media_type: Callable[[Copy], str]
+    reading: Callable[[Copy], Iterator[bytes] | None]
+    recorded: Callable[[Copy], Copy | None]
     scratch: Callable[[], BinaryIO]
 
 
@@ -123,34 +138,20 @@ class ExportedCopies:
         opened: The copies.
         report: Receives ``progress`` and ``finding`` events.
         now: The start of the export, UTC.
-
-    Raises:
-        ConfigurationError: There is no copy.
     """
 
     def __init__(self, opened: OpenCopies, report: Reporter, now: datetime) -> None:
-        sync_state = SyncState(opened.state)
-        identity, found = sync_state.identity, sync_state.discovered
         self._opened = opened
-        self._state = opened.state
         self._report = report
         self._findings: list[AuditFinding] = []
         self._damaged = self._taken = self._bytes = 0
-        self._last = ""
-        self._total = opened.state.count()
+        self._last = ("", 0)
+        self._total = opened.count
         self._since = 0
-        self.source = "" if identity is None else identity.source
-        listed = None if found is None else found.capability_list
-        self.capability_list = listed or self.source
-        self.as_of = sync_state.as_of
-        self._is_begun = sync_state.cursor.checkpoint is None
+        self.source = opened.source
+        self.capability_list = opened.capability_list
+        self.as_of = opened.as_of
         self.now = now
-        if not self._total:
-            raise ConfigurationError(
-                f"{opened.folder} has no copy yet",
-                hint="pull it first",
-                remedy=Remedy("pull", target=opened.folder),
-            )
 
     def limit_to(self, since: int) -> int:
         """Leave out copies from before a moment, microseconds; return the number of the others."""
@@ -160,7 +161,7 @@ class ExportedCopies:
 
     def _selected_copies(self) -> Iterator[Copy]:
         """Yield the selected copies, also one whose pull was killed."""
-        for copy in self._state.copies():
+        for copy in self._opened.copies():
             if copy.installed >= self._since or copy.length < 0:
                 yield copy
 
@@ -174,10 +175,10 @@ class ExportedCopies:
 
     def content(self, copy: Copy) -> Iterator[bytes]:
         """Yield the bytes of a copy; when they differ from the recorded ones, the export ends."""
-        self._last = max(self._last, copy.uri)
+        self._last = max(self._last, (copy.uri, copy.installed))
         proof = running_digest(parse_digests(copy.digests))
         length = 0
-        pieces = self._opened.reading(copy.path)
+        pieces = self._opened.reading(copy)
         for piece in pieces or ():
             length += len(piece)
             if proof is not None:
@@ -191,6 +192,10 @@ class ExportedCopies:
         if not self._taken % _REPORT_EVERY or self._taken == self._total:
             fields = {"done": self._taken, "total": self._total, "bytes_done": self._bytes}
             self._report("progress", fields)
+
+    def media_type(self, copy: Copy) -> str:
+        """Return the media type of a copy by its address."""
+        return self._opened.media_type(copy)
 
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file."""
@@ -211,7 +216,7 @@ class ExportedCopies:
     def check_remaining(self) -> None:
         """Find all other damaged copies; nothing is exported any more."""
         for copy in self._selected_copies():
-            if copy.uri > self._last:
+            if (copy.uri, copy.installed) > self._last:
                 self._verify(copy)
 
     def exported(self, size: int) -> Exported:
@@ -222,10 +227,9 @@ class ExportedCopies:
             size=0 if failed else size,
             source=self.source,
             as_of=self.as_of,
-            missing=self._state.pending_count(
-                PendingTask.FETCH, met_before=_ALL, listed_before=_ALL
-            ),
-            is_begun=self._is_begun,
+            missing=self._opened.missing,
+            is_begun=self._opened.is_begun,
+            excluded=self._opened.excluded,
             damaged=self._damaged,
             findings=tuple(self._findings),
         )
@@ -246,7 +250,7 @@ class ExportedCopies:
         if copy.length < 0:
             kind, reason = FindingKind.FAILED, "a pull is changing it, or was killed while it did"
         elif self._has_changed(copy):
-            kind, reason = FindingKind.FAILED, "a pull changed it during the export"
+            kind, reason = FindingKind.FAILED, self._opened.changed
         self._damaged += 1
         found = AuditFinding(kind=kind, uri=copy.uri, path=copy.path, reason=reason)
         if len(self._findings) < _MAX_FINDINGS:
@@ -256,7 +260,7 @@ class ExportedCopies:
 
     def _has_changed(self, copy: Copy) -> bool:
         """True if the mirror recorded another copy since the moment of this export."""
-        return self._opened.recorded(copy.uri) != copy
+        return self._opened.recorded(copy) != copy
 
 
 def _differs(proof: "tuple[Digest, hashlib._Hash]") -> bool:

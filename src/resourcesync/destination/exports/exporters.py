@@ -9,9 +9,10 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
 from typing import BinaryIO, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from resourcesync import __version__
 from resourcesync.documents.packages.bagit import DECLARATION, PAYLOAD, bag_info, day, manifest_line
@@ -40,7 +41,11 @@ def export_bag(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[Exp
 
     Payload files have the paths of the mirror. ``resources.csv`` gives their URIs, so that the bag
     can be understood without this program.
+
+    Raises:
+        ConfigurationError: Versions are to be exported.
     """
+    _refuse_versions(options)
     with (
         closing(holdings.scratch()) as manifest,
         closing(holdings.scratch()) as table,
@@ -53,6 +58,19 @@ def export_bag(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[Exp
         base = options.name.removesuffix(_ZIP_SUFFIX)
         members = (ZipMember(f"{base}/{file.path}", file.content, file.size) for file in files)
         yield ExportFile("", write_zip(members, directory))
+
+
+def _refuse_versions(options: ExportOptions) -> None:
+    """Refuse several copies of one URI, which have one path.
+
+    Raises:
+        ConfigurationError: Versions are to be exported.
+    """
+    if options.versions:
+        raise ConfigurationError(
+            "this format has one copy of each resource, not its versions",
+            hint="the formats warc and wacz have versions",
+        )
 
 
 class _Bag:
@@ -80,8 +98,8 @@ class _Bag:
         self._table.write(_csv_row(_COLUMNS))
         for copy in self._holdings.copies():
             yield _BagFile(PAYLOAD + copy.path, self._payload(copy), copy.length)
-        yield self._tag("manifest-sha256.txt", _read_back(self._manifest))
-        yield self._tag("resources.csv", _read_back(self._table))
+        yield self._tag("manifest-sha256.txt", read_back(self._manifest))
+        yield self._tag("resources.csv", read_back(self._table))
         yield self._tag("bag-info.txt", [bag_info(self._facts())])
         yield _BagFile("tagmanifest-sha256.txt", [line.encode() for line in self._tags], 0)
 
@@ -133,7 +151,7 @@ class _BagFile(NamedTuple):
     size: int
 
 
-def _read_back(file: BinaryIO) -> Iterator[bytes]:
+def read_back(file: BinaryIO) -> Iterator[bytes]:
     """Yield the bytes written to a file, from the start."""
     file.seek(0)
     while piece := file.read(_PIECE):
@@ -164,8 +182,9 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
     Dump that lists the packages is added: served there, it can be pulled.
 
     Raises:
-        ConfigurationError: One package cannot hold all resources.
+        ConfigurationError: One package cannot hold all resources, or versions are to be exported.
     """
+    _refuse_versions(options)
     is_one = options.name.endswith(_ZIP_SUFFIX)
     if is_one and options.url:
         raise ConfigurationError(
@@ -194,7 +213,7 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
     listed: list[Package] = []
     for number, entries in enumerate(packer.packages(size), 1):
         path = f"part-{number:05}.zip"
-        measured = _MeasuredContent(packer.packed(entries))
+        measured = MeasuredContent(packer.packed(entries))
         yield ExportFile(path, measured)
         listed.append(measured.package(f"{options.url.rstrip('/')}/{path}", holdings.now))
     if options.url:
@@ -226,7 +245,7 @@ class _Packer:
         self._header = _header(holdings, Capability.RESOURCE_DUMP_MANIFEST, up)
         self._copies: dict[str, Copy] = {}  # only of planned packages
 
-    def packages(self, size: PackageSize) -> Iterator[list[ManifestEntry]]:
+    def packages(self, size: PackageSize) -> Iterator[Sequence[ManifestEntry]]:
         """Yield the entries of one package after the other."""
         return plan_packages(self._header, self._entries(), size=size)
 
@@ -277,26 +296,31 @@ def _is_name(name: str) -> bool:
     return True
 
 
-class _MeasuredContent:
+class MeasuredContent:
     """Content that is counted and hashed while it is read, once."""
 
     def __init__(self, content: Iterable[bytes]) -> None:
         self._content = content
         self._hasher = hashlib.sha256()
-        self._size = 0
+        self.size = 0
 
     def __iter__(self) -> Iterator[bytes]:
         for piece in self._content:
             self._hasher.update(piece)
-            self._size += len(piece)
+            self.size += len(piece)
             yield piece
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the bytes that were read."""
+        return self._hasher.hexdigest()
 
     def package(self, uri: str, now: datetime) -> Package:
         """Return the entry of a Resource Dump, once all bytes are read."""
         return Package(
             uri=uri,
             lastmod=now,
-            length=self._size,
-            digests=(Digest("sha-256", self._hasher.hexdigest()),),
+            length=self.size,
+            digests=(Digest("sha-256", self.sha256),),
             media_type="application/zip",
         )

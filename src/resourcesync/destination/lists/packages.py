@@ -15,10 +15,8 @@ import msgspec
 
 from resourcesync.destination.external_sort import translate_disk_errors
 from resourcesync.destination.options import Dependencies
-from resourcesync.discovery import DocumentFetcher, FetchedDocument
-from resourcesync.discovery.document_fetcher import fetch
+from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin
-from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -45,6 +43,7 @@ from resourcesync.ports import (
 
 if TYPE_CHECKING:
     from resourcesync.documents.packages.reader import PackageReader
+    from resourcesync.documents.reader import Document
 
 _log = logging.getLogger(__name__)
 _MAX_PACKAGES: Final = 50_000
@@ -142,7 +141,7 @@ class DumpPackages:
         with fetch(self._documents, uri) as fetched:
             return self.of_dump(fetched.open())
 
-    def of_change_list(self, uri: str, dump: Document) -> list[DumpPackage]:
+    def of_change_list(self, uri: str, dump: "Document") -> list[DumpPackage]:
         """Return the packages of an open dump that is offered as a Change List; note its URI.
 
         Raises:
@@ -153,7 +152,7 @@ class DumpPackages:
         return self.of_dump(dump)
 
     def of_dump(
-        self, dump: Document, met: Callable[[Part, FetchedDocument], None] = lambda *_: None
+        self, dump: "Document", met: Callable[[Part, FetchedDocument], None] = lambda *_: None
     ) -> list[DumpPackage]:
         """Return the packages of an open dump, or of the dumps of an open index, in order.
 
@@ -368,7 +367,7 @@ def _check(offered: DumpPackage, length: int, found: Sequence[Digest]) -> None:
         )
 
 
-def _packages(dump: Document) -> list[DumpPackage]:
+def _packages(dump: "Document") -> list[DumpPackage]:
     header = dump.header
     if header.capability is None or not header.capability.is_dump or header.is_index:
         raise _not_a_dump(dump)
@@ -392,7 +391,7 @@ def _is_near(uri: str, dump: str) -> bool:
         return False
 
 
-def _not_a_dump(document: Document) -> UnexpectedDocumentError:
+def _not_a_dump(document: "Document") -> UnexpectedDocumentError:
     return UnexpectedDocumentError(
         f"expected a dump, got a {document.header.phrase}",
         uri=document.uri,

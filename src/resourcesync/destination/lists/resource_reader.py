@@ -6,18 +6,18 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import structs
 
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.discovery import DocumentFetcher, FetchedDocument
-from resourcesync.discovery.uris import origin
-from resourcesync.documents.reader import Document
+from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument
+from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -26,10 +26,14 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
+from resourcesync.model.leniencies import Leniency
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import end_of_lastmod, known_microseconds, lastmod_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import ProcessedDocument
+
+if TYPE_CHECKING:
+    from resourcesync.documents.reader import Document
 
 MAX_PARTS: Final = 50_000
 """The most parts of an index (sitemaps.org)."""
@@ -63,28 +67,6 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     unread_parts: int = 0
     outdated_parts: int = 0
     version: "ListVersion | None" = None
-
-
-class ListVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """Version of a Resource List, of its index, or of a part of it.
-
-    Attributes:
-        uri: Its address.
-        digest: SHA-256 of its bytes.
-        etag, last_modified: Validators for a conditional request.
-        at: Latest moment that it states, microseconds; ``None`` if it states none.
-        over: End of the interval in which the index dates a part, microseconds; ``None`` if it does
-            not.
-        parts: Parts that the index does not prove to be unchanged; ``None`` if unknown.
-    """
-
-    uri: str = ""
-    digest: str = ""
-    etag: str = ""
-    last_modified: str = ""
-    at: int | None = None
-    over: int | None = None
-    parts: tuple["ListVersion", ...] | None = None
 
 
 def list_version(fetched: FetchedDocument) -> ListVersion:
@@ -221,12 +203,13 @@ class ResourceListReader:
                 return ListSnapshot(
                     at=known_microseconds(document.header.at),
                     entries=entries,
-                    proves_absence=is_same_host(fetched),
+                    proves_absence=is_same_host(fetched) and self._lists_all(document),
                     dialect=document.dialect,
                     documents=(document_record(fetched),),
                     version=list_version(fetched),
                 )
             parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
+            self._selection.refusals.count_tolerated(document)
         read = self._read_parts(document, parts, spool, documents, forgiving=forgiving)
         snapshot, versions = read
         complete = snapshot.proves_absence and at_home
@@ -235,7 +218,7 @@ class ResourceListReader:
 
     def _read_parts(
         self,
-        index: Document,
+        index: "Document",
         parts: dict[str, Part],
         spool: ExternalSorter[ListedEntry],
         documents: DocumentFetcher,
@@ -252,15 +235,15 @@ class ResourceListReader:
 
         for fetched in documents.get_all(parts, on_missing=refuse if forgiving else None):
             try:
-                header, count, version = self._read_part(fetched, spool)
+                document, count, version = self._read_part(fetched, spool)
             except DocumentError as error:
                 if not forgiving or error.transient:
                     raise
                 refuse(fetched.uri, error)
                 continue
             versions.append((version, parts[fetched.uri], fetched.served))
-            fits = fits_index(parts[fetched.uri], header, index.header)
-            complete = complete and fits and is_same_host(fetched)
+            fits = fits_index(parts[fetched.uri], document.header, index.header)
+            complete = complete and fits and is_same_host(fetched) and document.lists_all
             entries += count
         if unread and len(unread) == len(parts):
             raise unread[0]
@@ -268,7 +251,7 @@ class ResourceListReader:
         snapshot = ListSnapshot(
             at=min((at for at in ats if at is not None), default=None),
             entries=entries,
-            proves_absence=complete and not unread,
+            proves_absence=complete and not unread and not self._selection.has_twins,
             dialect=index.dialect,
             documents=(),
             unread_parts=len(unread),
@@ -278,18 +261,22 @@ class ResourceListReader:
 
     def _read_part(
         self, fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
-    ) -> tuple[Header, int, ListVersion]:
-        """Add the resources of one part; return its header, their number, and its version."""
+    ) -> tuple["Document", int, ListVersion]:
+        """Add the resources of one part; return it, their number, and its version."""
         with fetched:
             self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
             check_list(document, Capability.RESOURCE_LIST)
             count = self._add_resources(document, spool)
-            return document.header, count, list_version(fetched)
+            return document, count, list_version(fetched)
+
+    def _lists_all(self, document: "Document") -> bool:
+        """True if a list that was read proves that what it lacks is gone."""
+        return document.lists_all and not self._selection.has_twins
 
     def _read_dump(
         self,
-        dump: Document,
+        dump: "Document",
         fetched: FetchedDocument,
         packages: DumpPackages,
         spool: ExternalSorter[ListedEntry],
@@ -331,10 +318,12 @@ class ResourceListReader:
         return refuse
 
     def _add_resources(
-        self, document: Document, spool: ExternalSorter[ListedEntry], version: int | None = None
+        self, document: "Document", spool: ExternalSorter[ListedEntry], version: int | None = None
     ) -> int:
         """Add the resources; one without a version gets that of its package."""
         entries = 0
+        if document.header.capability is None:
+            self._selection.accept_twins(document.uri)
         for batch in document.batches():
             if isinstance(batch, ResourceRun):
                 entries += len(batch)
@@ -344,7 +333,7 @@ class ResourceListReader:
                 )
             else:
                 entries += self._add_singly(batch, spool, version)
-        self._selection.refusals.count_dropped(document)
+        self._selection.refusals.count_tolerated(document)
         return entries
 
     def _add_singly(
@@ -366,7 +355,7 @@ def _versioned(row: ListedEntry, version: int) -> ListedEntry:
     return row._replace(lastmod=version) if is_mute else row
 
 
-def check_capability(document: Document, capability: Capability) -> None:
+def check_capability(document: "Document", capability: Capability) -> None:
     """Check the capability of a document; a plain sitemap passes for a Resource List.
 
     Raises:
@@ -382,7 +371,7 @@ def check_capability(document: Document, capability: Capability) -> None:
         )
 
 
-def check_list(document: Document, capability: Capability) -> None:
+def check_list(document: "Document", capability: Capability) -> None:
     """Check that a part of an index is a list of this capability, not an index itself.
 
     Raises:
@@ -404,8 +393,10 @@ def refuse_part(selection: ResourceSelection, uri: str, error: ResourceSyncError
     selection.refusals.add(uri, PART_UNREAD, reason)
 
 
-def parts_of(document: Document) -> dict[str, Part]:
+def parts_of(document: "Document") -> dict[str, Part]:
     """Return the documents that an index lists, by absolute URI, in its order.
+
+    The index of plain sitemaps may list itself, beside others: that entry is left out.
 
     Raises:
         DocumentLimitError: There are too many.
@@ -423,7 +414,12 @@ def parts_of(document: Document) -> dict[str, Part]:
                 hint="report it to the Source; check its lists",
                 remedy=Remedy("validate"),
             )
-    if document.uri in parts:
+    itself = own_entries(document.uri, parts)
+    if itself and document.header.capability is None and len(itself) < len(parts):
+        for uri in itself:
+            del parts[uri]
+        document.tolerate(Leniency.INDEX_LISTS_ITSELF)
+    elif itself:
         raise UnexpectedDocumentError(
             "an index lists itself",
             uri=document.uri,

@@ -1,11 +1,12 @@
 """Selection: the Source's entries that a mirror wants, as rows with their paths; pure."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Mapping as Lookup
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from resourcesync.destination.links import (
     LinkFields,
@@ -16,18 +17,28 @@ from resourcesync.destination.links import (
 )
 from resourcesync.destination.lists.fetch_locations import memento_of, mirrors_of
 from resourcesync.destination.mapping.names import NameMapping, uris_at
-from resourcesync.destination.mapping.tree import PathMapping, TreeMapping
+from resourcesync.destination.mapping.path_mapping import PathMapping
+from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope
-from resourcesync.discovery.uris import normalise, origin, percent_encode, tls_counterpart
-from resourcesync.documents.reader import DROPPED, Document
+from resourcesync.discovery.uris import (
+    host_twin,
+    normalise,
+    origin,
+    percent_encode,
+    tls_counterpart,
+)
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
+from resourcesync.model.leniencies import CountedLeniency, Leniency, LeniencyTally
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import lastmod_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import RefusedRow
+
+if TYPE_CHECKING:
+    from resourcesync.documents.reader import Document
 
 _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
 _ROW_DEFAULTS: Final = tuple(ListedEntry._field_defaults.values())
@@ -47,6 +58,7 @@ class RefusalMark(NamedTuple):
     dropped: int
     encoded: int
     counted: set[int]
+    leniencies: tuple[CountedLeniency, ...]
 
 
 class Refusals:
@@ -66,6 +78,7 @@ class Refusals:
         encoded: Number of addresses with invalid characters, which are encoded.
         encoded_example: The first of them.
         withdrawn: Earlier refusals that are withdrawn.
+        leniencies: What the reading tolerated.
     """
 
     def __init__(self, tell: Callable[[RefusedRow], None], known: Iterable[str] = ()) -> None:
@@ -81,6 +94,7 @@ class Refusals:
         self.encoded = 0
         self.encoded_example = ""
         self.withdrawn: set[str] = set()
+        self.leniencies = LeniencyTally()
 
     @property
     def stored(self) -> list[RefusedRow]:
@@ -112,15 +126,25 @@ class Refusals:
         else:
             self._count(uri)  # two lists, each with an entry without a URI at this line
 
-    def count_dropped(self, document: Document, *, before: int = 0) -> None:
-        """Count the unreadable values of a document that was read.
+    def count_tolerated(
+        self,
+        document: "Document",
+        *,
+        before: int = 0,
+        earlier: Mapping[Leniency, int] | None = None,
+    ) -> None:
+        """Count the unreadable values of a document that was read, and all that was tolerated.
 
         Args:
             document: The document.
-            before: Number of those that an earlier reading counted.
+            before: Number of unreadable values that an earlier reading counted.
+            earlier: The leniencies that it counted.
         """
+        self.leniencies.add(document.leniencies(earlier or {}))
         self.dropped += document.dropped - before
         if document.dropped > before and not self.example:
+            from resourcesync.documents.reader import DROPPED  # noqa: PLC0415 - rarely
+
             first = next(tolerated for tolerated in document.tolerated if tolerated.code in DROPPED)
             self.example = f"{first.reason} ({document.uri}, line {first.line})"
 
@@ -149,6 +173,7 @@ class Refusals:
             self.dropped,
             self.encoded,
             set(self._counted),
+            self.leniencies.rows,
         )
 
     def restore(self, mark: RefusalMark) -> None:
@@ -157,6 +182,7 @@ class Refusals:
         self.dropped, self.encoded = mark.dropped, mark.encoded
         self._stored, self.withdrawn = dict(mark.stored), set(mark.withdrawn)
         self._counted = set(mark.counted)
+        self.leniencies = LeniencyTally(mark.leniencies)
 
 
 class ResourceSelection:
@@ -172,6 +198,8 @@ class ResourceSelection:
 
     Attributes:
         has_entries: An entry so far has links to store.
+        has_twins: An entry so far is on a twin of the Source's host: then the lists prove no
+            absence.
         mapping: Mapping from URI to path.
     """
 
@@ -193,6 +221,10 @@ class ResourceSelection:
         self._foreign: set[str] = set()
         self._moved = tuple(homes)
         self._homes = dict(self._moved)
+        self._paired: frozenset[str] = frozenset()
+        self._twins: tuple[str, ...] = ()
+        self._tls_twins: tuple[str, ...] = ()
+        self.has_twins = False
         self.has_entries = False
 
     def add_source_addresses(self, *uris: str) -> None:
@@ -209,6 +241,54 @@ class ResourceSelection:
                     self._homes.setdefault(f"{there}/", self._homes[f"{here}/"])
                 elif here in self._scope.origins and there not in self._scope.origins:
                     self._homes.setdefault(f"{there}/", f"{here}/")
+
+    def accept_twins(self, *uris: str) -> None:
+        """Accept the twins of a plain sitemap's own origin: its host with ``www.`` or without.
+
+        Their resources are others than those of the origin itself. Of one host there is only one,
+        with TLS or without; what is listed without is requested with TLS if the sitemap came so.
+
+        Args:
+            uris: Addresses of the sitemap; those of origins that the Source may not list are
+                ignored.
+        """
+        for uri in uris:
+            with suppress(OutOfScopeError):
+                home = origin(uri)
+                if home in self._paired or home not in self._scope.origins:
+                    continue
+                twin = host_twin(home)
+                self._paired |= {home, twin}
+                if twin and twin not in self._scope.origins:
+                    self._scope = replace(self._scope, origins=self._scope.origins | {twin})
+                    self._twins += (f"{twin}/",)
+                for here in filter(None, (home, twin)):
+                    self._accept_tls_twin(here)
+
+    def _accept_tls_twin(self, here: str) -> None:
+        """Take what is listed with the other scheme for what the Source lists with its own."""
+        there = tls_counterpart(here)
+        if not there or there in self._scope.origins or f"{there}/" in self._homes:
+            return
+        self._homes[f"{there}/"] = f"{here}/"
+        self._tls_twins += (f"{there}/",)
+
+    def _requested_uri(self, uri: str) -> str:
+        """Return the address to request for a listed one: a Source with TLS is never left."""
+        if not self._tls_twins or not uri.lower().startswith("http:"):
+            return uri
+        with suppress(OutOfScopeError):
+            if normalise(uri).startswith(self._tls_twins):
+                return self.mirror_uri(uri)
+        return uri
+
+    def _note_twins(self, listed: str, known: str) -> None:
+        """Count an entry of a twin."""
+        if known.startswith(self._twins):
+            self.has_twins = True
+            self.refusals.leniencies.note(Leniency.HOST_TWIN, listed)
+        if normalise(listed).startswith(self._tls_twins):
+            self.refusals.leniencies.note(Leniency.TLS_TWIN, listed)
 
     def mirror_uri(self, uri: str) -> str:
         """Return the URI in the mirror of what is listed as ``uri``."""
@@ -255,7 +335,8 @@ class ResourceSelection:
             head, _, name = uri.rpartition("/")
             if head != start:
                 start, home = head, self.mirror_uri(f"{head}/")[:-1]
-                folder = self._plain_folder(mapping, home)
+                is_twin = f"{head}/".startswith((*self._twins, *self._tls_twins))
+                folder = None if is_twin else self._plain_folder(mapping, home)
             if lastmod != when or (lastmod is not None and lastmod.fold):
                 moment = lastmod_microseconds(lastmod)
                 when = None if moment is None else lastmod
@@ -298,7 +379,7 @@ class ResourceSelection:
         """
         assert self._links is not None, "no links are followed"
         link = LinkTarget._make(target)
-        link = link._replace(href=percent_encode(link.href))
+        link = link._replace(href=self._requested_uri(percent_encode(link.href)))
         home = self.mirror_uri(link.href)
         resource = Resource(uri=home, length=link.length)
         try:
@@ -361,9 +442,11 @@ class ResourceSelection:
             return None
 
     def _row(self, resource: Resource, lastmod: int | None, change: str) -> ListedEntry | None:
-        written, uri = resource.uri, percent_encode(resource.uri)
-        if uri is not resource.uri:
-            self.refusals.note_encoded(resource.uri)
+        written, listed_uri = resource.uri, percent_encode(resource.uri)
+        if listed_uri is not written:
+            self.refusals.note_encoded(written)
+        uri = self._requested_uri(listed_uri)
+        if uri is not written:
             resource = replace(resource, uri=uri)
         home, verdict = self.mirror_uri(uri), None
         try:
@@ -378,6 +461,8 @@ class ResourceSelection:
             else:
                 self.refusals.add(error.uri, error.code, error.message)
             return None
+        if self._paired:
+            self._note_twins(listed_uri, known)
         listed = ListedEntry(
             uri=known,
             loc=uri,

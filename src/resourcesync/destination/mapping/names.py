@@ -17,19 +17,24 @@ No name has ``!`` before a digit except in these escapes.
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
+import msgspec
+
+from resourcesync.destination.mapping.path_mapping import (
+    NAMES,
+    TREE,
+    FileSystemProfile,
+    PathMapping,
+)
 from resourcesync.destination.mapping.tree import (
     FOREIGN_FOLDER,
     MAX_PATH,
     MAX_URI,
     QUERY,
-    FileSystemProfile,
-    PathMapping,
     check_base,
     decode_name,
     encode_name,
@@ -43,20 +48,15 @@ from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
 from resourcesync.ports.mirror import MirrorStateStore
 
-NAMES: Final = "tree/2"
-"""The built-in mapper of every new mirror unless another is chosen."""
-TREE: Final = "tree"
-"""The first built-in mapper, ``tree/1``, as recorded: mirrors that have it keep it until asked."""
-_OWN_PREFIX: Final = "tree"
-_VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
-ARROW: Final = "=>"
-"""Mark of a rule, between its pattern and its template."""
-
 INDEX: Final = "index.html"
 """File of a URI that ends in a slash."""
 RELOCATED: Final = "!9"
 """Suffix of the name of a relocated URI."""
 
+_OWN_PREFIX: Final = "tree"
+_VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
+ARROW: Final = "=>"
+"""Mark of a rule, between its pattern and its template."""
 _OWN: Final = ".resourcesync"
 _OWN_ESCAPED: Final = "!2eresourcesync"
 _MAX_NAME: Final = 255
@@ -76,8 +76,8 @@ _INVISIBLE: Final = (
     "\ud800-\udfff\U000e0000-\U000effff"
 )
 _UNSAFE: Final = {
-    FileSystemProfile.POSIX: re.compile(rf"[{_INVISIBLE}/\\]"),
-    FileSystemProfile.PORTABLE: re.compile(rf'[{_INVISIBLE}/\\:*?"<>|]'),
+    FileSystemProfile.POSIX: rf"[{_INVISIBLE}/\\]",
+    FileSystemProfile.PORTABLE: rf'[{_INVISIBLE}/\\:*?"<>|]',
 }
 _REFUSED: Final = re.compile(r"[:*]|~(?=[0-9])")
 _DEVICE: Final = re.compile(
@@ -96,17 +96,23 @@ _NO_DEVICE: Final = {
     FileSystemProfile.PORTABLE: rf"(?!{_DEVICE.pattern})",
 }
 _NO_END: Final = {FileSystemProfile.POSIX: "", FileSystemProfile.PORTABLE: r"(?<!\.)"}
-_PLAIN_NAME: Final = {
-    profile: re.compile(
+
+
+@cache
+def _unsafe(profile: FileSystemProfile) -> re.Pattern[str]:
+    return re.compile(_UNSAFE[profile])
+
+
+@cache
+def _plain_name(profile: FileSystemProfile) -> re.Pattern[str]:
+    safe = _SAFE[profile]
+    return re.compile(
         rf"(?!\.\.?\Z)(?!(?i:\.resourcesync)\Z){_NO_DEVICE[profile]}[{safe}]{{1,200}}{_NO_END[profile]}",
         re.ASCII,
     )
-    for profile, safe in _SAFE.items()
-}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameMapping:
+class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Mapping from URIs to paths in one mirror.
 
     Attributes:
@@ -121,18 +127,19 @@ class NameMapping:
     base: str
     profile: FileSystemProfile
     relocated: frozenset[str] = frozenset()
-    # Cache of folders, by the URI up to its last slash; bounded.
-    _folders: dict[str, str] = field(
-        default_factory=dict, init=False, repr=False, compare=False, hash=False
-    )
-
-    # Heads of relocated URIs, up to the last slash: a quick test for all others.
-    _heads: frozenset[str] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        heads = frozenset(uri.rpartition("/")[0] for uri in self.relocated)
-        object.__setattr__(self, "_heads", heads)
+
+    @cached_property
+    def _folders(self) -> dict[str, str]:
+        """Cache of folders, by the URI up to its last slash; bounded."""
+        return {}
+
+    @cached_property
+    def _heads(self) -> frozenset[str]:
+        """Heads of relocated URIs, up to the last slash: a quick test for all others."""
+        return frozenset(uri.rpartition("/")[0] for uri in self.relocated)
 
     @property
     def ending(self) -> str:
@@ -164,7 +171,7 @@ class NameMapping:
         folder = self._folders.get(head)
         if folder is None:
             folder = self._folder_of(head)
-        is_plain = folder is not None and _PLAIN_NAME[self.profile].fullmatch(leaf)
+        is_plain = folder is not None and _plain_name(self.profile).fullmatch(leaf)
         return f"{folder}{leaf}" if is_plain else ""
 
     def _path(self, normal: str) -> str:
@@ -186,7 +193,7 @@ class NameMapping:
     @property
     def plain_name(self) -> re.Pattern[str]:
         """Pattern of a whole plain name."""
-        return _PLAIN_NAME[self.profile]
+        return _plain_name(self.profile)
 
     def _folder_of(self, head: str) -> str | None:
         """Return the folder of a URI's head below the base, if it needs no escape."""
@@ -194,7 +201,7 @@ class NameMapping:
         if not inside.startswith(self.base) or len(inside) > MAX_PATH - _MAX_NAME:
             return None
         folder = inside[len(self.base) :]
-        if not all(map(_PLAIN_NAME[self.profile].fullmatch, folder[:-1].split("/"))) and folder:
+        if not all(map(_plain_name(self.profile).fullmatch, folder[:-1].split("/"))) and folder:
             return None
         if len(self._folders) >= _CACHE_SIZE:
             self._folders.clear()
@@ -229,7 +236,7 @@ class NameMapping:
     def _name(self, segment: str) -> str:
         name = segment
         if "%" in name:
-            name = _TRIPLETS.sub(partial(_readable, unsafe=_UNSAFE[self.profile]), name)
+            name = _TRIPLETS.sub(partial(_readable, unsafe=_unsafe(self.profile)), name)
         if "!" in name:
             name = _BANG[self.profile].sub("!21", name)
         if _PERCENT in name:

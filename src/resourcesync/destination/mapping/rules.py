@@ -17,13 +17,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from resourcesync.destination.mapping.names import ARROW, normalise_rule
-from resourcesync.destination.mapping.tree import (
-    MAX_PATH,
-    FileSystemProfile,
-    Mapper,
-    MapperFactory,
-    TreeMapping,
-)
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile, Mapper, MapperFactory
+from resourcesync.destination.mapping.tree import MAX_PATH, TreeMapping
 from resourcesync.discovery.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 

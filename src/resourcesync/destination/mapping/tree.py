@@ -22,12 +22,14 @@ and a digit has ``!21`` for the ``!``.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Sequence
+from functools import cache, cached_property
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Final
 
+import msgspec
+
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile
 from resourcesync.discovery.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
@@ -41,14 +43,6 @@ _UPPER: Final = re.compile(r"%[0-9A-F]{2}|[A-Z]")
 _ESCAPE: Final = re.compile(r"!([2-7][0-9a-f]|[a-z])")
 QUERY: Final = "!3f"
 """Escape of the ``?`` before a query."""
-
-
-class FileSystemProfile(StrEnum):
-    """Profile of the mirror's file system: the names that it distinguishes."""
-
-    POSIX = "posix"
-    PORTABLE = "portable"
-    """Case-insensitive, as on macOS and Windows."""
 
 
 def _escape_bytes(match: re.Match[str]) -> str:
@@ -145,25 +139,30 @@ _SAFE: Final = {
     FileSystemProfile.POSIX: "A-Za-z0-9_=+,@",
     FileSystemProfile.PORTABLE: "a-z0-9_=+,@",
 }
-_PLAIN_FOLDERS: Final = {
-    profile: re.compile(rf"(?:(?!(?i:{DEVICES})/)[{safe}-]{{1,{MAX_PART}}}/)*", re.ASCII)
-    for profile, safe in _SAFE.items()
-}
-_PLAIN_FILE: Final = {
-    profile: re.compile(
+
+
+@cache
+def _plain_folders(profile: FileSystemProfile) -> re.Pattern[str]:
+    safe = _SAFE[profile]
+    return re.compile(rf"(?:(?!(?i:{DEVICES})/)[{safe}-]{{1,{MAX_PART}}}/)*", re.ASCII)
+
+
+@cache
+def _plain_file(profile: FileSystemProfile) -> re.Pattern[str]:
+    safe = _SAFE[profile]
+    return re.compile(
         rf"(?!(?i:{DEVICES})(?:\.|\Z))[{safe}-](?:[{safe}.-]{{0,{MAX_PART - 2}}}[{safe}-])?",
         re.ASCII,
     )
-    for profile, safe in _SAFE.items()
-}
+
+
 # A last segment and a query in normal form: no escape, no dot segment.
 _CLEAN_LEAF: Final = re.compile(
     r"(?!\.)[A-Za-z0-9._~!$&'()*+,;=:@-]*(?:\?[A-Za-z0-9._~!$&'()*+,;=:@?-]*)?"
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeMapping:
+class TreeMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Mapping from URIs to paths in one mirror, and back.
 
     Attributes:
@@ -176,13 +175,14 @@ class TreeMapping:
 
     base: str
     profile: FileSystemProfile
-    # Cache of folders, by the URI up to its last slash; bounded.
-    _folders: dict[str, str] = field(
-        default_factory=dict, init=False, repr=False, compare=False, hash=False
-    )
 
     def __post_init__(self) -> None:
         check_base(self.base)
+
+    @cached_property
+    def _folders(self) -> dict[str, str]:
+        """Cache of folders, by the URI up to its last slash; bounded."""
+        return {}
 
     def path(self, uri: str) -> str:
         """Return the path of a URI in the mirror: relative, with ``/``, in ASCII.
@@ -195,7 +195,7 @@ class TreeMapping:
         if folder is None:
             folder = self._folder_of(head)
         if folder is not None:
-            if _PLAIN_FILE[self.profile].fullmatch(leaf):
+            if _plain_file(self.profile).fullmatch(leaf):
                 return folder + leaf if "." in leaf else f"{folder}{leaf}!9"
             if not leaf:
                 return f"{folder}!9"
@@ -224,7 +224,7 @@ class TreeMapping:
     @property
     def plain_name(self) -> re.Pattern[str]:
         """Pattern of a whole plain name."""
-        return _PLAIN_FILE[self.profile]
+        return _plain_file(self.profile)
 
     def uri(self, path: str) -> str | None:
         """Return the normalised URI of a path.
@@ -255,7 +255,7 @@ class TreeMapping:
         if not inside.startswith(self.base) or len(inside) > _MAX_FOLDERS_LENGTH:
             return None
         folder = inside[len(self.base) :]
-        if _PLAIN_FOLDERS[self.profile].fullmatch(folder) is None:
+        if _plain_folders(self.profile).fullmatch(folder) is None:
             return None
         self._remember(head, folder)
         return folder
@@ -388,44 +388,3 @@ def uri_of_published(tail: str, base: str) -> str | None:
             authority = authority.replace(escaped, bracket)
         uri = f"{scheme}://{authority}/{rest}"
     return uri if published_tail(uri, base) == tail else None
-
-
-class PathMapping(Protocol):
-    """Mapping from URI to path and back."""
-
-    def path(self, uri: str) -> str:
-        """Return the path of a URI.
-
-        Raises:
-            OutOfScopeError: It has none.
-        """
-        ...
-
-    def uri(self, path: str) -> str | None:
-        """Return the URI of a path; ``None`` if there is none."""
-        ...
-
-
-class Mapper(Protocol):
-    """Mapper made by a plug-in's factory."""
-
-    def to_path(self, uri: str) -> str:
-        """Return the path of a normalised URI: relative, with ``/``."""
-
-    def to_uri(self, path: str) -> str | None:
-        """Return the URI of a path; ``None`` if there is none."""
-
-
-MapperFactory = Callable[[str, bool], Mapper]
-"""Factory, called with the mirror's base, a URI that ends in ``/``, and whether its file system is
-case-sensitive.
-"""
-
-
-def load_no_mapper(name: str) -> MapperFactory:
-    """Raise an error: there is no such mapper.
-
-    Raises:
-        ConfigurationError: Always.
-    """
-    raise ConfigurationError(f"there is no mapper {name!r}", code="no-plugin")

@@ -17,15 +17,13 @@ from msgspec import structs
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import (
     ABSENT,
-    EDITED,
-    EDITED_REASON,
-    LOCAL_CHANGE,
     DeletionLimit,
     as_unknown,
     is_suspect,
     is_unknown,
 )
 from resourcesync.destination.reports import Failing
+from resourcesync.destination.task_codes import EDITED, EDITED_REASON, LOCAL_CHANGE
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError, ResourceMissingError, StorageError

@@ -5,12 +5,13 @@ of the Source deletes it: that it was deleted there is known.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.planner import RESTORED
+import msgspec
+
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.task_codes import RESTORED
 from resourcesync.destination.tasks import pending_delete, quarantine_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms
@@ -31,8 +32,7 @@ _GROUP_BYTES: Final = 64 << 20
 _ALGORITHM: Final = "sha-256"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrashDependencies:
+class TrashDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a trash; the mirror must be locked.
 
     Attributes:
@@ -52,8 +52,7 @@ class TrashDependencies:
     report: Reporter
 
 
-@dataclass(slots=True, kw_only=True)
-class TrashResult:
+class TrashResult(msgspec.Struct, kw_only=True):
     """Result of a restoration or purge, done or planned.
 
     Attributes:
@@ -67,8 +66,7 @@ class TrashResult:
     failed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StagedRestore:
+class _StagedRestore(msgspec.Struct, frozen=True, kw_only=True):
     """File of the trash whose bytes are staged."""
 
     row: TrashRow

@@ -1,15 +1,14 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.destination.planner import (
     ABSENT,
-    ABSENT_CODES,
-    CONTRADICTING,
     DISPUTED,
-    SKIPPED_CODES,
     Absence,
     DecisionPolicy,
     Fetch,
@@ -21,6 +20,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import encode_notes
+from resourcesync.destination.task_codes import ABSENT_CODES, CONTRADICTING, SKIPPED_CODES
 from resourcesync.destination.tasks import pending_fetch, quarantine_warning, task_of
 from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import DiskFullError, StorageError
@@ -53,8 +53,7 @@ _SIGNATURE: Final = Copy._fields.index("signature")
 _RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransferPolicy:
+class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Strictness and limits of a transfer.
 
     Attributes:
@@ -78,8 +77,8 @@ class TransferPolicy:
     generation: int = 0
     at: int = 0
     began: int = 0
-    due_notes: Mapping[str, str] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
+    due_notes: Mapping[str, str] = msgspec.field(default_factory=dict)
+    budget: Budget = msgspec.field(default_factory=Budget)
 
     @property
     def decisions(self) -> DecisionPolicy:
@@ -94,8 +93,7 @@ class TransferPolicy:
         return "skipped" if self.accepts_missing and code in SKIPPED_CODES else "error"
 
 
-@dataclass(slots=True, kw_only=True)
-class TransferTally:
+class TransferTally(msgspec.Struct, kw_only=True):
     """Counts of a transfer so far; a fetched resource with equal bytes is ``same``, too."""
 
     created: int = 0
@@ -113,8 +111,8 @@ class TransferTally:
     contradicting: int = 0
     open_dates: int = 0
     """Copies whose ``lastmod`` does not show yet whether the Source changed them again."""
-    fixity: dict[str, int] = field(default_factory=dict)
-    failures: list[Failing] = field(default_factory=list)
+    fixity: dict[str, int] = msgspec.field(default_factory=dict)
+    failures: list[Failing] = msgspec.field(default_factory=list)
 
     @property
     def done(self) -> int:
@@ -141,8 +139,7 @@ def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferT
     )
 
 
-@dataclass(slots=True)
-class StagedResource:
+class StagedResource(msgspec.Struct):
     """Resource with verified bytes that waits for its group.
 
     Attributes:
@@ -153,6 +150,7 @@ class StagedResource:
         local: The bytes are those of another copy in the mirror, not fetched.
         patched: Bytes of the patch that was applied to the previous copy; ``None`` without one.
         contradicts: Difference between the bytes and the list, where they are kept all the same.
+        has_bad_digest: The server sent a digest of them that cannot be read, and was ignored.
     """
 
     fetch: Fetch
@@ -162,6 +160,7 @@ class StagedResource:
     local: bool = False
     patched: int | None = None
     contradicts: str = ""
+    has_bad_digest: bool = False
 
 
 class CommitBatch:
@@ -452,7 +451,9 @@ class CommitBatch:
         tally.contradicting += bool(ready.contradicts)
         tally.fixity[copy.fixity] = tally.fixity.get(copy.fixity, 0) + 1
         code, reason = CONTRADICTING, ready.contradicts
-        contradiction = {"code": code, "reason": reason} if reason else {}
+        more: dict[str, object] = {"code": code, "reason": reason} if reason else {}
+        if ready.has_bad_digest:
+            more["bad_digest"] = True
         self._report(
             "item",
             {
@@ -468,7 +469,7 @@ class CommitBatch:
                 "adopted": ready.staged is None,
                 "local": ready.local,
                 "patched": ready.patched,
-                **contradiction,
+                **more,
             },
         )
 

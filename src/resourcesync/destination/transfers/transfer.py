@@ -20,21 +20,26 @@ from resourcesync.destination.lists.fetch_locations import (
     part_name,
 )
 from resourcesync.destination.planner import (
-    CONTRADICTING,
-    REDIRECTED,
     Fetch,
     ListedEntry,
     algorithms_for,
     has_bytes,
     without_patch,
 )
+from resourcesync.destination.task_codes import CONTRADICTING, REDIRECTED
 from resourcesync.destination.transfers.commit import (
     CommitBatch,
     StagedResource,
     TransferPolicy,
     TransferTally,
 )
-from resourcesync.destination.transfers.verification import describe_mismatch, verify_bytes
+from resourcesync.destination.transfers.verification import (
+    AnswerProof,
+    describe_mismatch,
+    verify_answer,
+    verify_bytes,
+    wanted_fields,
+)
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
     BudgetError,
@@ -220,6 +225,7 @@ class ResourceTransfer:
         self._budget = policy.budget
         self._report = report
         self._under_way: dict[FetchRequest, FetchAttempt] = {}
+        self._digest_fields = wanted_fields(policy.own_algorithm)
         self._commit_batch = CommitBatch(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
@@ -321,7 +327,8 @@ class ResourceTransfer:
             return self._request(attempt)
         staged = self._copies.stage(algorithms_for(listed, self._policy.own_algorithm))
         limit = None if self._policy.lenient and place.is_own else listed.length
-        return FetchRequest(uri=place.uri, sink=staged, limit=limit)
+        fields = () if listed.hash else self._digest_fields
+        return FetchRequest(uri=place.uri, sink=staged, limit=limit, fields=fields)
 
     def _request(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for an attempt that may be conditional, or resume a part."""
@@ -342,6 +349,7 @@ class ResourceTransfer:
             uncached=place.uncached,
             part=staged.part,
             on_start=staged.record_validator if of else None,
+            fields=() if listed.hash else self._digest_fields,
         )
 
     def _use_present(self, attempt: FetchAttempt) -> bool:
@@ -476,6 +484,12 @@ class ResourceTransfer:
         length, found = staged.seal()
         digests = format_digests(found)
         fixity, wrong = verify_bytes(fetch.listed, length, digests)
+        served = AnswerProof()
+        if not fetch.listed.hash and wrong is None:
+            served = verify_answer(headers, staged, found)
+            wrong = served.mismatch
+            if served.is_verified:
+                fixity = Fixity.SERVER_VERIFIED
         if wrong is not None and not (self._policy.lenient and own):
             staged.discard()
             self._try_next_location(
@@ -492,7 +506,9 @@ class ResourceTransfer:
             staged.discard()
             self._commit_batch.add_failure(fetch, CONTRADICTING, contradicts, 1)
         else:
-            self._commit_batch.add(StagedResource(fetch, copy, staged, contradicts=contradicts))
+            ready = StagedResource(fetch, copy, staged, contradicts=contradicts)
+            ready.has_bad_digest = served.is_malformed
+            self._commit_batch.add(ready)
 
     def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch

@@ -1,12 +1,32 @@
-"""Verification: the length and the digests of received bytes, compared with the listed ones."""
+"""Verification: the length and the digests of received bytes, compared with the listed ones.
 
-from typing import Final
+Where the list has no hash, the digests of the answer count (RFC 9530): they prove that the bytes
+arrived as the server has them, not that they are what the Source listed.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Final, NamedTuple
 
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.model.digests import STRONG, agree, disagree, parse_digests, usable
+from resourcesync.model.digest_fields import (
+    CONTENT,
+    FIELD_ALGORITHMS,
+    REPRESENTATION,
+    WANTED,
+    format_wanted,
+    parse_digest_field,
+)
+from resourcesync.model.digests import STRONG, Digest, agree, disagree, parse_digests, usable
+from resourcesync.ports import StagedCopy
 from resourcesync.ports.mirror import Fixity
 
+DIGEST_MISMATCH: Final = "digest-mismatch"
+"""Error code: the server's digest of an answer is not that of its bytes."""
+
 _ONE_STRONG: Final = "sha-256:"
+_PIECE: Final = 1 << 20
 
 
 def verify_bytes(
@@ -44,6 +64,85 @@ def verify_bytes(
 
 
 def describe_mismatch(wrong: tuple[str, str, str]) -> str:
-    """Return the sentence for a mismatch found by ``verify_bytes``."""
-    _, expected, actual = wrong
+    """Return the sentence for a mismatch found by ``verify_bytes`` or ``verify_answer``."""
+    code, expected, actual = wrong
+    if code == DIGEST_MISMATCH:
+        return f"the server's own digest says {expected}, its bytes are {actual}"
     return f"the list says {expected}, the Source served {actual}"
+
+
+def wanted_fields(own: str) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a request for a resource without a listed hash (RFC 9530 §4).
+
+    Args:
+        own: The algorithm of the digest that is computed of every copy.
+    """
+    return ((WANTED, format_wanted(own if own in FIELD_ALGORITHMS else FIELD_ALGORITHMS[0])),)
+
+
+class AnswerProof(NamedTuple):
+    """The result of ``verify_answer``.
+
+    Attributes:
+        is_verified: True if a digest of the server is that of the bytes.
+        mismatch: ``None`` or ``(code, expected, actual)``.
+        is_malformed: True if a digest field was ignored, since it cannot be read.
+    """
+
+    is_verified: bool = False
+    mismatch: tuple[str, str, str] | None = None
+    is_malformed: bool = False
+
+
+def verify_answer(
+    headers: Mapping[str, str], staged: StagedCopy, found: Sequence[Digest]
+) -> AnswerProof:
+    """Compare the bytes of an answer with the digests that its server sent with them.
+
+    Args:
+        headers: The answer's fields, names in lower case.
+        staged: The sealed bytes.
+        found: Their known digests.
+
+    Raises:
+        StorageError: The bytes cannot be read.
+    """
+    served, is_malformed = _served_digests(headers)
+    if not served:
+        return AnswerProof(is_malformed=is_malformed)
+    known = {digest.algorithm: digest for digest in found}
+    if known.keys().isdisjoint(digest.algorithm for digest in served):
+        digest = _digest_staged(staged, served[0].algorithm)
+        known[digest.algorithm] = digest
+    for digest in served:
+        actual = known.get(digest.algorithm, digest)
+        if actual != digest:
+            wrong = (DIGEST_MISMATCH, str(digest), str(actual))
+            return AnswerProof(mismatch=wrong, is_malformed=is_malformed)
+    return AnswerProof(is_verified=True, is_malformed=is_malformed)
+
+
+def _served_digests(headers: Mapping[str, str]) -> tuple[tuple[Digest, ...], bool]:
+    """Return the digests that are of the whole body as received, and True if a field is malformed.
+
+    ``Content-Digest`` is of the bytes of one message: of a part, if the body came in parts.
+    """
+    if headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+        return (), False
+    fields = [headers.get(REPRESENTATION, "")]
+    if not headers.get("content-range", ""):
+        fields.append(headers.get(CONTENT, ""))
+    read = [parse_digest_field(field) for field in fields if field]
+    digests = [digest for item in read if item is not None for digest in item]
+    good = usable(digests)
+    return good, None in read or len(good) < len(digests)
+
+
+def _digest_staged(staged: StagedCopy, algorithm: str) -> Digest:
+    """Return a digest of sealed bytes that was not computed while they arrived."""
+    hasher = hashlib.new(algorithm.replace("-", ""), usedforsecurity=False)
+    with closing(staged.open_sealed()) as stream:
+        stream.seek(0)
+        while piece := stream.read(_PIECE):
+            hasher.update(piece)
+    return Digest(algorithm, hasher.hexdigest())

@@ -6,9 +6,11 @@ Core elements. The first four list files; the last mentions addresses, which may
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents._expat import SEPARATOR, XmlDriver, XmlFault, XmlFaultKind
 from resourcesync.errors import MalformedDocumentError
@@ -38,10 +40,12 @@ _ALGORITHMS: Final = {
     "SHA-512": "sha-512",
 }
 _BITSTREAM: Final = ["bundles", "bundle", "bitstreams", "bitstream"]
+_POLICIES: Final = [*_BITSTREAM, "resourcePolicies"]
+_POLICY: Final = [*_POLICIES, "resourcePolicy"]
+_EVERYBODY: Final = "anonymous"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataFile:
+class MetadataFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file named in metadata.
 
     Attributes:
@@ -51,7 +55,9 @@ class MetadataFile:
         length: Bytes.
         digests: As written.
         media_type: As written.
-        embargo: End of its embargo, as written (``xoai``); empty for none.
+        embargo: The first public day, as written (``xoai``); empty for none.
+        last_day: The last public day, as written (``xoai``); empty for none.
+        is_restricted: True if only named groups and persons may read it (``xoai``).
     """
 
     uri: str
@@ -61,10 +67,17 @@ class MetadataFile:
     digests: tuple[Digest, ...] = ()
     media_type: str = ""
     embargo: str = ""
+    last_day: str = ""
+    is_restricted: bool = False
+
+    def is_public_on(self, day: str) -> bool:
+        """True if everybody may read it on a day, such as ``2026-01-31``."""
+        begun = not self.embargo or self.embargo[: len(day)] <= day
+        ended = self.last_day and self.last_day[: len(day)] < day
+        return begun and not ended and not self.is_restricted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemMetadata:
+class ItemMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """The files and rights in the metadata of one item.
 
     Attributes:
@@ -100,6 +113,7 @@ class _MetadataParser:
         self._names: list[str] = []
         self._file: dict[str, str] = {}
         self._fields: dict[str, str] = {}
+        self._policies: list[dict[str, str]] | None = None
         self._bundle = self._field_name = self._about = ""
         self.driver = XmlDriver(_error_of, encodings=None)
         parser = self.driver.parser
@@ -189,7 +203,11 @@ class _MetadataParser:
     def _start_element(self, attributes: dict[str, str]) -> None:
         self._names.append(attributes.get("name", ""))
         if self._names == _BITSTREAM:
-            self._fields = {}
+            self._fields, self._policies = {}, None
+        elif self._names == _POLICIES:
+            self._policies = []
+        elif self._names == _POLICY and self._policies is not None and len(self._policies) < _MOST:
+            self._policies.append({})
 
     def _start_field(self, attributes: dict[str, str]) -> None:
         self._field_name = attributes.get("name", "")
@@ -199,6 +217,8 @@ class _MetadataParser:
             name, place = self._field_name, self._names
             if place == _BITSTREAM:
                 self._fields[name[:64]] = text
+            elif place == _POLICY and self._policies:
+                self._policies[-1][name[:64]] = text
             elif place == _BITSTREAM[:2] and name == "name":
                 self._bundle = text
             elif name == "value" and (
@@ -212,16 +232,15 @@ class _MetadataParser:
 
     def _end_bitstream(self) -> None:
         told = self._fields
-        self._add(
-            MetadataFile(
-                uri=told.get("url", ""),
-                bundle=self._bundle,
-                length=_length(told.get("size", "")),
-                digests=_digests(told.get("checksumAlgorithm", ""), told.get("checksum", "")),
-                media_type=_media_type(told.get("format", "")),
-                embargo=told.get("embargo", "")[:64],
-            )
+        file = MetadataFile(
+            uri=told.get("url", ""),
+            bundle=self._bundle,
+            length=_length(told.get("size", "")),
+            digests=_digests(told.get("checksumAlgorithm", ""), told.get("checksum", "")),
+            media_type=_media_type(told.get("format", "")),
+            embargo=told.get("embargo", "")[:64],
         )
+        self._add(file if self._policies is None else _with_access(file, self._policies))
 
     def _add(self, file: MetadataFile) -> None:
         uri = _encoded(file.uri.strip())
@@ -234,6 +253,21 @@ class _MetadataParser:
     def _add_rights(self, text: str) -> None:
         if text and len(self._rights) < _MOST:
             self._rights.append(text)
+
+
+def _with_access(file: MetadataFile, policies: list[dict[str, str]]) -> MetadataFile:
+    """Return a file with what its policies say (DSpace 8 and later, which list those to read)."""
+    public = [
+        (policy.get("start-date", "")[:64], policy.get("end-date", "")[:64])
+        for policy in policies
+        if policy.get("group", "").casefold() == _EVERYBODY and policy.get("action") == "READ"
+    ]
+    if not public:
+        return replace(file, is_restricted=True)
+    # The earliest start, and of those the policy without an end, else the one that ends last.
+    first = min(start for start, _ in public)
+    ends = [end for start, end in public if start == first]
+    return replace(file, embargo=max(file.embargo, first), last_day="" if "" in ends else max(ends))
 
 
 def _error_of(fault: XmlFault) -> MalformedDocumentError:

@@ -1,8 +1,9 @@
 """Records and other parts of OAI-PMH answers, as values."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+import msgspec
 
 from resourcesync.model.timestamps import parse_w3c
 
@@ -10,8 +11,7 @@ DAY: Final = "YYYY-MM-DD"
 """The granularity of providers that know no time of day; the other one has seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordHeader:
+class RecordHeader(msgspec.Struct, frozen=True, kw_only=True):
     """The header that identifies a record (OAI-PMH §2.5).
 
     Attributes:
@@ -27,8 +27,7 @@ class RecordHeader:
     is_deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OaiRecord:
+class OaiRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One item in one format.
 
     Attributes:
@@ -42,8 +41,7 @@ class OaiRecord:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListToken:
+class ListToken(msgspec.Struct, frozen=True, kw_only=True):
     """The resumption token of an incomplete list (OAI-PMH §3.5).
 
     Attributes:
@@ -55,8 +53,7 @@ class ListToken:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OaiFault:
+class OaiFault(msgspec.Struct, frozen=True, kw_only=True):
     """An ``error`` of the provider (OAI-PMH §3.6).
 
     Attributes:
@@ -68,8 +65,7 @@ class OaiFault:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataFormat:
+class MetadataFormat(msgspec.Struct, frozen=True, kw_only=True):
     """A form of metadata that a provider gives (OAI-PMH §4.4).
 
     Attributes:
@@ -83,8 +79,7 @@ class MetadataFormat:
     schema: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderIdentity:
+class ProviderIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """The identity of a provider (OAI-PMH §4.2).
 
     Attributes:

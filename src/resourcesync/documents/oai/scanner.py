@@ -7,8 +7,9 @@ Comments and instructions do not.
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from resourcesync.documents._context import document_error, limit_error
 from resourcesync.documents._expat import (
@@ -135,8 +136,7 @@ _OF_VERBS: Final = 2
 _OF_ENTRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseLimits:
+class ResponseLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one answer; they bound memory and time for any input.
 
     Attributes:

@@ -6,10 +6,12 @@ cannot be used spoils its package, and an entry that cannot be used stays one in
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 from xml.sax.saxutils import escape
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents.packages.planning import ManifestEntry
 from resourcesync.documents.reader import Document
@@ -31,8 +33,7 @@ OpenPart = Callable[[str, Refusals], Document]
 """Function that opens a manifest in the package by its path; each once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PartEntries:
+class _PartEntries(msgspec.Struct, frozen=True):
     """The entries of a part as compressed XML, and the time of its first change."""
 
     first: datetime | None

@@ -1,14 +1,23 @@
 """The plan of a dump: the package of each entry, and its place in it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from itertools import chain, count
 from operator import attrgetter
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents.packages.safety import new_path
 from resourcesync.documents.writer import render, write
 from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import Change, Resource, many_resources
+from resourcesync.model.resources import (
+    Change,
+    Resource,
+    ResourceRun,
+    joined_runs,
+    many_resources,
+)
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, ChangeKind
 
 __all__ = ["ManifestEntry", "PackageSize", "content_of", "plan_packages"]
@@ -17,8 +26,7 @@ ManifestEntry = Resource | Change
 """Entry of a manifest: a resource (§11.2) or a change (§13.2)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageSize:
+class PackageSize(msgspec.Struct, frozen=True, kw_only=True):
     """The maximal size of one package.
 
     Attributes:
@@ -43,8 +51,11 @@ _DEFAULT_SIZE: Final = PackageSize()
 
 
 def plan_packages(
-    header: Header, entries: Iterable[ManifestEntry], *, size: PackageSize = _DEFAULT_SIZE
-) -> Iterator[list[ManifestEntry]]:
+    header: Header,
+    entries: Iterable[ManifestEntry | ResourceRun],
+    *,
+    size: PackageSize = _DEFAULT_SIZE,
+) -> Iterator[Sequence[ManifestEntry]]:
     """Yield the entries of one package after the other, in order, each with its new ``path``.
 
     A package ends before the entry that would make it too large, so the same entries always give
@@ -53,7 +64,8 @@ def plan_packages(
 
     Args:
         header: A header as the manifests will have it.
-        entries: The entries to pack; an existing ``path`` is replaced.
+        entries: The entries to pack, or runs of them; an existing ``path`` is replaced. A package
+            that consists of runs is yielded as a run.
         size: The maximal size of a package.
 
     Raises:
@@ -61,19 +73,28 @@ def plan_packages(
     """
     package = _PackageBuilder(header, size)
     for entry in entries:
-        if not package.add(entry):
-            yield package.placed_entries()
-            package = _PackageBuilder(header, size)
-            package.add(entry)
+        part: _Part = entry if isinstance(entry, ResourceRun) else [entry]
+        if package.add(part):
+            continue
+        for at in range(len(part)):
+            single = part[at : at + 1]
+            if not package.add(single):
+                yield package.placed_entries()
+                package = _PackageBuilder(header, size)
+                package.add(single)
     if package:
         yield package.placed_entries()
+
+
+_Part = ResourceRun | list[ManifestEntry]
 
 
 class _PackageBuilder:
     """A package while it is planned."""
 
     def __init__(self, header: Header, size: PackageSize) -> None:
-        self._entries: list[ManifestEntry] = []
+        self._parts: list[_Part] = []
+        self._count = 0
         self._header = header
         self._size = size
         self._content = 0
@@ -83,31 +104,35 @@ class _PackageBuilder:
         self._most = 0  # a bound for the others
 
     def __bool__(self) -> bool:
-        return bool(self._entries)
+        return bool(self._parts)
 
-    def placed_entries(self) -> list[ManifestEntry]:
+    def placed_entries(self) -> Sequence[ManifestEntry]:
         """Return the entries, each with its path."""
-        return _placed(self._entries)
+        return _placed(self._parts)
 
-    def add(self, entry: ManifestEntry) -> bool:
-        """Put the entry into this package, if it has room; for the first it always has."""
-        length, text = length_of(entry), _most_text(entry, self._header)
-        if self._entries and not self._measure_room(length, text):
+    def add(self, part: _Part) -> bool:
+        """Put entries into this package, if it has room for all; for the first it always has."""
+        if not part:
+            return True
+        length, text = _length_and_text(part, self._header)
+        is_first = not self._count and len(part) == 1
+        if not is_first and not self._measure_room(len(part), length, text):
             return False
-        self._entries.append(entry)
+        self._parts.append(part)
+        self._count += len(part)
         self._content += length
         self._most += text
         return True
 
-    def _measure_room(self, length: int, text: int) -> bool:
+    def _measure_room(self, count: int, length: int, text: int) -> bool:
         size = self._size
-        if len(self._entries) >= size.max_entries or self._content + length > size.max_bytes:
+        if self._count + count > size.max_entries or self._content + length > size.max_bytes:
             return False
         if self._text + self._most + text > size.max_manifest:
             # The bounds are generous, but measuring means writing: so that only where it matters.
-            tail = _placed(self._entries[self._measured :], self._measured)
+            tail = _placed(self._parts)[self._measured :]
             self._text += sum(map(len, write(self._header, tail))) - self._frame
-            self._measured, self._most = len(self._entries), 0
+            self._measured, self._most = self._count, 0
         return self._text + self._most + text <= size.max_manifest
 
 
@@ -117,11 +142,24 @@ _ESCAPED: Final = 6
 """Most bytes of one character, as in ``&quot;``."""
 
 
+def _length_and_text(part: _Part, header: Header) -> tuple[int, int]:
+    """Return the bytes of the contents of entries, and a bound for their bytes in the manifest."""
+    if isinstance(part, ResourceRun):
+        lengths = [length for length in part.lengths if length is not None]
+        if len(lengths) < len(part):
+            length_of(part[part.lengths.index(None)])  # raises
+        columns = (part.uris, part.hashes, part.media_types)
+        text = sum(sum(map(len, column)) for column in columns)
+        return sum(lengths), _MARKUP * len(part) + _ESCAPED * text
+    (entry,) = part
+    return length_of(entry), _most_text(entry, header)
+
+
 def _most_text(entry: ManifestEntry, header: Header) -> int:
     """Return a bound for the bytes of an entry in its manifest."""
     resource = entry if isinstance(entry, Resource) else entry.resource
     if resource.links or resource.extra or resource.foreign:
-        return _MARKUP + len(render(_placed([entry])[0], header))
+        return _MARKUP + len(render(_placed([[entry]])[0], header))
     free = len(resource.uri) + len(resource.media_type) + len(resource.encoding)
     free += len(resource.changefreq)
     for algorithm, value in resource.digests:
@@ -150,13 +188,18 @@ def length_of(entry: ManifestEntry) -> int:
     return resource.length + sum(link.length or 0 for link in resource.links if link.path)
 
 
-def _placed(entries: Sequence[ManifestEntry], first: int = 0) -> list[ManifestEntry]:
-    """Return the entries with the paths of those at ``first`` and after it."""
+def _placed(parts: Sequence[_Part]) -> Sequence[ManifestEntry]:
+    """Return the entries as one sequence, with their paths."""
+    runs = [part for part in parts if isinstance(part, ResourceRun)]
+    if runs and len(runs) == len(parts):
+        run = joined_runs(runs)
+        return run.with_paths(list(map(new_path, count(), run.uris)))
+    entries = list(chain.from_iterable(parts))
     if not entries:
         return []
     paths = [
         new_path(index, entry.uri) if content_of(entry) is not None else ""
-        for index, entry in enumerate(entries, first)
+        for index, entry in enumerate(entries)
     ]
     resources = [entry if isinstance(entry, Resource) else entry.resource for entry in entries]
     columns: dict[str, Iterable[Any]] = dict(
@@ -169,5 +212,5 @@ def _placed(entries: Sequence[ManifestEntry], first: int = 0) -> list[ManifestEn
     ]
 
 
-_FIELDS: Final = tuple(field.name for field in fields(Resource))
+_FIELDS: Final = Resource.__struct_fields__
 _values_of: Final = attrgetter(*_FIELDS)

@@ -7,6 +7,7 @@ it is reported, and its URI can be fetched instead.
 import io
 import zlib
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import BinaryIO, Final, final
 
 from resourcesync.documents.packages.container import PackageContainer, find_manifest, member_error
@@ -38,7 +39,7 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, ResourceRun
 
 __all__ = ["ManifestMember", "PackageReader", "open_package"]
 
@@ -291,6 +292,55 @@ class PackageReader:
             found, fault = self._find(entry)
             if index >= start:
                 yield self._member(index, entry, found, fault)
+
+    def verify(self) -> None:
+        """Verify all that the manifest lists, as reading each of `members` to its end does.
+
+        Raises:
+            PackageError, DocumentError, VerificationError: The first fault.
+        """
+        self._spent = 0
+        for batch in self.manifest().batches():
+            if isinstance(batch, ResourceRun):
+                self._verify_run(batch)
+                continue
+            for entry in batch:
+                assert isinstance(entry, Resource | Change)
+                self._verify_entry(entry)
+
+    def _verify_run(self, run: ResourceRun) -> None:
+        """Verify many members; what is not short and sound is left to `_verify_entry`."""
+        members = self._container.members
+        for at, name in enumerate(self._usual_names(run)):
+            found = self._indexes.get(name, -1)
+            is_usable = found >= 0 and not members[found].fault
+            short = self._container.read_short(found) if is_usable else None
+            if (
+                short is not None
+                and len(short) == run.lengths[at]
+                and run.hashes[at] == f"sha-256:{sha256(short).hexdigest()}"
+            ):
+                self._listed[found] = True
+                self._spent += len(short)
+            else:
+                self._verify_entry(run[at])
+
+    def _usual_names(self, run: ResourceRun) -> list[str]:
+        """Return the name of each member; empty texts if one is unusual, or the budget is near."""
+        unusual = [""] * len(run)
+        if self._spent + sum(filter(None, run.lengths)) > self._container.budget:
+            return unusual
+        try:
+            return list(map(member_name, run.paths)) or unusual
+        except ValueError:
+            return unusual
+
+    def _verify_entry(self, entry: ManifestEntry) -> None:
+        found, fault = self._find(entry)
+        member = self._member(0, entry, found, fault)
+        if not member.is_deletion:
+            for _ in member.chunks():
+                pass
 
     @property
     def unlisted(self) -> list[str]:

@@ -10,10 +10,11 @@ each version of a resource in a Change Dump has its own.
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 from urllib.parse import unquote
+
+import msgspec
 
 from resourcesync.documents._context import Limits
 from resourcesync.errors import PackageError
@@ -86,8 +87,7 @@ def new_path(index: int, uri: str) -> str:
     return f"/resources/{index // 1000:02}/{index:05}" + (f"-{tail}" if tail else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageLimits:
+class PackageLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one package; they bound memory, time and bytes for any input.
 
     Unpacked bytes may be ``free`` plus ``ratio`` times the size of the package, and never
@@ -115,7 +115,7 @@ class PackageLimits:
     ratio: int = 200
     decoder: int = 128 * 2**20
     rewinds: int = 16
-    manifest: Limits = field(default_factory=Limits)
+    manifest: Limits = msgspec.field(default_factory=Limits)
 
     def budget(self, size: int) -> int:
         """Return how many bytes a package of ``size`` bytes may unpack to."""

@@ -38,7 +38,7 @@ from resourcesync.documents.packages.zip_directory import (
 from resourcesync.documents.writer import write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.vocabulary import MAX_ENTRIES
 
 _LEVEL: Final = 6
@@ -81,11 +81,12 @@ def is_noise(data: bytes) -> bool:
     """
     if len(data) < 2 * _SAMPLE:
         return False
-    first = (min(len(data), _STEP) - _SAMPLE) // 2
-    for at in range(first, len(data) - _SAMPLE + 1, _STEP):
+    at, last = (min(len(data), _STEP) - _SAMPLE) // 2, len(data) - _SAMPLE
+    while at <= last:
         sample = data[at : at + _SAMPLE]
         if sample.isascii() or len(set(sample)) not in _VARIETY:
             return False
+        at += _STEP
     return True
 
 
@@ -140,6 +141,18 @@ class Deflater:
         return self._deflater.flush()
 
 
+class _Unchanged:
+    """The method "stored" for a long member; its reader must know the directory."""
+
+    def compress(self, piece: bytes) -> bytes:
+        """Return the piece."""
+        return piece
+
+    def flush(self) -> bytes:
+        """Return nothing: there is no rest."""
+        return b""
+
+
 BUFFERED: Final = 262_144
 """Bytes of a member that are buffered to learn its CRC; a longer member is followed by it."""
 MADE_BY: Final = 3 << 8  # Unix, so that the attributes count
@@ -153,9 +166,9 @@ _DOS_DATE: Final = 0x21  # 1980-01-01, the earliest there is
 _ATTRIBUTES: Final = 0o100644 << 16
 _SHARED_FIELDS: Final = Struct("<5H3L2H")
 """Fields that header and directory share: from the version to the bytes of the extra field."""
-_CENTRAL_FIELDS: Final = Struct("<3H2L")
-"""Fields of the directory alone: bytes of comment, disk, internal and other attributes, offset."""
-_MADE: Final = (MADE_BY | _VERSION).to_bytes(2, "little")
+_CENTRAL_START: Final = CENTRAL_MARK + (MADE_BY | _VERSION).to_bytes(2, "little")
+_CENTRAL_REST: Final = Struct("<3HL").pack(0, 0, 0, _ATTRIBUTES)
+"""Fields of the directory alone: bytes of comment, disk, internal and external attributes."""
 
 
 def short_member(
@@ -177,25 +190,31 @@ def short_member(
     check_bytes(data, uri=_uri(member), length=member.length, digests=member.digests)
     method, body = compress_short(data, compact=is_compact(member))
     raw, flags = name.encode(), 0 if name.isascii() else UTF8
-    told = _SHARED_FIELDS.pack(
+    shared = _SHARED_FIELDS.pack(
         _VERSION, flags, method, _DOS_TIME, _DOS_DATE,
         zlib.crc32(data), len(body), len(data), len(raw), 0,
     )  # fmt: skip
-    after = _CENTRAL_FIELDS.pack(0, 0, 0, _ATTRIBUTES, offset)
-    return LOCAL_MARK + told + raw + body, b"".join((CENTRAL_MARK, _MADE, told, after, raw))
+    place = offset.to_bytes(4, "little")
+    return (
+        b"".join((LOCAL_MARK, shared, raw, body)),
+        b"".join((_CENTRAL_START, shared, _CENTRAL_REST, place, raw)),
+    )
 
 
 class MemberWriter:
     """A writer of one member, in one piece when it is short, else with its CRC after it."""
 
-    def __init__(self, name: str, member: Resource | Link | None, *, wide: bool) -> None:
+    def __init__(
+        self, name: str, member: Resource | Link | None, *, wide: bool, is_stored: bool = False
+    ) -> None:
         self._name = name.encode()
         self._member = member
         self._wide = wide
         self._flags = 0 if name.isascii() else UTF8
         self._method = DEFLATED
         self._crc = self._size = self._packed = 0
-        self._is_compact = member is not None and is_compact(member)
+        self._is_stored = is_stored
+        self._is_compact = is_stored or (member is not None and is_compact(member))
         self._claim = None if member is None else running_digest(member.digests)
         self.written = 0
 
@@ -220,7 +239,9 @@ class MemberWriter:
 
     def _long(self, held: list[bytes], chunks: Iterator[bytes]) -> Iterator[bytes]:
         self._flags |= DESCRIBED
-        deflater = Deflater(compact=self._is_compact)
+        deflater: Deflater | _Unchanged = Deflater(compact=self._is_compact)
+        if self._is_stored:
+            self._method, deflater = STORED, _Unchanged()
         yield self._count_written(self._local_header(0, 0, 0))
         for chunk in held:
             yield self._count_packed(deflater.compress(chunk))
@@ -400,20 +421,32 @@ def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
         raise ValueError(f"a {header.phrase} needs its link up (§11.2, §13.2)")
     if len(entries) > MAX_ENTRIES:
         raise ValueError(f"a manifest contains at most {MAX_ENTRIES:,} entries")
-    _check_order(entries)
     members: list[_Member] = [(None, MANIFEST)]
-    for entry in entries:
-        resource = content_of(entry)
-        if resource is not None:
-            length_of(entry)
-            members.append((resource, _strict_name(resource.path)))
-            members += [(ln, _strict_name(ln.path)) for ln in resource.links if ln.path]
-        elif not isinstance(entry, Resource) and entry.resource.path:
-            raise ValueError(f"{entry.uri!r} is deleted, so it has no path (§13.2)")
+    if isinstance(entries, ResourceRun):
+        if None in entries.lengths:
+            length_of(entries[entries.lengths.index(None)])  # raises
+        members += zip(entries, map(_strict_name, entries.paths), strict=True)
+    else:
+        _check_order(entries)
+        for entry in entries:
+            members += _members_of(entry)
     clash = find_clash([name for _, name in members])
     if clash is not None:
         raise ValueError(f"{clash[0]!r} and {clash[1]!r} cannot be in one package")
     return members
+
+
+def _members_of(entry: ManifestEntry) -> Iterator[_Member]:
+    """Yield the members of an entry: its own, and those of its links."""
+    resource = content_of(entry)
+    if resource is not None:
+        length_of(entry)
+        yield resource, _strict_name(resource.path)
+        for link in resource.links:
+            if link.path:
+                yield link, _strict_name(link.path)
+    elif not isinstance(entry, Resource) and entry.resource.path:
+        raise ValueError(f"{entry.uri!r} is deleted, so it has no path (§13.2)")
 
 
 def _check_order(entries: Sequence[ManifestEntry]) -> None:
@@ -455,11 +488,13 @@ class ZipMember(NamedTuple):
         name: Its name there, with ``/``.
         content: Its bytes, in pieces.
         most: Bytes that it has at most, when that may be nearly 4 GiB or more.
+        is_stored: True if it is not compressed, so that a program can read a part of it in place.
     """
 
     name: str
     content: Iterable[bytes]
     most: int = 0
+    is_stored: bool = False
 
 
 def write_zip(members: Iterable[ZipMember], directory: BinaryIO) -> Iterator[bytes]:
@@ -474,7 +509,7 @@ def write_zip(members: Iterable[ZipMember], directory: BinaryIO) -> Iterator[byt
     offset = count = 0
     for member in members:
         wide = member.most > FULL32 - WIDE_MARGIN
-        writer = MemberWriter(member.name, None, wide=wide)
+        writer = MemberWriter(member.name, None, wide=wide, is_stored=member.is_stored)
         yield from writer.pieces(member.content)
         directory.write(writer.central_record(offset))
         offset += writer.written

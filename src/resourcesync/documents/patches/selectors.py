@@ -7,9 +7,10 @@ They are a part of what RFC 5261 §4.1 takes from XPath: a path from the root of
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
+
+import msgspec
 
 from resourcesync.documents._expat import SEPARATOR
 from resourcesync.documents.patches.xml_scanner import XmlScanner
@@ -49,8 +50,7 @@ VALUES: Final = frozenset({SelectorKind.ATTRIBUTE, SelectorKind.NAMESPACE})
 """The name and attributes of a start tag."""
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(msgspec.Struct, frozen=True):
     """A condition on a node: to be the n-th one, or to have an attribute of a value."""
 
     position: int = 0
@@ -58,16 +58,14 @@ class Predicate:
     value: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SelectorStep:
+class SelectorStep(msgspec.Struct, frozen=True):
     """One element on the way; ``name`` is ``None`` for any."""
 
     name: Name | None
     predicates: tuple[Predicate, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True, kw_only=True):
     """The way to one node.
 
     Attributes:
@@ -182,8 +180,7 @@ _BLANKS: Final = b" \t\r\n"
 _MAX_DEPTH: Final = 1_000
 
 
-@dataclass(slots=True)
-class NodeSpan:
+class NodeSpan(msgspec.Struct):
     """The place of a node in bytes; of a part of an element, ``start`` and ``end`` are its own.
 
     Attributes:
@@ -207,8 +204,8 @@ class NodeSpan:
     tag: int = 0
     before: int = 0
     after: int = 0
-    scope: Mapping[str, str] = field(default_factory=dict)
-    outer: Mapping[str, str] = field(default_factory=dict)
+    scope: Mapping[str, str] = msgspec.field(default_factory=dict)
+    outer: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     def tag_name(self, document: bytes) -> bytes:
         """Return the name of its element as it is written."""

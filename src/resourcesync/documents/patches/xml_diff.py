@@ -6,10 +6,11 @@ the end of the document to its beginning: each finds everything before it unchan
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from html import escape
 from typing import BinaryIO, Final, NamedTuple
+
+import msgspec
 
 from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
 from resourcesync.documents.patches.xml_scanner import XmlScanner
@@ -19,8 +20,7 @@ _MAX_DEPTH: Final = 200
 _MAX_ELEMENTS: Final = 100_000
 
 
-@dataclass(slots=True)
-class Element:
+class Element(msgspec.Struct):
     """An element, in bytes.
 
     Attributes:
@@ -37,7 +37,7 @@ class Element:
     scope: Mapping[str, str]
     closing: int = 0
     end: int = 0
-    children: list["Element"] = field(default_factory=list)
+    children: list["Element"] = msgspec.field(default_factory=list)
 
 
 Item = tuple[int, int, Element | None]
@@ -155,8 +155,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     patch.write(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DiffOperation:
+class _DiffOperation(msgspec.Struct, frozen=True, kw_only=True):
     """One operation.
 
     Attributes:

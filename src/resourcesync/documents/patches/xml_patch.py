@@ -11,9 +11,10 @@ or else the declaration that it had in the patch.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from html import escape
 from typing import BinaryIO, Final
+
+import msgspec
 
 from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
 from resourcesync.documents.patches.selectors import (
@@ -206,8 +207,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     result.write(document)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PatchOperation:
+class _PatchOperation(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     attributes: Mapping[str, str]
     content: bytes

@@ -4,10 +4,11 @@ A plot over time has a table below it; a plot of rows has the values as text bes
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
 from typing import Final
+
+import msgspec
 
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
@@ -49,8 +50,7 @@ def integer_marks(most: float) -> list[float]:
     return [float(step * number) for number in range(ceil(most / step) + 1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class Series(msgspec.Struct, frozen=True, kw_only=True):
     """Values over time.
 
     Attributes:
@@ -62,8 +62,7 @@ class Series:
     values: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
+class Plot(msgspec.Struct, frozen=True, kw_only=True):
     """A plot.
 
     Attributes:
@@ -219,8 +218,7 @@ def spark(values: Sequence[int], what: str) -> Markup:
     return picture("", drawn, size=(12 * len(values), 24), label=label, look="spark")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
+class _Scale(msgspec.Struct, frozen=True):
     least: float
     most: float
 
@@ -383,8 +381,7 @@ Marks = Sequence[tuple[float, str]]
 """Places on an axis, with their labels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """One row of a plot.
 
     Attributes:

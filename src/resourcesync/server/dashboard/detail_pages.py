@@ -48,6 +48,7 @@ _COUNTS: Final = (
     ("Entries that cannot be used", "refused"),
     ("Deletions not applied", "held"),
     ("Verified by a strong hash", "verified"),
+    ("Verified by the server's digest", "server_verified"),
     ("Verified by a weak hash", "weak"),
     ("Not verified", "unverified"),
     ("Updated by patches", "patched"),

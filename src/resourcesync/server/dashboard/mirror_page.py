@@ -1,11 +1,12 @@
 """The page of one mirror: its state, latencies and traffic."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from math import ceil
 from statistics import median
 from typing import Final
+
+from msgspec.structs import replace
 
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.model import formatting

@@ -1,9 +1,10 @@
 """Values that the pages show; they are read elsewhere."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+import msgspec
 
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
@@ -17,8 +18,7 @@ AdviceFunction = Callable[[str, Remedy | None], str]
 """A function that adds to a hint the command of its remedy, for the operators who see the pages."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedPull:
+class EndedPull(msgspec.Struct, frozen=True, kw_only=True):
     """A pull that ended.
 
     Attributes:
@@ -53,8 +53,7 @@ class EndedPull:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedChange:
+class AppliedChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change that was applied.
 
     Attributes:
@@ -70,16 +69,14 @@ class AppliedChange:
     dated: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitedChange:
+class AwaitedChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change that was not applied yet: its resource and its time."""
 
     uri: str
     dated: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListSpan:
+class ListSpan(msgspec.Struct, frozen=True, kw_only=True):
     """A Change List that was read: its address and its span; open without ``until``."""
 
     uri: str
@@ -87,8 +84,7 @@ class ListSpan:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCause:
+class PendingCause(msgspec.Struct, frozen=True, kw_only=True):
     """A reason why listed resources are pending.
 
     Attributes:
@@ -106,8 +102,7 @@ class PendingCause:
     due: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushStatus:
+class PushStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Push subscriptions of a mirror.
 
     Attributes:
@@ -119,8 +114,7 @@ class PushStatus:
     is_known: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorSummary:
+class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One mirror in the list of mirrors.
 
     Attributes:
@@ -152,8 +146,7 @@ class MirrorSummary:
         return self.status.folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorDetail:
+class MirrorDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One mirror with its recent history.
 
     Attributes:
@@ -180,8 +173,7 @@ class MirrorDetail:
     causes: tuple[PendingCause, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedResource:
+class ExplainedResource(msgspec.Struct, frozen=True, kw_only=True):
     """One resource, explained: labelled lines, and its changes, the newest first."""
 
     uri: str
@@ -189,8 +181,7 @@ class ExplainedResource:
     history: tuple[AppliedChange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedAudit:
+class EndedAudit(msgspec.Struct, frozen=True, kw_only=True):
     """An audit of a mirror: its id, end, scope and counts."""
 
     mirror: str
@@ -199,8 +190,7 @@ class EndedAudit:
     report: AuditReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedRun:
+class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run of the service that ended: its time, mirror, kind and result."""
 
     time: datetime
@@ -210,8 +200,7 @@ class EndedRun:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplorableSource:
+class ExplorableSource(msgspec.Struct, frozen=True, kw_only=True):
     """A Source that can be explored: its name, its role for the mirrors, and its address."""
 
     name: str
@@ -219,8 +208,7 @@ class ExplorableSource:
     address: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeItem:
+class TreeItem(msgspec.Struct, frozen=True, kw_only=True):
     """One item in the tree of a Source's documents.
 
     Attributes:
@@ -240,8 +228,7 @@ class TreeItem:
     is_total: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentTree:
+class DocumentTree(msgspec.Struct, frozen=True, kw_only=True):
     """The documents of a Source.
 
     Attributes:
@@ -263,8 +250,7 @@ class DocumentTree:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentFile:
+class DocumentFile(msgspec.Struct, frozen=True, kw_only=True):
     """A document of a Source: its name, size, and time of writing."""
 
     name: str
@@ -272,8 +258,7 @@ class DocumentFile:
     written: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationStatus:
+class ValidationStatus(msgspec.Struct, frozen=True, kw_only=True):
     """State of the validation of a Source's documents.
 
     Attributes:
@@ -297,8 +282,7 @@ class ValidationStatus:
     is_stale: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceView:
+class SourceView(msgspec.Struct, frozen=True, kw_only=True):
     """A Source as others see it.
 
     Attributes:

@@ -13,17 +13,19 @@ Change Dump starts over, at a moment from which it is complete.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
 from resourcesync.documents.writer import body, closing, opening
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import disagree
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports.catalogue import CatalogueSnapshot
@@ -31,7 +33,7 @@ from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.dump_record import PublishedPackage
-from resourcesync.source.dumps.package_writer import PackageNames, Packager
+from resourcesync.source.dumps.package_writer import PackageJob, PackageNames, Packager
 
 _EPOCH: Final = from_microseconds(0)
 
@@ -63,21 +65,29 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
         OriginalChangedError: Something changed each time it was packed.
         StorageError: A package could not be written. The public dump is unchanged.
     """
-    header = manifest_header(writer, snapshot.at)
     usable = {package.key: package for package in known if package.since >= oldest}
-    packages: list[PublishedPackage] = []
-    for start, end in _ranges(known, size):
-        resources = _sized(snapshot.resources(start, end), contents)
-        for entries in plan_packages(header, resources, size=size):
-            text = body(entries, header)
-            key = _key(header, text)
-            packed = usable.get(key)
-            if packed is None or not packager.confirm_unharmed(packed):
-                names = _new_names(snapshot.at, taken)
-                made = packager.pack(names, header, entries, key, text)
-                packed = replace(made, since=to_microseconds(snapshot.at))
-            packages.append(packed)
-    return tuple(packages)
+
+    def planned() -> Iterator[PublishedPackage | PackageJob]:
+        header = manifest_header(writer, snapshot.at)
+        for start, end in _ranges(known, size):
+            resources = _sized(snapshot.batches(start, end), contents)
+            for entries in plan_packages(header, resources, size=size):
+                text = body(entries, header)
+                key = _key(header, text)
+                packed = usable.get(key)
+                if packed is not None and packager.confirm_unharmed(packed):
+                    yield packed
+                    continue
+                yield PackageJob(
+                    names=_new_names(snapshot.at, taken),
+                    header=header,
+                    entries=entries,
+                    key=key,
+                    text=text,
+                    since=to_microseconds(snapshot.at),
+                )
+
+    return tuple(packager.pack_all(planned()))
 
 
 def manifest_header(writer: DocumentWriter, at: datetime) -> Header:
@@ -108,15 +118,21 @@ def _ranges(
     yield from pairwise([*starts, None])
 
 
-def _sized(resources: Iterable[Resource], contents: ResourceContents) -> Iterator[Resource]:
+def _sized(
+    batches: Iterable[Sequence[Resource]], contents: ResourceContents
+) -> Iterator[Resource | ResourceRun]:
     """Yield the resources with their lengths; those that no longer exist are left out."""
-    for resource in resources:
-        if resource.length is not None:
-            yield resource
+    for batch in batches:
+        if isinstance(batch, ResourceRun) and None not in batch.lengths:
+            yield batch
             continue
-        found = contents.measure(resource.uri)
-        if found is not None:
-            yield replace(found, links=resource.links)
+        for resource in batch:
+            if resource.length is not None:
+                yield resource
+                continue
+            found = contents.measure(resource.uri)
+            if found is not None:
+                yield replace(found, links=resource.links)
 
 
 def _new_names(at: datetime, taken: set[str]) -> PackageNames:
@@ -133,8 +149,7 @@ def _key(header: Header, text: bytes) -> str:
     return hashlib.sha256(opening(timeless) + text + closing(timeless)).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackedUntil:
+class PackedUntil(msgspec.Struct, frozen=True, kw_only=True):
     """Progress of the Change Dump.
 
     Attributes:
@@ -183,17 +198,21 @@ def pack_changes(
         until = at if is_last else _time_of(entries[-1])
         header = _header(writer, from_microseconds(since), from_microseconds(until))
         package, manifest = naming.change_package(number)
-        names = PackageNames(package=package, manifest=manifest)
-        made = packager.pack(names, header, entries, names.package)
-        packages.append(
-            replace(made, start="", since=since, until=until, last=last if is_last else 0)
+        job = PackageJob(
+            names=PackageNames(package=package, manifest=manifest),
+            header=header,
+            entries=entries,
+            key=package,
+            text=body(entries, header),
+            since=since,
         )
+        made = packager.pack(job)
+        packages.append(replace(made, start="", until=until, last=last if is_last else 0))
         since, number = until, number + 1
     return tuple(packages)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostChanges:
+class LostChanges(msgspec.Struct, frozen=True, kw_only=True):
     """Changes that cannot be packed, since their bytes are gone.
 
     Attributes:
@@ -254,8 +273,8 @@ def _has_patch(patch: Link, contents: ResourceContents) -> bool:
 
 
 def _with_last_flag(
-    packages: Iterator[list[ManifestEntry]],
-) -> Iterator[tuple[list[ManifestEntry], bool]]:
+    packages: Iterator[Sequence[ManifestEntry]],
+) -> Iterator[tuple[Sequence[ManifestEntry], bool]]:
     """Yield each package's entries, and whether it is the last."""
     waiting = next(packages, None)
     while waiting is not None:

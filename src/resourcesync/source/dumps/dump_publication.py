@@ -1,7 +1,8 @@
 """Dumps of a tree whose lists are being published."""
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import ConfigurationError, Remedy
@@ -10,6 +11,7 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.ports.originals import ResourceContents
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.naming import SourceNaming
@@ -22,21 +24,22 @@ _SECOND: Final = 1_000_000
 _DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpRequest:
+class DumpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the dumps.
 
     Attributes:
         resources: The resources, all of them.
         changes: The changes since the last time.
+        may_fork: True if a copy of this process may pack some of the packages. A program that
+            embeds the library has reasons not to be copied.
     """
 
     resources: bool = True
     changes: bool = False
+    may_fork: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpOptions:
+class DumpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the dumps.
 
     Attributes:
@@ -46,6 +49,7 @@ class DumpOptions:
         archive: Seconds that superseded dumps stay in archives; 0 is not at all.
         limits: The most that one document holds.
         dialect: The version that is written.
+        second: Packs every other package; ``None`` for one after the other.
     """
 
     url: str
@@ -54,6 +58,7 @@ class DumpOptions:
     archive: float
     limits: PageLimits
     dialect: Dialect
+    second: SecondProcess | None = None
 
 
 def dump(
@@ -94,4 +99,5 @@ def dump(
         ),
         limits=packing.limits,
         archive=int(packing.archive * _SECOND),
+        second=packing.second,
     ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

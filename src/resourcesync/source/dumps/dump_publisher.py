@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.capabilities import Header, Part
@@ -12,6 +14,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueSnapshot, CatalogueStore, DocumentStore
 from resourcesync.ports.originals import ResourceContents
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import (
@@ -44,8 +47,7 @@ _HEADS: Final = {
 _OFFERED: Final = frozenset({*_HEADS, *(head.archive for head in _HEADS)})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpOutcome:
+class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a dump.
 
     Attributes:
@@ -77,6 +79,7 @@ class DumpPublisher:
         size: Largest contents of one package.
         limits: The limits of one document.
         archive: Time for which superseded dumps stay in archives, in microseconds; 0 archives none.
+        second: Packs every other package; ``None`` for one after the other.
     """
 
     def __init__(  # noqa: PLR0913 - what is dumped, where, and how
@@ -90,6 +93,7 @@ class DumpPublisher:
         size: PackageSize | None = None,
         limits: PageLimits | None = None,
         archive: int = 0,
+        second: SecondProcess | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._documents = documents
@@ -99,7 +103,7 @@ class DumpPublisher:
         self._size = size or PackageSize()
         self._limits = limits or PageLimits()
         self._archive = archive
-        self._packager = Packager(documents, contents)
+        self._packager = Packager(documents, contents, second)
         self._lost = 0
 
     def publish(

@@ -3,8 +3,10 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents import writer
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
@@ -22,10 +24,11 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource, without_patches
+from resourcesync.model.resources import Change, Resource, ResourceRun, without_patches
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import DocumentStore
 from resourcesync.ports.originals import ResourceContents
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.read_back import read_back_error
 
@@ -38,12 +41,31 @@ _OURS: Final = PackageLimits(ratio=1_100, rewinds=0)
 _CHANGE_ERRORS: Final = (OriginalChangedError, LengthMismatchError, DigestMismatchError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageNames:
+class PackageNames(msgspec.Struct, frozen=True, kw_only=True):
     """The names of a package and of the copy of its manifest in the store."""
 
     package: str
     manifest: str
+
+
+class PackageJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A package to be written.
+
+    Attributes:
+        names: The names of the package and of the copy of its manifest.
+        header: The root of the manifest.
+        entries: The entries to pack, each with its ``path``.
+        key: Identifies the contents.
+        text: The rendered entries of the manifest.
+        since: The moment of the package, in microseconds.
+    """
+
+    names: PackageNames
+    header: Header
+    entries: Sequence[ManifestEntry]
+    key: str
+    text: bytes
+    since: int
 
 
 class Packager:
@@ -52,82 +74,111 @@ class Packager:
     Args:
         store: The store of the packages.
         contents: The bytes of the resources.
+        second: Packs every other package at the same time; ``None`` for one after the other. Store
+            and contents must work in a copy of this process.
 
     Attributes:
         renewed: Resources that differ in the package from the requested state, by URI; ``None`` for
             those that no longer exist. The log of changes must record them.
     """
 
-    def __init__(self, store: DocumentStore, contents: ResourceContents) -> None:
+    def __init__(
+        self,
+        store: DocumentStore,
+        contents: ResourceContents,
+        second: SecondProcess | None = None,
+    ) -> None:
         self.renewed: dict[str, Resource | None] = {}
         self._store = store
         self._contents = contents
+        self._second = second
 
     def confirm_unharmed(self, packed: PublishedPackage) -> bool:
         """True if a package and the copy of its manifest are as they were written."""
         return self._signature(packed.name, packed.manifest) == packed.signature
 
-    def pack(
-        self,
-        names: PackageNames,
-        header: Header,
-        entries: Sequence[ManifestEntry],
-        key: str,
-        text: bytes = b"",
-    ) -> PublishedPackage:
+    def pack_all(
+        self, planned: Iterable[PublishedPackage | PackageJob]
+    ) -> Iterator[PublishedPackage]:
+        """Write packages, two at a time with a second process; yield all packages in order.
+
+        Args:
+            planned: The packages to write, and between them those that stay as they are.
+
+        Raises:
+            OriginalChangedError, StorageError: As from `pack`.
+        """
+        waiting: list[PublishedPackage | PackageJob] = []
+        for item in planned:
+            waiting.append(item)
+            if sum(isinstance(item, PackageJob) for item in waiting) == (2 if self._second else 1):
+                yield from self._pack_waiting(waiting)
+                waiting = []
+        yield from self._pack_waiting(waiting)
+
+    def _pack_waiting(
+        self, waiting: Sequence[PublishedPackage | PackageJob]
+    ) -> Iterator[PublishedPackage]:
+        """Yield packages of which at most two are to be written, the second one elsewhere."""
+        second, jobs = self._second, [item for item in waiting if isinstance(item, PackageJob)]
+        if second is None or len(jobs) < 2:  # noqa: PLR2004 - one for each process
+            for item in waiting:
+                yield self.pack(item) if isinstance(item, PackageJob) else item
+            return
+        second.start(lambda: (self.pack(jobs[1]), self.renewed))
+        try:
+            for item in waiting:
+                if isinstance(item, PublishedPackage):
+                    yield item
+                elif item is jobs[1] and (done := second.result()) is not None:
+                    packed, renewed = done
+                    self.renewed.update(renewed)
+                    yield packed
+                else:
+                    yield self.pack(item)
+        finally:
+            second.stop()
+
+    def pack(self, job: PackageJob) -> PublishedPackage:
         """Write a package and the copy of its manifest.
 
         A resource that differs from the requested entry is packed as it is now, with an entry for
         this newer state. One that no longer exists is left out, or becomes a deletion if the entry
         is a change. Both are recorded in ``renewed``.
 
-        Args:
-            names: The names of both.
-            header: The root of the manifest.
-            entries: The entries to pack, each with its ``path``.
-            key: Identifies the contents.
-            text: The rendered entries of the manifest, if they exist already.
-
         Raises:
             OriginalChangedError: An original changed during each attempt to read it, or none exists
                 any more; nothing was written.
             StorageError: It could not be written or read; the public dump is unchanged.
         """
-        requested = entries
-        text = text or writer.body(entries, header)
+        requested, name = job.entries, job.names.package
         for _ in range(_TRIES):
             try:
-                packed = self._write(names, header, entries, key, text)
+                packed = self._write(job)
             except _CHANGE_ERRORS:
-                entries = list(self._current_entries(entries))
-                text = writer.body(entries, header)
+                entries = list(self._current_entries(job.entries))
+                job = replace(job, entries=entries, text=writer.body(entries, job.header))
                 if not any(map(content_of, entries)):  # the same as a disk that is not mounted
                     raise OriginalChangedError(
-                        f"all resources to pack into {names.package} are gone",
+                        f"all resources to pack into {name} are gone",
                         evidence=(("kept", "what was published before"),),
                         hint="check that the disk is mounted, then run it again",
                     ) from None
             else:
                 return (
                     packed
-                    if entries is requested
-                    else self._note_renewed(packed, requested, entries)
+                    if job.entries is requested
+                    else self._note_renewed(packed, requested, job.entries)
                 )
         raise OriginalChangedError(
-            f"a resource in {names.package} changed each time it was packed",
+            f"a resource in {name} changed each time it was packed",
             evidence=(("kept", "what was published before"),),
             hint="run it again when fewer files change",
         )
 
-    def _write(
-        self,
-        names: PackageNames,
-        header: Header,
-        entries: Sequence[ManifestEntry],
-        key: str,
-        text: bytes,
-    ) -> PublishedPackage:
-        manifest = writer.opening(header) + text + writer.closing(header)
+    def _write(self, job: PackageJob) -> PublishedPackage:
+        names, header, entries = job.names, job.header, job.entries
+        manifest = writer.opening(header) + job.text + writer.closing(header)
         running = hashlib.sha256()
 
         def hashed() -> Iterator[bytes]:
@@ -139,15 +190,14 @@ class Packager:
             names.package, hashed(), lambda stream: _check(stream, names.package, manifest)
         )
         self._store.write(names.manifest, (manifest,))
-        resources = [content_of(entry) for entry in entries]
         return PublishedPackage(
             name=names.package,
             manifest=names.manifest,
-            key=key,
+            key=job.key,
             start=entries[0].uri,
-            since=0,
+            since=job.since,
             entries=len(entries),
-            content=sum((resource.length or 0) for resource in resources if resource is not None),
+            content=sum(_lengths(entries)),
             length=length,
             digest=running.hexdigest(),
             signature=self._signature(names.package, names.manifest),
@@ -206,6 +256,17 @@ class Packager:
                 yield found
 
 
+def _lengths(entries: Sequence[ManifestEntry]) -> Iterator[int]:
+    """Yield the bytes of each packed resource."""
+    if isinstance(entries, ResourceRun):
+        yield from filter(None, entries.lengths)
+        return
+    for entry in entries:
+        resource = content_of(entry)
+        if resource is not None:
+            yield resource.length or 0
+
+
 def _pieces(stream: BinaryIO, uri: str) -> Iterator[bytes]:
     with closing(stream):
         while chunk := _read(stream, uri):
@@ -239,12 +300,10 @@ def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
     try:
         reader = open_package(stream, uri=name, limits=_OURS)
         fault = "" if b"".join(reader.manifest_chunks()) == manifest else "its manifest differs"
-        for member in () if fault else reader.members():
-            if not member.is_deletion:
-                for _ in member.chunks():
-                    pass
-        if not fault and reader.unlisted:
-            fault = "it contains more than its manifest lists"
+        if not fault:
+            reader.verify()
+            if reader.unlisted:
+                fault = "it contains more than its manifest lists"
     except (PackageError, DocumentError, VerificationError) as error:
         fault = error.message
     if fault:

@@ -8,11 +8,13 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from tempfile import SpooledTemporaryFile
 from typing import IO, BinaryIO, Final, cast
+
+import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import ConfigurationError, OriginalChangedError, PatchError
@@ -23,7 +25,7 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Original
-from resourcesync.ports.originals import OriginalReader
+from resourcesync.ports.originals import BatchedOriginals, OriginalReader
 from resourcesync.ports.patches import PatchComputer, Patcher, PatchFormat, PatchMaker
 from resourcesync.ports.versions import ResourceVersion, VersionIndex, VersionPatch, VersionStore
 from resourcesync.source.contents import OpenOriginal, PresentContents
@@ -127,8 +129,7 @@ VERSIONS_FOLDER: Final = "versions/"
 """The folder of versions, below the folder of the documents."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionNames:
+class VersionNames(msgspec.Struct, frozen=True, kw_only=True):
     """Public addresses of versions: below one folder, which is not one of files.
 
     Attributes:
@@ -200,8 +201,7 @@ def parse_stamp(text: str) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPolicy:
+class VersionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Choices for the storage of versions.
 
     Attributes:
@@ -414,6 +414,7 @@ class VersionedOriginals:
         self._originals = originals
         self._recorder = keeper
         self.scan = originals.scan
+        self.runs = originals.runs if isinstance(originals, BatchedOriginals) else None
         self.omissions = originals.omissions
         self.open = originals.open
 

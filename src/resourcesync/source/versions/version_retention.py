@@ -1,9 +1,10 @@
 """Retention of former versions of a tree's files during its publication."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import to_microseconds
@@ -28,8 +29,7 @@ VERSIONS_FOLDER: Final = ".resourcesync/versions"
 """Default folder of versions, from the tree."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionOptions:
+class VersionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of versions.
 
     Attributes:
@@ -79,8 +79,7 @@ class VersionOptions:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionCounts:
+class RetentionCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The versions of one run.
 
     Attributes:

@@ -1,0 +1,163 @@
+"""A mirror's own folder: its name, its files, and the sets of a folder of mirrors.
+
+A folder of mirrors has one mirror for each set of a Source (ADR 0022).
+"""
+
+import errno
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+from resourcesync.durable_folders import make_folder, sync_folder
+from resourcesync.errors import DiskFullError, Remedy, StateError, StorageError
+
+OWN_FOLDER: Final = ".resourcesync"
+STATE_FILE: Final = "state.db"
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def is_mirror(folder: Path) -> bool:
+    """True if ``folder`` is a mirror: it has a state file."""
+    try:
+        return (folder / OWN_FOLDER / STATE_FILE).is_file()
+    except OSError:
+        return False  # an unreadable folder is no mirror of ours
+
+
+def storage_error(error: OSError, doing: str) -> StorageError:
+    """Return the error for a failure of the file system."""
+    if error.errno in _NO_ROOM:
+        return DiskFullError(
+            f"no space left while {doing}",
+            evidence=(("got", os.strerror(error.errno or 0)), ("kept", "all complete copies")),
+            hint="free disk space, such as by emptying the trash, then run it again",
+            remedy=Remedy("empty-trash"),
+        )
+    return StorageError(
+        f"failed while {doing}: {os.strerror(error.errno or 0)}",
+        evidence=(("kept", "all complete copies"),),
+        hint="fix permissions or the disk, then run the same command",
+    )
+
+
+SETS_FILE: Final = "sets.json"
+MAX_SETS: Final = 1_000
+_MOST: Final = 16 * 1024 * 1024
+_FOLDER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+_Sets = Annotated[tuple["FollowedSet", ...], msgspec.Meta(max_length=MAX_SETS)]
+
+
+class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A set, and the folder of its mirror.
+
+    Attributes:
+        uri: The URI that identifies it: its Capability List.
+        folder: The name of its mirror's folder.
+    """
+
+    uri: str
+    folder: str
+
+
+class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
+    """The sets that a folder of mirrors follows.
+
+    Attributes:
+        source: The Source's address, as given.
+        every: New sets of the Source are followed too.
+        looked: Time of the last request for the Source's sets, microseconds since 1970.
+        sets: The sets.
+        version: The format of the file.
+    """
+
+    source: str
+    every: bool
+    looked: int
+    sets: _Sets = ()
+    version: int = 1
+
+
+def read_sets(root: Path) -> FollowedSets | None:
+    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable.
+
+    Raises:
+        StateError: Its file was damaged, or is from a newer version.
+        StorageError: It cannot be read.
+    """
+    path = root / OWN_FOLDER / SETS_FILE
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(file, "rb") as stream:
+            text = stream.read(_MOST)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as error:
+        raise storage_error(error, f"reading {path}") from error
+    try:
+        found = msgspec.json.decode(text, type=FollowedSets)
+        _check(found)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StateError(
+            f"{path} is damaged or of a newer version: {error}",
+            evidence=(("kept", "the mirrors below it; each can be pulled by its own name"),),
+            hint=f"move {path} away, then run the first command again",
+        ) from error
+    return found
+
+
+def _check(found: FollowedSets) -> None:
+    """Check that every mirror is a folder of its own right below.
+
+    Raises:
+        ValueError: One is not.
+    """
+    if found.version != 1:
+        raise ValueError(f"version {found.version}")
+    names = [followed_set.folder for followed_set in found.sets]
+    if len({name.lower() for name in names}) != len(names):
+        raise ValueError("two sets in one folder")
+    for name in names:
+        if not _FOLDER.fullmatch(name):
+            raise ValueError(f"{name[:100]!r} is not a folder of a set")
+
+
+def write_sets(root: Path, sets: FollowedSets) -> None:
+    """Store durably the sets that a folder of mirrors follows.
+
+    Raises:
+        StorageError: It cannot be written; the former file stays.
+    """
+    _check(sets)
+    beside = f".{os.urandom(8).hex()}"
+    try:
+        make_folder(root / OWN_FOLDER, 0o700)
+        folder = os.open(root / OWN_FOLDER, FOLDER_FLAGS)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as stream:
+                stream.write(msgspec.json.format(msgspec.json.encode(sets)))
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.rename(beside, SETS_FILE, src_dir_fd=folder, dst_dir_fd=folder)
+            sync_folder(folder)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(beside, dir_fd=folder)
+            raise
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise storage_error(error, f"storing the sets of {root}") from error
+
+
+def delete_sets(root: Path) -> None:
+    """Remove what `write_sets` created, as far as nothing else is there."""
+    with suppress(OSError):
+        (root / OWN_FOLDER / SETS_FILE).unlink()
+    with suppress(OSError):
+        (root / OWN_FOLDER).rmdir()

@@ -1,0 +1,244 @@
+"""Changes of a mirror's content, for other programs: each at least once, from a position on."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+import msgspec
+
+from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.app import machine
+from resourcesync.app.mirrors import mirror_state, stores
+from resourcesync.errors import ConfigurationError, StoppedError, StorageError
+from resourcesync.model.digests import Digest, agree, parse_digests, usable
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.changes import (
+    ChangeLogPosition,
+    LoggedChange,
+    MirrorChangeKind,
+    parse_position,
+)
+
+if TYPE_CHECKING:
+    from resourcesync.destination.changelog import ChangeLogReader
+    from resourcesync.ports.mirror import Copy
+
+START: Final = "start"
+"""Position before everything in a mirror: each copy is a change, as ``created``."""
+
+Since = int | str | datetime
+"""A change's ``position`` or ``number``, ``start``, or an aware moment."""
+
+_PAUSE_SECONDS: Final = 1.0
+_TRIES: Final = 50
+_TRY_SECONDS: Final = 0.1
+
+
+class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of a mirror's content.
+
+    Attributes:
+        number: Its number; a later change has a greater one. The changes of a first reading, one
+            for each copy, have the number of the newest change.
+        position: The position after this change: store it with what you did with the change, and
+            continue with ``since=``.
+        time: Time of the change in the mirror, UTC.
+        kind: Kind of the change.
+        uri: The resource.
+        path: Its file; gone when it was deleted, in the mirror or since.
+        length: Bytes; of the deleted copy, if it was deleted.
+        digests: Digests of the bytes now; none when they were deleted.
+        previous: Digests of the bytes before; none when there were none, or they are not known.
+        mirror: The mirror's folder.
+    """
+
+    number: int
+    position: str
+    time: datetime
+    kind: MirrorChangeKind
+    uri: str
+    path: Path
+    length: int
+    digests: tuple[Digest, ...]
+    previous: tuple[Digest, ...]
+    mirror: Path
+
+    def read(self) -> bytes | None:
+        """Return the bytes of this change, compared with its digest; they are in memory at once.
+
+        Returns:
+            ``None`` if the resource was deleted, or changed again: a later change says so.
+
+        Raises:
+            StorageError: The file is damaged or missing though the mirror has the copy, or a run
+                is replacing it and does not end within five seconds.
+            ConfigurationError: The copies are in a store, not in files of the mirror's folder.
+        """
+        if self.kind == MirrorChangeKind.DELETED:
+            return None
+        content = self._read(self.path)
+        return self._read_again() if content is None else content
+
+    def _read_again(self) -> bytes | None:
+        """Return the bytes at the present path of the copy, if it is still that of this change."""
+        if stores.store_of(self.mirror):
+            raise ConfigurationError(
+                "the copies of this mirror are in a store", hint="read them from the store"
+            )
+        clock, seen, is_idle = machine.system_clock(), None, False
+        for _ in range(_TRIES):
+            copy = self._copy()
+            if copy is None:
+                return None
+            content = self._read(self.mirror / copy.path)
+            if content is not None:
+                return content
+            if copy.length >= 0:
+                if copy == seen:  # no run replaced the file between the two
+                    raise self._error("is damaged", "audit and repair the mirror")
+            elif is_idle:
+                return None  # a run was killed: the next one logs an update
+            else:
+                is_idle = not mirror_state.is_locked(self.mirror)
+                clock.sleep(0 if is_idle else _TRY_SECONDS)
+            seen = copy
+        raise self._error("is being replaced", "read the changes again later")
+
+    def _error(self, trouble: str, hint: str) -> StorageError:
+        return StorageError(f"{self.path} {trouble}", evidence=(("uri", self.uri),), hint=hint)
+
+    def _copy(self) -> "Copy | None":
+        """Return the present copy if its content, or that before its replacement, is this one."""
+        with mirror_state.open_snapshot(self.mirror / OWN_FOLDER / STATE_FILE) as state:
+            copy = state.copy(self.uri)
+            if copy is None:
+                return None
+            before = state.content_before(self.uri) if copy.length < 0 else None
+        digests = copy.digests if before is None else before[1]
+        return copy if agree(parse_digests(digests), self.digests) else None
+
+    def _read(self, path: Path) -> bytes | None:
+        """Return the bytes of a file if they are those of this change."""
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        for algorithm, value in usable(self.digests)[:1]:
+            name = algorithm.replace("-", "")
+            if hashlib.new(name, content, usedforsecurity=False).hexdigest() != value:
+                return None
+        return content
+
+
+class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes of a mirror that a program wants.
+
+    Attributes:
+        consumer: Name of the consumer whose position to start from; ``None`` has none.
+        since: Without a consumer: where to begin; ``None`` is the oldest recorded change.
+        restart: True to begin with everything in the mirror.
+        touched: True if fetches that returned the same bytes are wanted too.
+    """
+
+    consumer: str | None = None
+    since: ChangeLogPosition | datetime | None = None
+    restart: bool = False
+    touched: bool = False
+
+    @classmethod
+    def of(cls, consumer: str | None, since: Since | None, *, touched: bool, restart: bool) -> Self:
+        """Return the query of some arguments.
+
+        Raises:
+            ConfigurationError: They contradict each other, or ``since`` is none of its forms.
+        """
+        if consumer is not None and since is not None:
+            raise ConfigurationError("a named consumer has its own position: leave since out")
+        if consumer is None and restart:
+            raise ConfigurationError("restart needs a consumer", hint='without one: since="start"')
+        if isinstance(since, datetime) and since.tzinfo is None:
+            raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+        if since == START:
+            return cls(restart=True, touched=touched)
+        return cls(
+            consumer=consumer,
+            since=since if since is None or isinstance(since, datetime) else _parse(since),
+            touched=touched,
+            restart=restart,
+        )
+
+
+def _parse(since: int | str) -> ChangeLogPosition:
+    position = parse_position(str(since))
+    if position is None:
+        raise ConfigurationError(
+            f"since is not the position of a change: {str(since)[:100]!r}",
+            hint='use the position of a change, or since="start"',
+        )
+    return position
+
+
+def read_rounds(
+    folder: Path, query: ChangeQuery, pause: Callable[[], bool] | None
+) -> Iterator[tuple[mirror_state.OpenChanges, "ChangeLogReader"]]:
+    """Yield the open log of a mirror and a reader of what is new, once or again and again.
+
+    The state is opened for each round: if another file takes its place, it is noticed.
+
+    Args:
+        folder: The mirror.
+        query: The changes that are wanted.
+        pause: Waits for the next round; false ends the reading. ``None``: there is one round.
+
+    Raises:
+        ConfigurationError: The folder is not a mirror.
+        StateError: The state is damaged or from a newer version.
+    """
+    since, restart = query.since, query.restart
+    while True:
+        with mirror_state.open_changes(folder) as opened:
+            reader = opened.reader(query.consumer, since, touched=query.touched, restart=restart)
+            yield opened, reader
+        since, restart = reader.position, False
+        if pause is None or not pause():
+            return
+
+
+def read_changes(
+    folder: Path, query: ChangeQuery, pause: Callable[[], bool] | None
+) -> Iterator[MirrorChange]:
+    """Yield the changes of a mirror; see ``Mirror.changes``."""
+    for opened, reader in read_rounds(folder, query, pause):
+        before = reader.position
+        for row in reader.read_new():
+            yield _change(folder, row, str(reader.position))
+        position = reader.position
+        if query.consumer is not None and position is not None and position != before:
+            opened.consumers.acknowledge(query.consumer, position)
+
+
+def wait_for_changes(cancel: CancelToken) -> bool:
+    """Wait a second for changes; return false as soon as the end is requested."""
+    try:
+        cancel.wait(_PAUSE_SECONDS)
+    except StoppedError:
+        return False
+    return True
+
+
+def _change(folder: Path, row: LoggedChange, position: str) -> MirrorChange:
+    return MirrorChange(
+        number=row.seq,
+        position=position,
+        time=from_microseconds(row.time),
+        kind=MirrorChangeKind(row.kind),
+        uri=row.uri,
+        path=folder / row.path,
+        length=row.length,
+        digests=parse_digests(row.digests),
+        previous=parse_digests(row.previous),
+        mirror=folder,
+    )

@@ -1,0 +1,141 @@
+"""The digest fields of HTTP (RFC 9530): ``Repr-Digest``, ``Content-Digest``, ``Want-Repr-Digest``.
+
+Each is a Dictionary of structured fields (RFC 9651 §3.2). A field that breaks the grammar is
+malformed as a whole, as the RFC has it. Only ``sha-256`` and ``sha-512`` count: all others that are
+registered are deprecated, or no proof of anything (RFC 9530 §5). All functions take linear time.
+"""
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from resourcesync.model.digests import Digest
+
+REPRESENTATION: Final = "repr-digest"
+"""Field of the digests of a whole representation, in its content coding (RFC 9530 §3)."""
+CONTENT: Final = "content-digest"
+"""Field of the digests of the bytes of one message (RFC 9530 §2)."""
+WANTED: Final = "want-repr-digest"
+"""Field of a request: the algorithms that its sender wants (RFC 9530 §4)."""
+
+FIELD_ALGORITHMS: Final = ("sha-256", "sha-512")
+"""The algorithms that are sent and checked: those that are active (RFC 9530 §5)."""
+
+_MAX_LENGTH: Final = 4_096
+_MAX_MEMBERS: Final = 32
+_MAX_WEIGHT: Final = 10
+
+_SEPARATOR: Final = re.compile(r"[ \t]*,[ \t]*")
+
+
+@cache
+def _member_pattern() -> re.Pattern[str]:
+    """Return the pattern of one member; compiled when the first field is read, which is rare."""
+    key = r"[a-z*][a-z0-9_.*-]*"
+    number = r"@?-?[0-9]{1,15}(?:\.[0-9]{1,3})?"
+    string = r"%?\"(?:[ !#-\[\]-~]|\\[\"\\])*\""
+    word = r"[A-Za-z*][!#$%&'*+.^_`|~0-9A-Za-z:/-]*"
+    bare = rf"(?:{number}|{string}|\?[01]|:[A-Za-z0-9+/=]*:|{word})"
+    parameters = rf"(?:; *{key}(?:={bare})?)*"
+    inner = rf"\( *(?:{bare}{parameters}(?: +{bare}{parameters})* *)?\)"
+    known = r":(?P<bytes>[A-Za-z0-9+/=]*):|(?P<integer>-?[0-9]{1,15})(?![0-9.])"
+    return re.compile(rf"(?P<key>{key})(?:=(?:{known}|{bare}|{inner}))?{parameters}")
+
+
+def parse_digest_field(text: str) -> tuple[Digest, ...] | None:
+    """Return the digests of a ``Repr-Digest`` or ``Content-Digest``; ``None`` if it is malformed.
+
+    Other algorithms are left out. A digest of a wrong length is there, and is not usable.
+    """
+    members = _members(text)
+    if members is None:
+        return None
+    found: list[Digest] = []
+    for name in FIELD_ALGORITHMS:
+        member = members.get(name)
+        if member is None:
+            continue
+        value = _decode(member)
+        if value is None:
+            return None
+        found.append(Digest(name, value.hex()))
+    return tuple(found)
+
+
+def format_digest_field(digests: Sequence[Digest]) -> str:
+    """Return the value of a ``Repr-Digest``; empty if none of the digests can be sent."""
+    return ", ".join(
+        f"{digest.algorithm}=:{b64encode(bytes.fromhex(digest.value)).decode('ascii')}:"
+        for digest in digests
+        if digest.algorithm in FIELD_ALGORITHMS and digest.is_usable
+    )
+
+
+def format_wanted(algorithm: str) -> str:
+    """Return the value of a ``Want-Repr-Digest`` that wants one algorithm most."""
+    return f"{algorithm}={_MAX_WEIGHT}"
+
+
+def choose_digests(wanted: str, digests: Sequence[Digest]) -> tuple[Digest, ...]:
+    """Return the digests to send for a ``Want-Repr-Digest`` (RFC 9530 §4).
+
+    The one that is wanted most; all of them if none of these is named, or the field is empty or
+    malformed. One with the weight 0 is not acceptable, and is not sent.
+
+    Args:
+        wanted: The field's value; empty for none.
+        digests: The digests of the representation.
+    """
+    sendable = tuple(digest for digest in digests if digest.algorithm in FIELD_ALGORITHMS)
+    weights = _weights(wanted) if wanted else {}
+    named = [digest for digest in sendable if weights.get(digest.algorithm, 0) > 0]
+    if named:
+        return (max(named, key=lambda digest: weights[digest.algorithm]),)
+    return tuple(digest for digest in sendable if digest.algorithm not in weights)
+
+
+def _weights(text: str) -> dict[str, int]:
+    """Return the weight of each algorithm; nothing of a field that is malformed."""
+    members = _members(text) or {}
+    found: dict[str, int] = {}
+    for name, member in members.items():
+        weight = member["integer"]
+        if weight is None or not 0 <= int(weight) <= _MAX_WEIGHT:
+            return {}
+        found[name] = int(weight)
+    return found
+
+
+def _members(text: str) -> dict[str, re.Match[str]] | None:
+    """Return the members of a Dictionary, the last one of each key; ``None`` if it is malformed."""
+    text = text.strip(" ")
+    if len(text) > _MAX_LENGTH:
+        return None
+    found: dict[str, re.Match[str]] = {}
+    position = 0
+    while position < len(text):
+        member = _member_pattern().match(text, position)
+        if member is None or len(found) >= _MAX_MEMBERS:
+            return None
+        found[member["key"]] = member
+        position = member.end()
+        if position < len(text):
+            separator = _SEPARATOR.match(text, position)
+            if separator is None or separator.end() == len(text):
+                return None
+            position = separator.end()
+    return found
+
+
+def _decode(member: re.Match[str]) -> bytes | None:
+    """Return the bytes of a member; ``None`` if it has none. Padding may be absent."""
+    text = member["bytes"]
+    if text is None:
+        return None
+    bare = text.rstrip("=")
+    try:
+        return b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+    except ValueError:
+        return None

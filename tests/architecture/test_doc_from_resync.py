@@ -1,0 +1,158 @@
+"""The page on moving from resync is true: every option of both sides, every name, its examples."""
+
+import importlib
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import resourcesync
+from resourcesync.cli.main import COMMANDS, module_of
+from resourcesync.compat import resync as compat
+from tests.support.commands.run import script
+
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "from-resync.md").read_text("utf-8")
+
+_OF_ALL = {
+    "--hash", "--checksum", "--from", "--exclude", "--multifile", "-m", "--logger", "-l",
+    "--logfile", "--spec-version", "--verbose", "-v", "--max-sitemap-entries", "--reference",
+    "--newreference",
+}  # fmt: skip
+_OF_REMOTE = {
+    "--noauth", "--access-token", "--delay", "--sitemap", "--changelist-uri", "--change-list-uri",
+}  # fmt: skip
+OPTIONS = {
+    "resync-sync": {
+        *_OF_ALL, *_OF_REMOTE, "--baseline", "-b", "--incremental", "--inc", "-i", "--audit", "-a",
+        "--parse", "-p", "--capabilitylist", "--capability-list", "--delete", "--empty",
+        "--strictauth", "--dryrun", "-n", "--ignore-failures", "--eval", "-e", "--tries", "-t",
+        "--timeout", "-T",
+    },
+    "resync-build": {
+        *_OF_ALL, "--write-resourcelist", "--write-resource-list", "--write-changelist",
+        "--write-change-list", "--write-capabilitylist", "--write-capability-list",
+        "--write-sourcedescription", "--write-source-description", "--write-resourcedump",
+        "--write-resource-dump", "-d", "--write-changedump", "--write-change-dump", "--outfile",
+        "--paths", "--link", "--describedby-link", "--sourcedescription-link",
+        "--source-description-link", "--capabilitylist-link", "--capability-list-link", "--empty",
+        "--warc", "--dryrun", "-n", "--eval", "-e",
+    },
+    "resync-explorer": {*_OF_ALL, *_OF_REMOTE, "--outfile", "--paths", "--dump"},
+}  # fmt: skip
+"""The options of the commands of resync 2.0.1."""
+
+
+def rows(marker: str) -> Iterator[list[str]]:
+    """Yield the cells of the rows of the table after a marker."""
+    _, found, rest = PAGE.partition(f"<!-- {marker} -->")
+    assert found, marker
+    table = re.match(r"\s*((?:\|.*\n)+)", rest)
+    assert table is not None
+    for line in table[1].splitlines()[2:]:
+        yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def options_of(command: str) -> set[str]:
+    """Return all options of one of our commands, of those within it, too."""
+    waiting = [importlib.import_module(module_of(command)).command]
+    found: set[str] = set()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, click.Group):
+            waiting += one.commands.values()
+        for option in one.params:
+            if isinstance(option, click.Option):
+                found |= {*option.opts, *option.secondary_opts}
+    return found
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_every_option_of_resync_has_one_row(command: str) -> None:
+    named = [name for row in rows(f"options: {command}") for name in quoted(row[0])]
+    options = [name for name in named if name.startswith("-")]
+
+    assert sorted(options) == sorted(OPTIONS[command])
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_the_options_are_those_of_resync(command: str, tmp_path: Path) -> None:
+    if sys.version_info >= (3, 12) or importlib.util.find_spec("resync") is None:
+        pytest.skip("resync 2.0.1 is not installed, or does not run on this Python")
+    ran = subprocess.run(
+        [script(command), "--help"],
+        check=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"COLUMNS": "400"},
+    )
+    lines = re.findall(r"^  (-\S.*?)(?:  |$)", ran.stdout, re.MULTILINE)
+    found = {name for line in lines for name in re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", line)}
+
+    assert found - {"-h", "--help"} == OPTIONS[command]
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_every_option_of_ours_exists(command: str) -> None:
+    table = list(rows(f"options: {command}"))
+    named = [text for row in table for cell in row[1:] for text in quoted(cell)]
+    ours = [words for text in named if (words := text.split())[0] in COMMANDS]
+
+    assert len(ours) > 5
+    for name, *words in ours:
+        wrong = [word for word in words if word.startswith("-")]
+        assert set(wrong) <= options_of(name), (name, wrong)
+    # A row names a command of ours, or says that there is nothing to write.
+    assert [row for row in table if not (row[1] == "no option" or quoted(row[1]))] == []
+
+
+def test_every_name_of_the_table_is_there_with_its_members() -> None:
+    table = list(rows("names"))
+    made = {
+        "Client": compat.Client(),
+        "Resource": compat.Resource("http://a.example/"),
+        "ResourceListBuilder": compat.ResourceListBuilder(),
+        "Sitemap": compat.Sitemap(),
+    }
+
+    assert len(table) > 15
+    for names, members, users in table:
+        (name,) = quoted(names)
+        value = getattr(compat, name)
+        is_list = isinstance(value, type) and issubclass(value, compat.ListBase)
+        owner = made.get(name) or (value() if is_list else value)
+        assert [member for member in quoted(members) if not hasattr(owner, member)] == [], name
+        assert set(users.split(", ")) <= {"WEKO3", "openBIS"}
+
+
+def test_our_own_names_are_there() -> None:
+    for _, ours in rows("own names"):
+        (name,) = quoted(ours)
+        found: object = resourcesync
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert found is not None
+
+
+def test_the_examples_for_programs_run(tmp_path: Path) -> None:
+    first, second = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    offline = second.replace("https://museum.example/", "http://127.0.0.1:9/")
+
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        for code in (first, offline)
+    ]
+
+    assert "<url><loc>https://museum.example/1</loc>" in said[0].stdout
+    assert "unavailable" in said[1].stdout or "connect" in said[1].stdout

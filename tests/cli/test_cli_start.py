@@ -1,0 +1,76 @@
+"""What a command loads before it works: each module is paid for at every start."""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.commands.started import python
+
+LOADED = (
+    "import sys; from resourcesync.cli.main import run; code = run(sys.argv[1:]);"
+    "print(*sys.modules); sys.exit(code)"
+)
+SLOW = frozenset({"asyncio", "email", "http", "protego", "rich", "ssl", "starlette", "tomllib"})
+"""Libraries that no short command needs."""
+
+EARLIER = 1_700_000_000
+
+
+class _Served(SimpleHTTPRequestHandler):
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[Path]:
+    """Yield a mirror that is in sync with a folder, which is served by a web server."""
+    public = tmp_path / "public"
+    public.mkdir()
+    (public / "a.txt").write_text("a")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Served, directory=public))
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/"
+        assert run(["publish", str(public), "--url", url, "-q"]) == 0
+        for document in public.rglob("*.xml"):  # a document of this second may change within it
+            os.utime(document, (EARLIER, EARLIER))
+        os.utime(public / ".well-known" / "resourcesync", (EARLIER, EARLIER))
+        for _ in range(2):  # the second stores the validators of all documents
+            assert run(["pull", url, str(tmp_path / "mirror"), "-q"]) == 0
+        yield tmp_path / "mirror"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def loaded_by(*arguments: str, home: Path) -> set[str]:
+    """Return the names of the modules that a command has loaded at its end."""
+    ran = python(LOADED, *arguments, home=home, measured=False)
+    assert ran.returncode == 0, ran.stderr
+    return set(ran.stdout.splitlines()[-1].split())
+
+
+def own(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.partition(".")[0] == "resourcesync"}
+
+
+def test_a_status_loads_nothing_but_what_reads_a_state(mirror: Path) -> None:
+    modules = loaded_by("status", str(mirror), home=mirror.parent)
+
+    assert modules & (SLOW | {"dataclasses", "hashlib", "pycurl", "socket", "tempfile"}) == set()
+    assert {name for name in own(modules) if ".http" in name or ".documents" in name} == set()
+    assert len(own(modules)) <= 75
+
+
+def test_a_pull_with_nothing_new_loads_no_reader_of_documents(mirror: Path) -> None:
+    modules = loaded_by("pull", str(mirror), home=mirror.parent)
+
+    assert modules & SLOW == set()
+    assert {name for name in own(modules) if ".documents" in name} == set()
+    assert len(own(modules)) <= 135

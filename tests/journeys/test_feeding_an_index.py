@@ -1,0 +1,255 @@
+"""The programs of ``examples/`` keep an index equal to a mirror, whatever happens to it."""
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from examples import search_index, vector_store
+from resourcesync import Mirror
+from resourcesync.errors import StorageError
+from tests.support.crashes.indexing import chunks_of, read_search
+from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.embedding import EARLY, FILES, LATE
+
+ROOT = Path(__file__).parents[2]
+LATER = {
+    **{name: body for name, body in FILES.items() if name != "/objects/04.txt"},
+    "/objects/05.txt": b"0123456789" * 250,
+    "/objects/new.txt": b"new",
+}
+
+
+@pytest.fixture
+def source() -> Iterator[TinySource]:
+    with TinySource() as running:
+        running.offer(FILES, at=EARLY)
+        yield running
+
+
+@pytest.fixture
+def mirror(source: TinySource, tmp_path: Path) -> Mirror:
+    found = Mirror(source.url, tmp_path / "mirror")
+    found.pull()
+    return found
+
+
+def files_of(source: TinySource, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {source.url.rstrip("/") + name: body for name, body in files.items()}
+
+
+# --- the search index -----------------------------------------------------------------------------
+
+
+class Search:
+    """A search index in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def update(self, mirror: Mirror) -> int:
+        with sqlite3.connect(self.path) as db:
+            code = search_index.update(str(mirror.folder), db)
+        db.close()
+        return code
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Search:
+    return Search(tmp_path / "search.db")
+
+
+def test_a_search_index_follows_changes_and_deletions(
+    mirror: Mirror, source: TinySource, search: Search
+) -> None:
+    assert search.update(mirror) == 0
+    assert read_search(search.path) == files_of(source, FILES)
+    source.offer(LATER, at=LATE)
+    mirror.pull()
+
+    for _ in range(2):
+        assert search.update(mirror) == 0
+        assert read_search(search.path) == files_of(source, LATER)
+
+
+def test_a_search_index_starts_over_when_the_mirror_was_restored(
+    mirror: Mirror, source: TinySource, search: Search, tmp_path: Path
+) -> None:
+    shutil.copytree(mirror.folder, tmp_path / "backup")
+    source.offer(LATER, at=LATE)
+    mirror.pull()
+    assert search.update(mirror) == 0
+    shutil.rmtree(mirror.folder)
+    (tmp_path / "backup").rename(mirror.folder)
+
+    assert search.update(mirror) == 0
+
+    assert read_search(search.path) == files_of(source, FILES)
+
+
+def test_a_search_index_leaves_out_a_damaged_file_until_it_is_repaired(
+    mirror: Mirror, source: TinySource, search: Search
+) -> None:
+    (mirror.folder / "objects/05.txt").write_bytes(b"damaged")
+    assert search.update(mirror) == 0
+    assert "damaged" not in {body.decode() for body in read_search(search.path).values()}
+    mirror.repair()
+
+    assert search.update(mirror) == 0
+
+    assert read_search(search.path) == files_of(source, FILES)
+
+
+def test_a_search_index_of_no_mirror_is_an_error(tmp_path: Path, search: Search) -> None:
+    assert search.update(Mirror(None, tmp_path / "nothing")) == 2
+
+
+# --- the vector store -----------------------------------------------------------------------------
+
+
+class Vectors:
+    """A vector store in memory; it counts what it would have to embed."""
+
+    def __init__(self) -> None:
+        self.chunks: dict[str, tuple[str, str]] = {}
+        self.embedded = 0
+
+    def uris(self) -> set[str]:
+        return {uri for uri, _ in self.chunks.values()}
+
+    def ids(self, uri: str) -> set[str]:
+        return {key for key, (owner, _) in self.chunks.items() if owner == uri}
+
+    def upsert(self, uri: str, chunks: Mapping[str, str]) -> None:
+        self.embedded += len(chunks)
+        self.chunks |= {key: (uri, text) for key, text in chunks.items()}
+
+    def delete(self, ids: set[str]) -> None:
+        for key in ids:
+            del self.chunks[key]
+
+    def texts(self) -> dict[str, list[bytes]]:
+        found: dict[str, list[bytes]] = {}
+        for uri, text in self.chunks.values():
+            found.setdefault(uri, []).append(text.encode())
+        return {uri: sorted(texts) for uri, texts in found.items()}
+
+
+def test_a_vector_store_gets_only_new_chunks_and_loses_those_that_are_gone(
+    mirror: Mirror, source: TinySource, tmp_path: Path
+) -> None:
+    store, progress = Vectors(), tmp_path / "position"
+    vector_store.update(mirror, store, progress)
+    assert store.texts() == chunks_of(files_of(source, FILES))
+    source.offer(LATER, at=LATE)
+    mirror.pull()
+    store.embedded = 0
+
+    vector_store.update(mirror, store, progress)
+    vector_store.update(mirror, store, progress)
+
+    assert store.texts() == chunks_of(files_of(source, LATER))
+    assert store.embedded == 3  # two of 05: its three parts have two texts; one of new
+    source.offer({**LATER, "/objects/05.txt": b"0123456789" * 250 + b"!"}, at="2026-03-01")
+    mirror.pull()
+    vector_store.update(mirror, store, progress)
+    assert store.embedded == 4  # its last part alone
+
+
+@pytest.mark.parametrize("history", ["restored", "made again", "empty"])
+def test_a_vector_store_starts_over_when_the_mirror_has_another_history(
+    mirror: Mirror, source: TinySource, tmp_path: Path, history: str
+) -> None:
+    store, progress = Vectors(), tmp_path / "position"
+    shutil.copytree(mirror.folder, tmp_path / "backup")
+    source.offer(LATER, at=LATE)
+    mirror.pull()
+    vector_store.update(mirror, store, progress)
+    shutil.rmtree(mirror.folder)
+    now = FILES
+    if history == "restored":
+        (tmp_path / "backup").rename(mirror.folder)
+    elif history == "made again":
+        now = {**FILES, "/objects/another.txt": b"another", "/objects/third.txt": b"third"}
+        source.offer(now, at="2026-03-01")
+        mirror.pull()
+    else:
+        now = {}
+        mirror = Mirror(source.url, mirror.folder, include=["/nothing/*"])
+        mirror.pull()
+    store.embedded = 0
+
+    vector_store.update(mirror, store, progress)
+    vector_store.update(mirror, store, progress)
+
+    assert store.texts() == chunks_of(files_of(source, now))
+    assert store.embedded <= len(now.items() - LATER.items())
+
+
+def test_a_vector_store_that_fails_gets_the_change_again(
+    mirror: Mirror, source: TinySource, tmp_path: Path
+) -> None:
+    class Refusing(Vectors):
+        refuses = True
+
+        def upsert(self, uri: str, chunks: Mapping[str, str]) -> None:
+            if self.refuses and "05" in uri:
+                raise ConnectionError(uri)
+            super().upsert(uri, chunks)
+
+    store, progress = Refusing(), tmp_path / "position"
+    with pytest.raises(ConnectionError):
+        vector_store.update(mirror, store, progress)
+    store.refuses = False
+
+    vector_store.update(mirror, store, progress)
+
+    assert store.texts() == chunks_of(files_of(source, FILES))
+
+
+def test_a_vector_store_never_gets_a_damaged_file(
+    mirror: Mirror, source: TinySource, tmp_path: Path
+) -> None:
+    store, progress = Vectors(), tmp_path / "position"
+    (mirror.folder / "objects/05.txt").unlink()
+
+    with pytest.raises(StorageError):
+        vector_store.update(mirror, store, progress)
+    mirror.repair()
+    vector_store.update(mirror, store, progress)
+
+    assert store.texts() == chunks_of(files_of(source, FILES))
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_page_does_what_it_says(
+    source: TinySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/how-to/feed-an-index.md").read_text("utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    store = Vectors()
+
+    exec(block.replace("https://docs.example.org", source.url), {"store": store})
+
+    assert store.texts() == chunks_of(files_of(source, FILES))
+
+
+@pytest.mark.parametrize("name", ["search_index.py", "vector_store.py"])
+def test_the_page_names_programs_that_stay_short(name: str) -> None:
+    page = (ROOT / "docs/how-to/feed-an-index.md").read_text("utf-8")
+    program = (ROOT / "examples" / name).read_text("utf-8")
+
+    assert f"examples/{name}" in page
+    bare = re.sub(r'""".*?"""', "", program, flags=re.DOTALL)
+    code = [
+        line
+        for line in bare.splitlines()
+        if line.strip() and line.split()[0] not in {"import", "from"}
+    ]
+    assert len(code) <= 40

@@ -1,0 +1,66 @@
+"""Pages of the documentation, typed in a shell that has our command in its PATH."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+from tests.support.commands.forking import folder_of
+from tests.support.commands.run import Ran, environment, script
+
+RECIPES = Path(__file__).parents[3] / "docs" / "how-to" / "recipes"
+
+
+class TypedPage:
+    """A page whose blocks are used in a folder.
+
+    Args:
+        page: The page.
+        folder: The folder in which its commands run; it is the home of the user, too.
+        stands_for: What the page writes, and what that is in this test: addresses and folders.
+    """
+
+    def __init__(self, page: Path, folder: Path, stands_for: Mapping[str, str]) -> None:
+        self.folder, self._stands_for = folder, stands_for
+        self.text = page.read_text("utf-8")
+        self.secrets: dict[str, str] = {}
+
+    def blocks(self, language: str) -> list[str]:
+        """Return the blocks of a language, with what stands for what."""
+        pattern = rf"^ *```{language}\n(.*?)^ *```"
+        return [
+            self.here(dedent(block))
+            for block in re.findall(pattern, self.text, re.DOTALL | re.MULTILINE)
+        ]
+
+    def here(self, text: str) -> str:
+        """Return a text of the page with what stands for what."""
+        for written, meant in self._stands_for.items():
+            text = text.replace(written, meant)
+        return text
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of commands: none of the user's settings, and the secrets."""
+        return {**environment(self.folder), **self.secrets}
+
+    def type(self, block: str) -> Ran:
+        """Run a block in a shell; the first command that fails ends it."""
+        path = f"{folder_of(script('resourcesync'))}:{self.environment['PATH']}"
+        ran = subprocess.run(
+            ["sh", "-ec", block],
+            check=False,
+            cwd=self.folder,
+            env={**self.environment, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+    def succeed(self, block: str) -> str:
+        """Run a block that ends with 0 and reports no error; return what was printed."""
+        ran = self.type(block)
+        assert (ran.code, ran.stderr) == (0, ""), f"{block}\n{ran.said}"
+        return ran.stdout

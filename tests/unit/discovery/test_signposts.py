@@ -1,0 +1,128 @@
+"""The links of a resource's own ``Link`` field that belong into its entry (Signposting)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.discovery.link_header import (
+    MAX_SIGNPOST_LENGTH,
+    MAX_SIGNPOSTS,
+    SIGNPOSTS,
+    decode_links,
+    encode_links,
+    find_signposts,
+)
+from resourcesync.model.links import Link
+
+HERE = "https://repo.example/items/1"
+
+
+def found(field: str) -> list[tuple[str, str, str]]:
+    return [(link.rel, link.href, link.media_type) for link in find_signposts(field, HERE)]
+
+
+def test_the_relations_of_signposting_are_found_with_their_types() -> None:
+    field = (
+        '<https://doi.example/10.1/x>; rel="cite-as", '
+        '<1/meta.json>;rel=describedby;type="Application/LD+JSON", '
+        '<https://cc.example/by>; rel="license next", '
+        '<https://repo.example/style.css>; rel="stylesheet preload", '
+        "</files/a,b;c.pdf>; rel=ITEM; type=application/pdf"
+    )
+
+    assert found(field) == [
+        ("cite-as", "https://doi.example/10.1/x", ""),
+        ("describedby", "https://repo.example/items/1/meta.json", "application/ld+json"),
+        ("item", "https://repo.example/files/a,b;c.pdf", "application/pdf"),
+        ("license", "https://cc.example/by", ""),
+    ]
+
+
+def test_an_absolute_address_stays_as_it_is() -> None:
+    assert found("<https://h.example/a/../b;?#>; rel=item") == [
+        ("item", "https://h.example/a/../b;?#", "")
+    ]
+
+
+def test_one_link_may_have_several_relations_and_each_is_found_once() -> None:
+    field = '<https://h.example/>; rel="item license", <https://h.example/>; rel=item; type=a/b'
+
+    assert found(field) == [
+        ("item", "https://h.example/", ""),
+        ("license", "https://h.example/", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "",
+        "<urn:x>; rel=item",
+        "<mailto:a@h.example>; rel=item",
+        "<javascript:alert(1)>; rel=item",
+        "<file:///etc/passwd>; rel=item",
+        "<https:///nothing>; rel=item",
+        "<https://h.example:port/>; rel=item",
+        "<https://h.example/\xe9>; rel=item",
+        "<https://h.example/a b>; rel=item",
+        '<https://h.example/"x>; rel=item',
+        "<https://h.example/\x01>; rel=item",
+        "<>; rel=cite-as",
+        f"<{HERE}>; rel=cite-as",
+        '<https://h.example/>; rel=item; anchor="https://other.example/"',
+        f"<https://h.example/{'x' * MAX_SIGNPOST_LENGTH}>; rel=item",
+        "<https://h.example/>; rel=describes",
+        "<https://h.example/>",
+        "<https://h.example/; rel=item",
+    ],
+)
+def test_other_links_are_left_out(field: str) -> None:
+    assert found(field) == []
+
+
+def test_an_odd_type_is_left_out_and_the_link_stays() -> None:
+    for odd in ('type="x y"', 'type="a/b; q=1"', "type=", f'type="a/{"b" * 99}"'):
+        assert found(f"<https://h.example/>; rel=item; {odd}") == [
+            ("item", "https://h.example/", "")
+        ]
+
+
+def test_their_number_is_limited_and_their_order_means_nothing() -> None:
+    links = [f"<https://h.example/{number:04}>; rel=item" for number in range(MAX_SIGNPOSTS)]
+
+    assert len(found(", ".join(links * 50))) <= MAX_SIGNPOSTS
+    assert found(", ".join(links)) == found(", ".join(reversed(links)))
+    assert len(found(", ".join(links))) == MAX_SIGNPOSTS
+
+
+LINKS = st.lists(
+    st.tuples(
+        st.sampled_from(SIGNPOSTS),
+        st.from_regex(r"https?://[a-z]{1,9}\.example/[A-Za-z0-9/?&=,;%.~#-]{0,40}", fullmatch=True),
+        st.sampled_from(["", "text/html", "application/ld+json"]),
+    ),
+    unique_by=lambda link: link[:2],
+    max_size=20,
+)
+
+
+@given(LINKS)
+def test_links_that_are_written_are_found_and_stored(links: list[tuple[str, str, str]]) -> None:
+    field = ", ".join(
+        f'<{href}>; rel="{rel}"' + (f'; type="{kind}"' if kind else "") for rel, href, kind in links
+    )
+
+    assert found(field) == sorted(links)
+    signposts = find_signposts(field, HERE)
+    assert decode_links(encode_links(signposts)) == signposts
+
+
+NEAR = st.text(alphabet='<>;,="\\ /:?#[]%abhtps.relitm\x00\xe9', max_size=200)
+
+
+@given(st.one_of(st.text(), NEAR), st.one_of(st.just(HERE), st.text(max_size=20)))
+def test_no_field_is_too_odd(field: str, base: str) -> None:
+    for link in find_signposts(field, base):
+        assert isinstance(link, Link)
+        assert link.rel in SIGNPOSTS
+        assert link.href.lower().startswith(("http://", "https://"))

@@ -1,0 +1,165 @@
+"""Packages of runs: many resources as columns give what the same resources give one by one."""
+
+import io
+import random
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import pytest
+
+from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
+from resourcesync.documents.packages.zip_writer import write_package
+from resourcesync.documents.reader import read_stream
+from resourcesync.documents.writer import body, write
+from resourcesync.errors import DigestMismatchError
+from resourcesync.model.digests import parse_digests
+from resourcesync.model.resources import Resource, ResourceRun, joined_runs
+from tests.support.documents.packages import RESOURCES, opened, resource, unpack
+
+SIZES = [
+    PackageSize(),
+    PackageSize(max_entries=7),
+    PackageSize(max_entries=1),
+    PackageSize(max_bytes=20_000),
+    PackageSize(max_bytes=1),
+    PackageSize(max_manifest=9_000),
+    PackageSize(max_manifest=500),
+]
+
+
+def contents(count: int) -> list[bytes]:
+    noise = random.Random(23)
+    return [noise.choice((noise.randbytes, bytes))(noise.randrange(3_000)) for _ in range(count)]
+
+
+def resources(bodies: Sequence[bytes]) -> list[Resource]:
+    uris = [f"http://h/{number // 9}/é&{number}.txt" for number in range(len(bodies))]
+    return [resource(uri, data, "", "text/plain") for uri, data in zip(uris, bodies, strict=True)]
+
+
+def run_of(entries: Sequence[Resource]) -> ResourceRun:
+    return ResourceRun(
+        uris=[entry.uri for entry in entries],
+        lastmods=[entry.lastmod for entry in entries],
+        lengths=[entry.length for entry in entries],
+        hashes=[" ".join(map(str, entry.digests)) for entry in entries],
+        media_types=[entry.media_type for entry in entries],
+    )
+
+
+def runs_of(entries: Sequence[Resource], most: int) -> Iterator[ResourceRun]:
+    for at in range(0, len(entries), most):
+        yield run_of(entries[at : at + most])
+
+
+@pytest.mark.parametrize("most", [1, 3, 100])
+@pytest.mark.parametrize("size", SIZES)
+def test_runs_make_the_packages_that_their_resources_make(size: PackageSize, most: int) -> None:
+    bodies = contents(40)
+    entries = resources(bodies)
+    singly = list(plan_packages(RESOURCES, entries, size=size))
+    in_runs = list(plan_packages(RESOURCES, runs_of(entries, most), size=size))
+    once, again = iter(bodies), iter(bodies)
+
+    assert [list(package) for package in in_runs] == singly
+    assert all(isinstance(package, ResourceRun) for package in in_runs)
+    for package, run in zip(singly, in_runs, strict=True):
+        text = body(run, RESOURCES)
+        data = b"".join(write_package(RESOURCES, run, lambda _: (next(once),)))
+        assert text == body(package, RESOURCES)
+        assert data == b"".join(write_package(RESOURCES, package, lambda _: [next(again)]))
+        opened(data).verify()
+
+
+def test_runs_and_single_resources_may_be_mixed() -> None:
+    entries = resources(contents(9))
+    mixed: list[ManifestEntry | ResourceRun] = [
+        run_of(entries[:4]),
+        *entries[4:6],
+        run_of(entries[6:]),
+    ]
+
+    [package] = plan_packages(RESOURCES, mixed)
+    [singly] = plan_packages(RESOURCES, entries)
+
+    assert list(package) == singly
+
+
+def test_a_run_with_a_resource_of_unknown_length_cannot_be_packed() -> None:
+    run = ResourceRun(
+        uris=["http://h/1"], lastmods=[None], lengths=[None], hashes=[""], media_types=[""],
+        paths=["/1"],
+    )  # fmt: skip
+
+    with pytest.raises(ValueError, match="length"):
+        list(plan_packages(RESOURCES, [run]))
+    with pytest.raises(ValueError, match="length"):
+        list(write_package(RESOURCES, run, lambda _: (b"",)))
+
+
+@pytest.mark.parametrize("paths", [(), ["/1", ""], ["/1", "2"]])
+def test_a_manifest_of_a_run_has_a_path_for_each_entry(paths: Sequence[str]) -> None:
+    run = joined_runs([run_of(resources([b"1", b"2"]))])
+    placed = ResourceRun(
+        uris=run.uris, lastmods=run.lastmods, lengths=run.lengths, hashes=run.hashes,
+        media_types=run.media_types, paths=paths,
+    )  # fmt: skip
+
+    with pytest.raises(ValueError, match="path"):
+        body(placed, RESOURCES)
+
+
+def test_a_run_in_a_manifest_is_read_with_its_paths() -> None:
+    entries = [resource(f"http://h/{number}", b"%d" % number, "") for number in range(300)]
+    [package] = plan_packages(RESOURCES, [run_of(entries)])
+    data = b"".join(write(RESOURCES, package))
+
+    batches = list(read_stream(io.BytesIO(data), uri="").batches())
+
+    found = list(chain.from_iterable(batches))
+    assert any(isinstance(batch, ResourceRun) for batch in batches)
+    assert found == list(package)
+    assert list(package[1:3]) == found[1:3]
+
+
+def test_a_changed_byte_of_a_member_in_a_run_is_found() -> None:
+    bodies = [b"one " * 40, b"two"]
+    [package] = plan_packages(RESOURCES, [run_of(resources(bodies))])
+    given = iter([bodies[0], b"tow"])
+
+    with pytest.raises(DigestMismatchError):
+        list(write_package(RESOURCES, package, lambda _: (next(given),)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sha-256:" + "a" * 64,
+        "sha-256:" + "A" * 64,
+        "sha-256:" + "a" * 64 + " md5:" + "b" * 32,
+        "sha-256:" + "a" * 30 + " " + "a" * 33,
+        "sha256:" + "a" * 64,
+        "md5:" + "0" * 32,
+        "",
+    ],
+)
+def test_digests_of_a_run_are_parsed_as_those_of_one(text: str) -> None:
+    usual = "sha-256:" + "0" * 64
+    run = ResourceRun(
+        uris=["http://h/1", "http://h/2"], lastmods=[None, None], lengths=[1, 1],
+        hashes=[usual, text], media_types=["", ""],
+    )  # fmt: skip
+
+    assert [entry.digests for entry in run] == [parse_digests(usual), parse_digests(text)]
+
+
+def test_a_package_of_a_run_is_unpacked_like_any_other() -> None:
+    bodies = contents(12)
+    entries = resources(bodies)
+    [package] = plan_packages(RESOURCES, [run_of(entries)])
+    given = iter(bodies)
+
+    found = unpack(b"".join(write_package(RESOURCES, package, lambda _: (next(given),))))
+
+    assert found.given == [(entry.uri, data) for entry, data in zip(entries, bodies, strict=True)]
+    assert (found.faults, found.unlisted) == ([], [])
