@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -62,7 +61,7 @@ def replace_text(path: str, text: str) -> None:
         OSError: It cannot be written; a former file stays.
     """
     target = Path(path)
-    beside = target.with_name(f".{secrets.token_hex(8)}")
+    beside = target.with_name(f".{os.urandom(8).hex()}")
     try:
         with beside.open("x", encoding="utf-8") as stream:
             stream.write(text)
