@@ -2,26 +2,45 @@
 
 import asyncio
 import hashlib
-import html
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import Final, final
 
 import msgspec
 from anyio import to_thread
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.model.vocabulary import WELL_KNOWN_PATH
+from resourcesync.model import formatting
+from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import NO_CACHE, NOSNIFF, raw_headers
+from resourcesync.server.dashboard.layout import ICON, card, report_page, report_policy, row, table
+from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.server.representations import InMemoryRepresentation, ResponseValidators
 
 _LOG: Final = logging.getLogger(__name__)
 
+_TITLE: Final = "ResourceSync Source"
+_HEADS: Final = ("Document", "#Size", "Written")
 _CACHE_SECONDS: Final = 5.0
 """Seconds for which the pages are cached: frequent requests cost nothing."""
-_ALONE: Final = {"content-security-policy": "default-src 'none'"}
-_FIRST_LIST: Final = "resourcelist"
+
+
+class OfferedList(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that a Source offers for a capability.
+
+    Attributes:
+        capability: The capability.
+        uri: The address of the document.
+        size: Its size in bytes; ``None`` when that is not known.
+        written: The time when it was written, UTC; ``None`` when that is not known.
+    """
+
+    capability: Capability
+    uri: str
+    size: int | None = None
+    written: datetime | None = None
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,13 +48,13 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         address: The address for Destinations: the one that it was published for.
-        lists: The capabilities that it offers, each with the address of its document.
+        lists: The documents that it offers, one for each capability.
         resources: Number of resources that it lists; ``None`` when that is not known.
         changes: Number of changes that it has recorded; ``None`` when that is not known.
     """
 
     address: str
-    lists: tuple[tuple[str, str], ...] = ()
+    lists: tuple[OfferedList, ...] = ()
     resources: int | None = None
     changes: int | None = None
 
@@ -93,13 +112,18 @@ class SourcePages:
 
 
 def _build_pages(uri: str, overview: Overview | None) -> _BuiltPages:
-    link = {"link": f'<{uri}>; rel="resourcesync"', **_ALONE}
-    first = dict(overview.lists).get(_FIRST_LIST) if overview else None
-    text = f"User-agent: *\nAllow: /\nSitemap: {first}\n"
-    return _BuiltPages(
-        front=_represent(_page(uri, overview), "text/html", link),
-        robots=_represent(text, "text/plain", {}) if first else None,
-    )
+    page = _page(uri, overview)
+    fields = {
+        "link": f'<{uri}>; rel="resourcesync"',
+        "content-security-policy": report_policy(page),
+    }
+    lists = overview.lists if overview else ()
+    first = next((item for item in lists if item.capability is Capability.RESOURCE_LIST), None)
+    robots = None
+    if first is not None:
+        text = f"User-agent: *\nAllow: /\nSitemap: {first.uri}\n"
+        robots = _represent(text, "text/plain", {})
+    return _BuiltPages(front=_represent(page, "text/html", fields), robots=robots)
 
 
 def _represent(text: str, kind: str, headers: Mapping[str, str]) -> InMemoryRepresentation:
@@ -112,42 +136,45 @@ def _represent(text: str, kind: str, headers: Mapping[str, str]) -> InMemoryRepr
 
 
 def _page(uri: str, overview: Overview | None) -> str:
-    target = html.escape(uri)
-    lists = "".join(map(_item, overview.lists)) if overview else ""
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f'<title>ResourceSync Source</title>\n<link rel="resourcesync" href="{target}">\n</head>\n'
-        "<body>\n<h1>ResourceSync Source</h1>\n"
-        f"{_counts(overview)}<ul>\n"
-        f'<li><a href="{target}">Capability List</a></li>\n{lists}'
-        # Relative, since a proxy may serve all this below another path.
-        f'<li><a href="{WELL_KNOWN_PATH[1:]}">Source Description</a></li>\n'
-        f"</ul>\n{_pull_hint(overview)}</body>\n</html>\n"
+    """Return the page; it names no version, since anybody may read it."""
+    return report_page(
+        _TITLE,
+        tag("h1", _TITLE),
+        None if overview is None else tag("p", overview.address, class_="muted"),
+        None if overview is None else tag("p", _counts(overview)),
+        card(table(_HEADS, _rows(uri, overview)), title="Documents"),
+        None if overview is None else _pull_hint(overview.address),
+        head=(ICON, tag("link", rel="resourcesync", href=uri)),
+        foot="All times are UTC.",
     )
 
 
-def _item(entry: tuple[str, str]) -> str:
-    name, uri = map(html.escape, entry)
-    return f'<li><a href="{uri}">{name}</a></li>\n'
+def _rows(uri: str, overview: Overview | None) -> Iterator[Piece]:
+    """Yield a row for each document, the two entry points first."""
+    # Relative, since a proxy may serve all this below another path.
+    yield row(_HEADS, (tag("a", "Source Description", href=WELL_KNOWN_PATH[1:]), None, None))
+    yield row(_HEADS, (tag("a", Capability.CAPABILITY_LIST.phrase, href=uri), None, None))
+    for item in overview.lists if overview else ():
+        yield row(
+            _HEADS,
+            (
+                tag("a", item.capability.phrase, href=item.uri),
+                None if item.size is None else formatting.size(item.size),
+                None if item.written is None else formatting.moment(item.written),
+            ),
+        )
 
 
-def _counts(overview: Overview | None) -> str:
-    if overview is None or overview.resources is None:
+def _counts(overview: Overview) -> str:
+    """Return the number of resources and changes; empty when they are not known."""
+    if overview.resources is None:
         return ""
-    changes = (
-        "" if overview.changes is None else f", {_plural(overview.changes, 'change')} recorded"
-    )
-    return f"<p>{_plural(overview.resources, 'resource')}{changes}.</p>\n"
+    resources = formatting.counted(overview.resources, "resource")
+    if overview.changes is None:
+        return f"{resources}."
+    return f"{resources}, {formatting.counted(overview.changes, 'change')} recorded."
 
 
-def _plural(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _pull_hint(overview: Overview | None) -> str:
-    if overview is None:
-        return ""
-    command = html.escape(f"resourcesync pull {overview.address}")
-    return f"<p>To mirror these resources:</p>\n<pre><code>{command}</code></pre>\n"
+def _pull_hint(address: str) -> Markup:
+    command = tag("pre", tag("code", f"resourcesync pull {address}"), tabindex="0")
+    return card(command, title="To mirror these resources")
