@@ -15,8 +15,8 @@ from resourcesync.model import formatting
 from resourcesync.model.vocabulary import Capability
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.metrics import Metric, write_metrics
-from resourcesync.server.pages import OfferedList, Overview
 from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import LIST_URI, media_type, plant, settled
 

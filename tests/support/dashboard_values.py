@@ -14,6 +14,7 @@ from resourcesync.destination.reports import (
 )
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.subscriptions import TopicSubscriber
+from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.dashboard.views import (
     AppliedChange,
     AwaitedChange,
@@ -30,7 +31,6 @@ from resourcesync.server.dashboard.views import (
     ValidationStatus,
 )
 from resourcesync.server.metrics import Metric
-from resourcesync.server.pages import OfferedList, Overview
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionReport,

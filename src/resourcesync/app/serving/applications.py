@@ -34,13 +34,13 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
+from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.dashboard.views import DocumentFile, SourceViews
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
 from resourcesync.server.files import ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
-from resourcesync.server.pages import OfferedList, Overview
 from resourcesync.server.uvicorn_server import (
     ConnectionLimits,
     SecondApplication,
