@@ -81,7 +81,7 @@ class _WatchService:
         self._screen, self._settings = screen, settings
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
-        self._work = WatchJobRunner(self._clock, self._subscribe)
+        self._work = WatchJobRunner(self._clock, self._subscribe, self._show_progress)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
         self.watch = service.open_loop(
@@ -99,6 +99,7 @@ class _WatchService:
             self._clock,
             self._push.pushed,
             self._planned,
+            self.watch.running_seconds,
         )
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
@@ -139,6 +140,9 @@ class _WatchService:
     def _planned(self, mirror: str) -> NextPull | None:
         """Return the next pull of a mirror; may be called on any thread."""
         return self.watch.next_pull(mirror)
+
+    def _show_progress(self, mirror: str, fields: Mapping[str, object]) -> None:
+        self._pages.show_progress(mirror, fields)
 
     def _check_health(self) -> None:
         """Raise if the loop is stuck."""
