@@ -317,6 +317,7 @@ def test_all_text_can_be_read_on_its_ground_by_day_and_by_night() -> None:
             (name, ground) for name in ("text", "muted", "blue") for ground in ("card", "back")
         ]
         pairs += [(name, f"{name}back") for name in ("good", "warn", "bad", "muted")]
+        pairs += [("text", "mutedback")]
         pairs += [(name, "card") for name in ("good", "warn", "bad", "violet")]
         for name, ground in pairs:
             bright, dim = sorted((luminance(colours[name]), luminance(colours[ground])))[::-1]

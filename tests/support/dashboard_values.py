@@ -12,7 +12,9 @@ from resourcesync.destination.reports import (
     Mode,
     RunReport,
 )
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.subscriptions import TopicSubscriber
+from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.dashboard.views import (
     AppliedChange,
     AwaitedChange,
@@ -29,7 +31,6 @@ from resourcesync.server.dashboard.views import (
     ValidationStatus,
 )
 from resourcesync.server.metrics import Metric
-from resourcesync.server.pages import Overview
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionReport,
@@ -164,9 +165,10 @@ def source(text: str) -> SourceView:
     figure = Metric(
         name=text, kind="gauge", help_text=text, values=((((text, text),), 1.5), ((), 2))
     )
+    offered = OfferedList(capability=Capability.RESOURCE_LIST, uri=text)
     return SourceView(
         now=NOW,
-        overview=Overview(address=text, lists=((text, text),), resources=3, changes=None),
+        overview=Overview(address=text, lists=(offered,), resources=3, changes=None),
         documents=(DocumentFile(name=text, size=3, written=NOW - HOUR),),
         figures=(figure,),
         days=7,

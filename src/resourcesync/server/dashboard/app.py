@@ -1,8 +1,6 @@
 """ASGI applications that answer with the dashboard's pages."""
 
 import asyncio
-import base64
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -32,11 +30,19 @@ from resourcesync.server.dashboard.detail_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.layout import DEFAULT_DAYS, SCRIPT, STYLE, WINDOWS
+from resourcesync.server.dashboard.layout import (
+    DEFAULT_DAYS,
+    SCRIPT,
+    STYLE,
+    WINDOWS,
+    report_policy,
+    with_menu,
+)
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.source_page import (
     DEPTHS,
+    SOURCE_MENU,
     explore_page,
     explored_page,
     source_page,
@@ -51,7 +57,6 @@ _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_REPORT: Final = "default-src 'none'; style-src '{}'; base-uri 'none'; frame-ancestors 'none'"
 _SAFE: Final = {**NO_STORE, **NOSNIFF, "referrer-policy": "no-referrer"}
 _FILES: Final = {b"/style.css": ("text/css", STYLE), b"/events.js": ("text/javascript", SCRIPT)}
 _EXPLORE: Final = b"/explore"
@@ -129,7 +134,10 @@ class Dashboard:
             return _html(503, missing_page(f"{error.strerror}.", self._views.now()))
         if found is None:
             return _html(404, missing_page("There is no such page.", self._views.now()))
-        return _html(200, found, _report_policy(found) if path == b"/audit" else _POLICY)
+        if path == b"/audit":
+            page = with_menu(found, self._views.now(), here="Audits")
+            return _html(200, page, report_policy(page))
+        return _html(200, found)
 
     def _mirrors(self, _: _Query) -> str:
         return mirrors_page(self._views.mirrors(), self._views.now())
@@ -219,14 +227,16 @@ class SourceDashboard:
         except ResourceSyncError as error:
             _LOG.warning("no page: %s", error)
             return refuse(503, f"Not available now: {error.message}")
-        return _html(200, page, _report_policy(page) if "<style>" in page else _POLICY)
+        return _html(200, page, report_policy(page) if "<style>" in page else _POLICY)
 
     def _source(self, query: _Query) -> str:
         return source_page(self._views.source(_days(query)))
 
     def _validate(self, query: _Query) -> str:
         found = self._views.validate(again="again" in query)
-        return found if isinstance(found, str) else validating_page(found)
+        if isinstance(found, str):
+            return with_menu(found, here="Source", menu=SOURCE_MENU)
+        return validating_page(found)
 
 
 def _days(query: _Query) -> int:
@@ -247,13 +257,6 @@ def _parse_query(query: bytes) -> _Query:
         found = parse_qs(query.decode("latin-1"), errors="replace", max_num_fields=20)
         return {name: values[0] for name, values in found.items()}
     return {}
-
-
-def _report_policy(page: str) -> str:
-    """Return the content policy of a report: its own style, and no other."""
-    style = page.partition("<style>")[2].partition("</style>")[0]
-    digest = hashlib.sha256(style.encode()).digest()
-    return _REPORT.format(f"sha256-{base64.b64encode(digest).decode()}")
 
 
 def _html(status: int, page: str, policy: str = _POLICY) -> Response:

@@ -1,5 +1,7 @@
 """Common parts of all pages: their style, frame, states, tables, and windows of time."""
 
+import base64
+import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import resources
@@ -8,7 +10,7 @@ from typing import Final
 from resourcesync import __version__
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
+from resourcesync.server.dashboard.markup import Markup, Piece, address, join_markup, tag
 
 STYLE: Final = resources.files(__package__).joinpath("style.css").read_text("utf-8")
 """The style of the pages, light and dark."""
@@ -21,6 +23,11 @@ PAGES: Final = (
     ("Explore", "explore"),
 )
 """The pages of the menu, and their addresses."""
+ICON: Final = tag("link", rel="icon", href="data:,")
+"""No icon: without it a browser requests one."""
+_REPORT_POLICY: Final = (
+    "default-src 'none'; style-src '{}'; img-src data:; base-uri 'none'; frame-ancestors 'none'"
+)
 _STATE_CLASSES: Final = {
     MirrorState.IN_SYNC: "good",
     MirrorState.BEHIND: "warn",
@@ -50,38 +57,75 @@ def page(
         menu: The other pages: their names and addresses.
     """
     head = (
-        tag("link", rel="icon", href="data:,"),
+        ICON,
         tag("link", rel="stylesheet", href="style.css"),
         tag("script", src="events.js", defer="") if script else None,
     )
+    top = _header(now, here, menu)
+    foot = tag("footer", f"resourcesync {__version__}. All times are UTC. This page only reads.")
+    return _document(title, head, (top, tag("main", *body, id="content"), foot))
+
+
+def _header(now: datetime | None, here: str, menu: Sequence[tuple[str, str]]) -> Markup:
+    """Return the link to the content, and the header with the menu."""
     links = [
         tag("a", name, href=place, aria_current="page" if name == here else None)
         for name, place in menu
     ]
-    top = tag(
-        "header",
-        tag(
-            "div",
-            tag("strong", "resourcesync"),
-            tag("nav", links, aria_label="Pages"),
-            tag("time", formatting.moment(now), datetime=formatting.stamp(now)),
-        ),
+    moment = (
+        None if now is None else tag("time", formatting.moment(now), datetime=formatting.stamp(now))
     )
-    skip = tag("a", "To the content", href="#content", class_="skip")
-    foot = tag("footer", f"resourcesync {__version__}. All times are UTC. This page only reads.")
-    return _document(title, head, (skip, top, tag("main", *body, id="content"), foot))
+    pages = tag("nav", links, aria_label="Pages")
+    return join_markup(
+        tag("a", "To the content", href="#content", class_="skip"),
+        tag("header", tag("div", tag("strong", "resourcesync"), pages, moment)),
+    )
 
 
-def report_page(title: str, *body: Piece, style: str = "") -> str:
+def report_page(
+    title: str,
+    *body: Piece,
+    style: str = "",
+    head: Piece = None,
+    foot: str = f"resourcesync {__version__}. All times are UTC.",
+) -> str:
     """Return a self-contained page, which loads nothing.
 
     Args:
         title: The title of the page.
         body: Its content.
         style: Rules beside those of all pages; there is no markup in it.
+        head: Further elements of its head.
+        foot: The text below it.
     """
-    foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
-    return _document(title, tag("style", Markup(STYLE + style)), (tag("main", *body), foot))
+    heads = (head, tag("style", Markup(STYLE + style)))
+    return _document(title, heads, (tag("main", *body, id="content"), tag("footer", foot)))
+
+
+def with_menu(
+    report: str,
+    now: datetime | None = None,
+    *,
+    here: str,
+    menu: Sequence[tuple[str, str]] = PAGES,
+) -> str:
+    """Return a report with the header of the pages, which leads back to them.
+
+    Args:
+        report: The page, as ``report_page`` makes it.
+        now: The present moment; ``None`` to show none.
+        here: The page of the menu that it belongs to.
+        menu: The pages: their names and addresses.
+    """
+    head, body, content = report.partition("</head><body>")
+    return f"{head}{ICON}{body}{_header(now, here, menu)}{content}"
+
+
+def report_policy(report: str) -> str:
+    """Return the content policy of a report: its own style, and nothing else."""
+    style = report.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return _REPORT_POLICY.format(f"sha256-{digest}")
 
 
 def _document(title: str, head: Piece, body: Piece) -> str:

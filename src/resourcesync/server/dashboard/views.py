@@ -10,8 +10,8 @@ from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
 from resourcesync.errors import Remedy
 from resourcesync.ports.subscriptions import TopicSubscriber
+from resourcesync.server.dashboard.front_page import Overview
 from resourcesync.server.metrics import Metric
-from resourcesync.server.pages import Overview
 from resourcesync.websub.subscription_status import SubscriptionReport
 
 AdviceFunction = Callable[[str, Remedy | None], str]
