@@ -3,7 +3,7 @@
 import logging
 import logging.handlers
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from resourcesync.adapters.system import JournalSocket
 from resourcesync.app.machine import open_journal, system_clock
 from resourcesync.cli.formatting import DETAIL, NORMAL, TextLine, labelled, without_users
 from resourcesync.cli.json_output import VERSION, json_safe, warning_event
@@ -88,7 +87,8 @@ def check_log(path: Path) -> None:
 def _open_handler(path: Path, form: str, run: str) -> logging.Handler:
     try:
         if form == "journal":
-            return _JournalHandler(open_journal(str(path)), run)
+            journal = open_journal(str(path))
+            return _JournalHandler(journal.send, journal.close, run)
         handler = _LogHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         is_file = form != "journal"
@@ -115,9 +115,14 @@ class _LogHandler(logging.handlers.WatchedFileHandler):
 class _JournalHandler(logging.Handler):
     """A handler that sends each message with its fields; numbers and flags as JSON has them."""
 
-    def __init__(self, journal: JournalSocket, run: str) -> None:
+    def __init__(
+        self,
+        send: Callable[[Mapping[str, str]], None],
+        close: Callable[[], None],
+        run: str,
+    ) -> None:
         super().__init__()
-        self._journal, self._run = journal, run
+        self._send, self._close, self._run = send, close, run
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a message; one that cannot be sent is lost."""
@@ -132,11 +137,11 @@ class _JournalHandler(logging.Handler):
                 text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
                 entry[f"{_NAME}_{name}".upper()] = text
         with suppress(OSError):
-            self._journal.send(entry)
+            self._send(entry)
 
     def close(self) -> None:
         """Close the connection."""
-        self._journal.close()
+        self._close()
         super().close()
 
 
