@@ -124,7 +124,9 @@ def publish_continuously(
     with _open_follower(followed, chosen, clock, asked) as follower:
         counts = follower.synchronize(allow_empty=asked.allow_empty, most=every)
         while True:
-            yield follower.publish(counts, asked)
+            began = clock.monotonic()
+            done = follower.publish(counts, asked)
+            yield replace(done, seconds=clock.monotonic() - began)
             if follower.is_over:
                 return
             asked = PublishRequest(allow_empty=asked.allow_empty)

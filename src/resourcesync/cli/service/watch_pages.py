@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,7 @@ from resourcesync.server.dashboard.views import (
     EndedRun,
     ExplainedResource,
     ExplorableSource,
+    MirrorActivity,
     MirrorDetail,
     MirrorSummary,
     PushStatus,
@@ -101,6 +102,17 @@ class WatchPages:
     def mirrors(self) -> Sequence[MirrorSummary]:
         """Return all mirrors; an unreadable one with its error."""
         return [brief for brief, _ in self._each(self._names()[0])]
+
+    def activity(self, names: Sequence[str]) -> Mapping[str, MirrorActivity]:
+        """Return the recent past of some watched mirrors; unreadable ones are left out."""
+        configuration, now = self._names()[1], self._clock.now()
+        found = {}
+        for name in names:
+            with suppress(ResourceSyncError, OSError):  # the page of mirrors says so
+                folder = configuration.folder(name) if name in configuration else Path(name)
+                read = partial(mirror_views.read_activity, folder, now, _DAYS)
+                found[name] = self._cache.read(folder, ("activity", now.date()), read)
+        return found
 
     def mirror(self, name: str, days: int) -> MirrorDetail | None:
         """Return one mirror and its last days."""
@@ -246,12 +258,20 @@ class WatchPages:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration else Path(name)
             watched_as = _watched_name(folder, watched)
-            brief = self._brief(seen, folder, pushed.get(watched_as))
-            yield structs.replace(brief, next_pull=self._next(watched_as)), folder
+            brief = self._brief(seen, pushed.get(watched_as))
+            yield self._with_plan(brief, watched_as), folder
 
-    def _next(self, name: str) -> str:
+    def _with_plan(self, brief: MirrorSummary, name: str) -> MirrorSummary:
+        """Return a summary with the next pull of the mirror."""
         planned = self._planned(name)
-        return "" if planned is None else next_pull_text(planned, self._clock.now())
+        if planned is None:
+            return brief
+        return structs.replace(
+            brief,
+            next_pull=next_pull_text(planned, self._clock.now()),
+            next_at=None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
+            tries=planned.failures,
+        )
 
     def _watched(self) -> Mapping[Path, str]:
         names, configuration = self._names()
@@ -263,7 +283,7 @@ class WatchPages:
             self._folders_of, self._by_folder = configuration, found
         return self._by_folder
 
-    def _brief(self, seen: CheckedMirror, folder: Path, push: PushStatus | None) -> MirrorSummary:
+    def _brief(self, seen: CheckedMirror, push: PushStatus | None) -> MirrorSummary:
         status = seen.status
         right, every = as_listed(status)
         notes = tuple(notes_of(status))
@@ -275,16 +295,8 @@ class WatchPages:
             right=right,
             listed=every - status.held,
             notes=notes,
-            days=self._changes(folder),
             max_lag=seen.limits.max_lag,
             push=push,
-        )
-
-    def _changes(self, folder: Path) -> tuple[int, ...]:
-        """Return the number of changes on each of the last days; they end at this full hour."""
-        hour = self._clock.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
-        return self._cache.read(
-            folder, ("days", hour), lambda: mirror_views.changes_by_day(folder, hour, _DAYS)
         )
 
 
