@@ -19,7 +19,7 @@ from resourcesync.errors import Remedy
 
 SOURCE = Path(__file__).parents[2] / "src" / "resourcesync"
 ALLOWED = {
-    "server/pages.py": "the page of a Source tells its visitors how to mirror it",
+    "server/dashboard/front_page.py": "the page of a Source tells its visitors how to mirror it",
     "simulator/live.py": "the page of a simulated Source tells its visitors how to mirror it",
     "app/publishing/document_stores.py": "the mark in robots.txt files that earlier versions wrote",
 }

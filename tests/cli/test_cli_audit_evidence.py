@@ -87,6 +87,7 @@ def test_the_same_findings_stand_in_every_form(museum: str, said: Said) -> None:
     assert {f"/{path}" for _, path in expected} <= set(page.cells)
     assert page.loads == []
     assert page.open == []
+    assert "<header>" not in (folder / "report.html").read_text(), "a file leads nowhere"
     lines = said.readouterr().out.splitlines()
     assert lines[-3].startswith("Evidence  ")
     assert lines[-2].startswith("  next  ")

@@ -199,6 +199,7 @@ def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str
     with urlopen(f"{address}audit?name=theses{report.replace('&amp;', '&')}") as answer:
         assert "style-src 'sha256-" in answer.headers["content-security-policy"]
     assert "item-00007.xml" in evidence
+    assert '<a href="audits" aria-current="page">Audits</a>' in evidence
 
 
 @pytest.mark.parametrize(

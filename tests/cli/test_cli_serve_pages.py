@@ -73,6 +73,7 @@ def test_documents_are_judged_when_asked_and_again_when_they_are_others(
     assert "Not validated since" in get(address)
     report = get(f"{address}validate")
     assert "<h1>" in report
+    assert '<a href="./" aria-current="page">Source</a>' in report
     assert "no error" in get(address)
     assert pages.source(7).validated.documents > 3
     ended = pages.source(7).validated.ended

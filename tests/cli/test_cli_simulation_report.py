@@ -4,6 +4,7 @@ import html
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,14 @@ def rows_of(*runs: tuple[Mapping[str, str], int, Measurement]) -> list[Summary]:
     )
 
 
+def simulated_page(found: list[Summary], written: Mapping[str, Any]) -> str:
+    return simulation_page(
+        found, written, name="museum", when=datetime(2026, 11, 21, 15, tzinfo=UTC)
+    )
+
+
 def scenario_on(page: str) -> str:
-    (text,) = re.findall("<pre>(.*?)</pre>", page, re.DOTALL)
+    (text,) = re.findall("<pre.*?>(.*?)</pre>", page, re.DOTALL)
     return html.unescape(text)
 
 
@@ -65,7 +72,7 @@ def figures_of(page: str, title: str) -> list[str]:
 def test_a_row_that_brought_nothing_is_drawn_nowhere_and_told_as_none() -> None:
     found = rows_of(({"variant": "good"}, 1, GOOD), ({"variant": "dead"}, 1, DEAD))
 
-    page = simulation_page(
+    page = simulated_page(
         found, {**WRITTEN, "variant": {"good": {}, "dead": {"faults": {"lost": 1.0}}}}
     )
 
@@ -86,16 +93,16 @@ def test_means_leave_out_the_seeds_that_brought_nothing_and_say_of_how_many_they
     assert both.mean("latency") == 600.0
     assert both.mean("failed") == pytest.approx(5 / 3)
     assert both.spread("consistency") == 0.0
-    assert "30 in 2.0 s, 2 of 3 seeds" in simulation_page(found, WRITTEN)
+    assert "30 in 2.0 s, 2 of 3 seeds" in simulated_page(found, WRITTEN)
     (none,) = rows_of(({}, 2, DEAD))
     assert (none.mean("latency"), none.spread("latency")) == (None, 0.0)
-    assert "never ended" in simulation_page([none], WRITTEN)
+    assert "never ended" in simulated_page([none], WRITTEN)
 
 
 def test_rows_of_unlike_durations_are_drawn_each_on_its_own_time() -> None:
     found = rows_of(*(({"duration": name}, 1, GOOD) for name in ("6h", "48h", "360m")))
 
-    page = simulation_page(found, WRITTEN)
+    page = simulated_page(found, WRITTEN)
 
     short, long = figures_of(page, "Consistency over time")
     assert [short.count("<circle"), long.count("<circle")] == [2 * 199, 199]
@@ -119,7 +126,7 @@ def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
     }
     values = ({"variant": "plain"}, {"variant": "a b"})
 
-    page = simulation_page(
+    page = simulated_page(
         rows_of(*((value, seed, GOOD) for value in values for seed in (9, 10))), written
     )
 
@@ -130,13 +137,13 @@ def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
         in html.unescape(page)
     )
     assert ">9, 10</td>" in page
-    many = simulation_page(rows_of(*(({}, seed, GOOD) for seed in range(9, 200))), written)
+    many = simulated_page(rows_of(*(({}, seed, GOOD) for seed in range(9, 200))), written)
     assert ">9 to 199</td>" in many
     differing = rows_of(({"seed": "4"}, 4, GOOD), ({"seed": "6"}, 6, GOOD))
-    page = html.unescape(simulation_page(differing, written))
+    page = html.unescape(simulated_page(differing, written))
     assert tomllib.loads(scenario_on(page)) == written
     assert "simulate scenario.toml --sweep seed=4,6<" in page
-    page = html.unescape(simulation_page(rows_of(({"seed": "5"}, 5, GOOD)), written))
+    page = html.unescape(simulated_page(rows_of(({"seed": "5"}, 5, GOOD)), written))
     assert "simulate scenario.toml --sweep seed=5<" in page, "both are refused together"
 
 
@@ -147,7 +154,7 @@ def test_small_gaps_are_told_and_drawn_where_they_are() -> None:
         ({"variant": "a"}, 1, near), ({"variant": "b"}, 1, nearer), ({"variant": "a"}, 2, far)
     )
 
-    page = simulation_page(found, {**WRITTEN, "variant": {"a": {}, "b": {}}})
+    page = simulated_page(found, {**WRITTEN, "variant": {"a": {}, "b": {}}})
 
     assert ">0.999965 ± 0.000001<" in page
     assert ">0.99999976<" in page
@@ -157,6 +164,14 @@ def test_small_gaps_are_told_and_drawn_where_they_are() -> None:
     places = [float(item) for item in re.findall('<circle[^>]* cx="([0-9.]+)"', plot)]
     begin = min(float(item) for item in re.findall('<line x1="([0-9.]+)"', plot))
     assert places[1] > begin, "not at the edge of the scale"
+
+
+def test_a_report_has_the_name_of_its_scenario_and_the_time_of_its_simulation() -> None:
+    page = simulated_page(rows_of(({}, 1, GOOD)), WRITTEN)
+
+    assert "<title>Simulation of museum | resourcesync</title>" in page
+    assert "<h1>Simulation of museum</h1>" in page
+    assert "Simulated 2026-11-21 15:00:00Z." in page
 
 
 def test_a_seed_given_on_the_command_line_is_the_one_on_the_page(tmp_path: Path) -> None:

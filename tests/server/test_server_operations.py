@@ -11,10 +11,12 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import PublishedTree, find_tree
 from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model import formatting
+from resourcesync.model.vocabulary import Capability
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.metrics import Metric, write_metrics
-from resourcesync.server.pages import Overview
 from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import LIST_URI, media_type, plant, settled
 
@@ -97,6 +99,10 @@ def test_a_label_cannot_forge_a_line() -> None:
     )
 
 
+def _resource_list(uri: str) -> OfferedList:
+    return OfferedList(capability=Capability.RESOURCE_LIST, uri=uri)
+
+
 def test_a_look_that_takes_too_long_is_not_ready() -> None:
     app = OperationsApplication(look=lambda: None, patience=0.0)
 
@@ -109,11 +115,15 @@ def test_the_page_leads_to_every_list_and_says_how_to_follow(tree: PublishedTree
     text = page.body.decode()
     base = "http://h.example/"
     assert page.fields["content-type"] == "text/html; charset=utf-8"
-    assert page.fields["content-security-policy"] == "default-src 'none'"
+    policy = page.fields["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert page.fields["cache-control"] == "no-cache"
     assert f'<link rel="resourcesync" href="{base}resourcesync/capabilitylist.xml">' in text
-    assert f'<a href="{base}resourcesync/resourcelist.xml">resourcelist</a>' in text
-    assert f'<a href="{base}resourcesync/changelist.xml">changelist</a>' in text
+    size = (tree.out / "resourcesync" / "resourcelist.xml").stat().st_size
+    assert f'<a href="{base}resourcesync/resourcelist.xml">Resource List</a>' in text
+    assert f'<a href="{base}resourcesync/changelist.xml">Change List</a>' in text
+    assert f">{formatting.size(size)}</td>" in text
+    assert text.count('data-label="Written">20') == 2
     assert "2 resources, 1 change recorded." in text
     assert f"resourcesync pull {base}" in text
     app = tree.application(SystemClock())
@@ -127,7 +137,7 @@ def test_nothing_that_a_page_tells_is_taken_for_markup(tmp_path: Path) -> None:
         root=tmp_path,
         capability_list_uri="http://x/'c.xml",
         media_type=media_type,
-        overview=lambda: Overview(address=hostile, lists=((hostile, "http://x/" + hostile),)),
+        overview=lambda: Overview(address=hostile, lists=(_resource_list("http://x/" + hostile),)),
     )
 
     text = ask(create_app(served, clock=settled()), "/").body.decode()
@@ -144,7 +154,7 @@ def test_the_pages_are_made_once_for_many_requests_and_without_what_fails(tmp_pa
         made.append(1)
         if len(made) > 1:
             raise StorageError("gone")
-        return Overview(address="http://x/", lists=(("resourcelist", "http://x/r.xml"),))
+        return Overview(address="http://x/", lists=(_resource_list("http://x/r.xml"),))
 
     app = create_app(
         ServedSource(

@@ -1,7 +1,9 @@
 """What the pages for operators show, with one text everywhere; what a browser makes of it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,7 +14,11 @@ from resourcesync.destination.reports import (
     Mode,
     RunReport,
 )
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.subscriptions import TopicSubscriber
+from resourcesync.server.dashboard.front_page import OfferedList, Overview
+from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
+from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.views import (
     AppliedChange,
     AwaitedChange,
@@ -20,6 +26,7 @@ from resourcesync.server.dashboard.views import (
     DocumentTree,
     EndedPull,
     ListSpan,
+    MirrorActivity,
     MirrorDetail,
     MirrorSummary,
     PendingCause,
@@ -29,7 +36,6 @@ from resourcesync.server.dashboard.views import (
     ValidationStatus,
 )
 from resourcesync.server.metrics import Metric
-from resourcesync.server.pages import Overview
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionReport,
@@ -100,9 +106,15 @@ def brief(text: str) -> MirrorSummary:
         right=7,
         listed=9,
         notes=(text, f"next   {text}"),
-        days=(1, 0, 5),
         push=pushed(text),
     )
+
+
+def overview(mirrors: Sequence[MirrorSummary], **query: Any) -> str:
+    """Return the page of mirrors for a request."""
+    activity = MirrorActivity(days=(1, 0, 5), failing_since=NOW - HOUR)
+    selection = select_mirrors(mirrors, MirrorQuery(**query))
+    return mirrors_page(selection, {found.name: activity for found in mirrors}, NOW)
 
 
 def pushed(text: str) -> PushStatus:
@@ -164,9 +176,10 @@ def source(text: str) -> SourceView:
     figure = Metric(
         name=text, kind="gauge", help_text=text, values=((((text, text),), 1.5), ((), 2))
     )
+    offered = OfferedList(capability=Capability.RESOURCE_LIST, uri=text)
     return SourceView(
         now=NOW,
-        overview=Overview(address=text, lists=((text, text),), resources=3, changes=None),
+        overview=Overview(address=text, lists=(offered,), resources=3, changes=None),
         documents=(DocumentFile(name=text, size=3, written=NOW - HOUR),),
         figures=(figure,),
         days=7,

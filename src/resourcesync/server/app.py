@@ -49,6 +49,7 @@ from resourcesync.server.asgi import (
     raw_headers,
     refuse,
 )
+from resourcesync.server.dashboard.front_page import Overview, SourcePages
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import (
     FileSender,
@@ -63,7 +64,6 @@ from resourcesync.server.files import (
     without_authority,
 )
 from resourcesync.server.metrics import Metric, RequestTally
-from resourcesync.server.pages import Overview, SourcePages
 from resourcesync.server.representations import InMemoryRepresentation
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")

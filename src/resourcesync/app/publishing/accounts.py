@@ -130,11 +130,12 @@ def publish_continuously(
         while True:
             began = clock.monotonic()
             done = follower.publish(counts, asked)
-            soonest = max((clock.monotonic() - began) * _PAUSE_SHARE, _SHORTEST_PAUSE)
-            yield done
+            seconds = clock.monotonic() - began
+            yield replace(done, seconds=seconds)
             if follower.is_over:
                 return
             asked = PublishRequest(allow_empty=asked.allow_empty)
+            soonest = max(seconds * _PAUSE_SHARE, _SHORTEST_PAUSE)
             counts = _follow(follower, clock, every, soonest, asked)
 
 

@@ -1,6 +1,8 @@
 """Applications that serve a published tree: its files, former versions, changes and metrics."""
 
+import contextlib
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,13 +34,13 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
+from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.dashboard.views import DocumentFile, SourceViews
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
 from resourcesync.server.files import ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
-from resourcesync.server.pages import Overview
 from resourcesync.server.uvicorn_server import (
     ConnectionLimits,
     SecondApplication,
@@ -235,7 +237,7 @@ class SourceStatus:
             self._counted = (last, self._log.resources())
         return self._counted[1]
 
-    def _lists(self) -> tuple[tuple[str, str], ...]:
+    def _lists(self) -> tuple[OfferedList, ...]:
         path = self._documents / _CAPABILITY_LIST_NAME
         try:
             with path.open("rb") as stream:
@@ -243,12 +245,23 @@ class SourceStatus:
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
         return tuple(
-            (entry.capability.value, entry.uri)
+            self._offered_list(entry.capability, entry.uri)
             for entry in entries
             if isinstance(entry, CapabilityEntry)
             and entry.capability is not None
             and entry.uri.startswith(_URL_PREFIXES)
         )
+
+    def _offered_list(self, capability: Capability, uri: str) -> OfferedList:
+        """Return a list with its size and time, if it is a file of the folder."""
+        with contextlib.suppress(OSError, ValueError):
+            info = (self._documents / uri.rpartition("/")[2]).lstat()
+            if stat.S_ISREG(info.st_mode):
+                written = datetime.fromtimestamp(info.st_mtime, UTC)
+                return OfferedList(
+                    capability=capability, uri=uri, size=info.st_size, written=written
+                )
+        return OfferedList(capability=capability, uri=uri)
 
     def _written(self) -> float:
         try:

@@ -34,6 +34,7 @@ from resourcesync.server.dashboard.views import (
     AwaitedChange,
     EndedPull,
     ListSpan,
+    MirrorActivity,
     MirrorDetail,
     MirrorSummary,
     PendingCause,
@@ -61,17 +62,58 @@ def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
         yield state
 
 
-def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
-    """Return the number of changes on each of the last days, the oldest first.
+def read_activity(folder: Path, now: datetime, days: int) -> MirrorActivity:
+    """Return the recent past of a mirror; the days are those of UTC, the last one is today.
 
-    The copies of the first pull do not count.
+    The copies of the first pull are no changes.
     """
     if not mirror_state.is_mirror(folder):
-        return (0,) * days
+        return MirrorActivity(days=(0,) * days)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    width = _DAY // timedelta(microseconds=1)
     with _open_state(folder) as state:
-        width = _DAY // timedelta(microseconds=1)
-        found = state.changes_by(to_microseconds(now - days * _DAY), width)
-    return tuple(found.get(day, 0) for day in range(days))
+        found = state.changes_by(to_microseconds(midnight - (days - 1) * _DAY), width)
+        failing = state.failing_since()
+    return MirrorActivity(
+        days=tuple(found.get(day, 0) for day in range(days)), failing_since=_moment(failing)
+    )
+
+
+class ActivityCache:
+    """Recent pasts of mirrors; each is read again only if the files of its state changed.
+
+    Args:
+        days: Number of days.
+    """
+
+    def __init__(self, days: int) -> None:
+        self._days = days
+        self._found: dict[Path, tuple[object, MirrorActivity]] = {}
+
+    def read(self, folder: Path, now: datetime) -> MirrorActivity:
+        """Return the recent past of a mirror.
+
+        Raises:
+            StateError: The state is damaged.
+            StorageError: It cannot be read.
+        """
+        mark = (now.date(), *_file_marks(folder))
+        known = self._found.get(folder)
+        if known is None or known[0] != mark:
+            known = self._found[folder] = mark, read_activity(folder, now, self._days)
+        return known[1]
+
+
+def _file_marks(folder: Path) -> Iterator[tuple[int, int] | None]:
+    """Yield what distinguishes the files of a mirror's state from their next version."""
+    path = folder / OWN_FOLDER / STATE_FILE
+    for file in (path, path.with_name(f"{path.name}-wal")):
+        try:
+            found = file.stat()
+        except OSError:
+            yield None
+        else:
+            yield found.st_mtime_ns, found.st_size
 
 
 def _pending_cause(code: str, count: int, uri: str, reason: str, due: int) -> PendingCause:

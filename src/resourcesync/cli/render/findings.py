@@ -39,7 +39,6 @@ _HTML_STYLE: Final = """
 section { margin-top: 2rem; } h2 { overflow-wrap: anywhere; }
 article { border-left: .3rem solid var(--muted); padding: .1rem 0 .1rem 1rem; margin: 1rem 0; }
 article.error { border-color: var(--bad); } article.warning { border-color: var(--warn); }
-pre { overflow-x: auto; background: var(--mutedback); padding: .5rem; margin: .3rem 0; }
 mark { background: #ffd54f; color: #000; }
 """
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +32,7 @@ from resourcesync.server.dashboard.views import (
     EndedRun,
     ExplainedResource,
     ExplorableSource,
+    MirrorActivity,
     MirrorDetail,
     MirrorSummary,
     PushStatus,
@@ -68,6 +69,7 @@ class WatchPages:
         self._ended: deque[EndedRun] = deque(maxlen=_MAX_RUNS)
         self._count = 0
         self._notices: dict[str, deque[datetime]] = {}
+        self._activity = mirror_views.ActivityCache(_DAYS)
 
     def notice(self, mirror: str) -> None:
         """Record a notification for a mirror."""
@@ -94,6 +96,16 @@ class WatchPages:
     def mirrors(self) -> Sequence[MirrorSummary]:
         """Return all mirrors; an unreadable one with its error."""
         return [brief for brief, _ in self._each(self._names()[0])]
+
+    def activity(self, names: Sequence[str]) -> Mapping[str, MirrorActivity]:
+        """Return the recent past of some watched mirrors; unreadable ones are left out."""
+        configuration, now = self._names()[1], self._clock.now()
+        found = {}
+        for name in names:
+            with suppress(ResourceSyncError, OSError):  # the page of mirrors says so
+                folder = configuration.folder(name) if name in configuration.names else Path(name)
+                found[name] = self._activity.read(folder, now)
+        return found
 
     def mirror(self, name: str, days: int) -> MirrorDetail | None:
         """Return one mirror and its last days."""
@@ -231,12 +243,20 @@ class WatchPages:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration.names else Path(name)
             watched_as = _watched_name(folder, watched)
-            brief = self._brief(seen, folder, pushed.get(watched_as))
-            yield structs.replace(brief, next_pull=self._next(watched_as)), folder
+            brief = self._brief(seen, pushed.get(watched_as))
+            yield self._with_plan(brief, watched_as), folder
 
-    def _next(self, name: str) -> str:
+    def _with_plan(self, brief: MirrorSummary, name: str) -> MirrorSummary:
+        """Return a summary with the next pull of the mirror."""
         planned = self._planned(name)
-        return "" if planned is None else next_pull_text(planned, self._clock.now())
+        if planned is None:
+            return brief
+        return structs.replace(
+            brief,
+            next_pull=next_pull_text(planned, self._clock.now()),
+            next_at=None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
+            tries=planned.failures,
+        )
 
     def _watched(self) -> dict[Path, str]:
         names, configuration = self._names()
@@ -246,7 +266,7 @@ class WatchPages:
                 found[configuration.folder(name)] = name
         return found
 
-    def _brief(self, seen: CheckedMirror, folder: Path, push: PushStatus | None) -> MirrorSummary:
+    def _brief(self, seen: CheckedMirror, push: PushStatus | None) -> MirrorSummary:
         status = seen.status
         right, every = as_listed(status)
         notes = tuple(notes_of(status))
@@ -258,7 +278,6 @@ class WatchPages:
             right=right,
             listed=every - status.held,
             notes=notes,
-            days=mirror_views.changes_by_day(folder, self._clock.now(), _DAYS),
             max_lag=seen.limits.max_lag,
             push=push,
         )

@@ -58,6 +58,7 @@ def job_fields(
         "time": now,
         "mirror": done.job.mirror,
         "exit": int(report.exit),
+        "seconds": round(done.seconds, 3),
         "tries": done.failures,
         "again": None if following is None else datetime.fromtimestamp(following, UTC),
     }

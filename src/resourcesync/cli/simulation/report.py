@@ -54,7 +54,7 @@ def reproduction(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> 
         values = dict.fromkeys(summary.values[key] for summary in summaries)
         command += ["--sweep", f"{key}={','.join(values)}"]
     yield tag("p", "As scenario.toml: ", tag("code", shlex.join(command)))
-    yield tag("pre", [(line, Markup("\n")) for line in toml_lines(written)])
+    yield tag("pre", [(line, Markup("\n")) for line in toml_lines(written)], tabindex="0")
 
 
 def toml_lines(written: Mapping[str, Any]) -> Iterator[str]:
@@ -113,28 +113,32 @@ _MOST_ROWS: Final = 24
 _GAPS: Final = tuple(digit * 10.0**power for power in (-4, -3, -2, -1) for digit in (1, 2, 5))
 _MORE_STYLE: Final = """
 dt { font-weight: 600; margin-top: .5rem; } dd { margin-left: 0; } dl { margin: 0; }
-pre { margin: 0; overflow-x: auto; font: .88rem/1.5 ui-monospace, "DejaVu Sans Mono", monospace; }
+pre { background: none; padding: 0; margin: 0; font-size: .88rem; }
 .plots { margin: 1rem 0; }
 .wide td { white-space: nowrap; }
 .k3 { background: var(--good); } .s3 { fill: var(--good); } .l3 { stroke: var(--good); }
 """
 
 
-def simulation_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
+def simulation_page(
+    summaries: "Sequence[Summary]", written: Mapping[str, Any], *, name: str, when: datetime
+) -> str:
     """Return the page.
 
     Args:
         summaries: The rows.
         written: The scenario as it was written.
+        name: The name of the scenario.
+        when: The time of the simulation, UTC.
     """
     names = _names(summaries)
     seeds = formatting.counted(max((len(summary.runs) for summary in summaries), default=0), "seed")
     said = f"Each figure is the mean of {seeds}, without those that have none; ± is its standard"
     return report_page(
-        "A simulation",
-        tag("h1", "A simulation"),
-        tag("p", f"{said} error.", class_="muted"),
-        card(_table(summaries), title="Figures", look="wide"),
+        f"Simulation of {name}",
+        tag("h1", f"Simulation of {name}"),
+        tag("p", f"Simulated {formatting.moment(when)}. {said} error.", class_="muted"),
+        card(tag("div", _table(summaries), class_="wide", tabindex="0"), title="Figures"),
         _comparison(summaries, names) if len(summaries) > 1 else None,
         tag("div", list(_over_time(summaries, names, written)), class_="plots"),
         card(_definitions(), title="Definitions"),

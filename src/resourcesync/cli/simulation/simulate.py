@@ -310,7 +310,9 @@ def _simulate(
                 screen.report("simulated", _run_fields(run))
         summaries = experiments.summarise(runs)
         if work is not None:
-            _write(work, runs, summaries, written)
+            name = values["profile"] or Path(values["scenario"]).stem
+            head = {"name": name, "when": clock.now()}
+            _write(work, runs, summaries, written, head)
     lines = [*_table(summaries), _runs_line(len(runs), clock.monotonic() - began)]
     if out is not None:
         lines.append(TextLine(f"{out}/report.html, summary.csv, events.ndjson.gz", "Wrote", QUIET))
@@ -343,14 +345,16 @@ def _write(
     runs: "Sequence[SimulationRun]",
     summaries: "Sequence[Summary]",
     written: Mapping[str, Any],
+    head: Mapping[str, Any],
 ) -> None:
     from resourcesync.cli.simulation.report import simulation_page  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator import experiments  # noqa: PLC0415 - help stays quick
 
     experiments.write_table(runs, out / "summary.csv")
     experiments.join_events(out / _EVENTS, out / "events.ndjson.gz")
+    page = simulation_page(summaries, written, **head)
     try:
-        (out / "report.html").write_text(simulation_page(summaries, written), encoding="utf-8")
+        (out / "report.html").write_text(page, encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror}") from error
 

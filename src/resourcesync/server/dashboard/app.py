@@ -1,8 +1,6 @@
 """ASGI applications that answer with the dashboard's pages."""
 
 import asyncio
-import base64
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -25,6 +23,7 @@ from resourcesync.server.asgi import (
     refuse,
     wait_for,
 )
+from resourcesync.server.content_encoding import compress
 from resourcesync.server.dashboard.detail_pages import (
     audits_page,
     events_page,
@@ -32,11 +31,20 @@ from resourcesync.server.dashboard.detail_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.layout import DEFAULT_DAYS, SCRIPT, STYLE, WINDOWS
+from resourcesync.server.dashboard.layout import (
+    DEFAULT_DAYS,
+    SCRIPT,
+    STYLE,
+    WINDOWS,
+    report_policy,
+    with_menu,
+)
 from resourcesync.server.dashboard.mirror_page import mirror_page
+from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.source_page import (
     DEPTHS,
+    SOURCE_MENU,
     explore_page,
     explored_page,
     source_page,
@@ -51,14 +59,13 @@ _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_REPORT: Final = "default-src 'none'; style-src '{}'; base-uri 'none'; frame-ancestors 'none'"
 _SAFE: Final = {**NO_STORE, **NOSNIFF, "referrer-policy": "no-referrer"}
-_FILES: Final = {b"/style.css": ("text/css", STYLE), b"/events.js": ("text/javascript", SCRIPT)}
+_FILES: Final = {b"/style.css": ("text/css", STYLE), b"/live.js": ("text/javascript", SCRIPT)}
 _EXPLORE: Final = b"/explore"
 _VALIDATE: Final = b"/validate"
 _STREAM: Final = b"/events.stream"
 _READERS: Final = 2
-_MOST_FOLLOWERS: Final = 20
+_MOST_FOLLOWERS: Final = 50
 _MOST_QUERY: Final = 16_384
 _POLL_SECONDS: Final = 1.0
 _HEARTBEATS: Final = 15
@@ -109,11 +116,12 @@ class Dashboard:
         if path == _STREAM:
             return self._follow(request)
         if path in _FILES:
-            return _text_response(*_FILES[path])
+            return await compress(request, _text_response(*_FILES[path]))
         if len(query) > _MOST_QUERY:
             return refuse(414, "The query is too long.")
         async with self._explorers if path == _EXPLORE else self._readers:
-            return await to_thread.run_sync(self._make, path, query)
+            page = await to_thread.run_sync(self._make, path, query)
+        return await compress(request, page)
 
     def _make(self, path: bytes, query: bytes) -> Response:
         """Make a page, in a thread."""
@@ -129,10 +137,15 @@ class Dashboard:
             return _html(503, missing_page(f"{error.strerror}.", self._views.now()))
         if found is None:
             return _html(404, missing_page("There is no such page.", self._views.now()))
-        return _html(200, found, _report_policy(found) if path == b"/audit" else _POLICY)
+        if path == b"/audit":
+            page = with_menu(found, self._views.now(), here="Audits")
+            return _html(200, page, report_policy(page))
+        return _html(200, found)
 
-    def _mirrors(self, _: _Query) -> str:
-        return mirrors_page(self._views.mirrors(), self._views.now())
+    def _mirrors(self, query: _Query) -> str:
+        selection = select_mirrors(self._views.mirrors(), MirrorQuery.parse(query))
+        names = [summary.name for summary in selection.shown if not summary.error]
+        return mirrors_page(selection, self._views.activity(names), self._views.now())
 
     def _mirror(self, query: _Query) -> str | None:
         days = _days(query)
@@ -169,12 +182,12 @@ class Dashboard:
         self._followers -= 1
 
     async def _events(self, stopping: asyncio.Event) -> AsyncIterator[bytes]:
-        """Yield an event for each change of the number of runs, until the server stops."""
+        """Yield an event for each change, and every few seconds, until the server stops."""
         known, silent = self._views.ended()[0], 0
         while not await wait_for(stopping, _POLL_SECONDS):
             count, silent = self._views.ended()[0], silent + 1
             if count != known or silent >= _HEARTBEATS:
-                yield b":\n\n" if count == known else b"data: %d\n\n" % count
+                yield b"data: %d\n\n" % count
                 known, silent = count, 0
 
 
@@ -209,9 +222,10 @@ class SourceDashboard:
     async def _respond(self, request: HttpRequest) -> Response:
         path, query = request.raw_path, request.query
         if path in _FILES:
-            return _text_response(*_FILES[path])
+            return await compress(request, _text_response(*_FILES[path]))
         async with self._explorers if path in {_EXPLORE, _VALIDATE} else self._readers:
-            return await to_thread.run_sync(self._make, path, query[:_MOST_QUERY])
+            page = await to_thread.run_sync(self._make, path, query[:_MOST_QUERY])
+        return await compress(request, page)
 
     def _make(self, path: bytes, query: bytes) -> Response:
         try:
@@ -219,14 +233,16 @@ class SourceDashboard:
         except ResourceSyncError as error:
             _LOG.warning("no page: %s", error)
             return refuse(503, f"Not available now: {error.message}")
-        return _html(200, page, _report_policy(page) if "<style>" in page else _POLICY)
+        return _html(200, page, report_policy(page) if "<style>" in page else _POLICY)
 
     def _source(self, query: _Query) -> str:
         return source_page(self._views.source(_days(query)))
 
     def _validate(self, query: _Query) -> str:
         found = self._views.validate(again="again" in query)
-        return found if isinstance(found, str) else validating_page(found)
+        if isinstance(found, str):
+            return with_menu(found, here="Source", menu=SOURCE_MENU)
+        return validating_page(found)
 
 
 def _days(query: _Query) -> int:
@@ -247,13 +263,6 @@ def _parse_query(query: bytes) -> _Query:
         found = parse_qs(query.decode("latin-1"), errors="replace", max_num_fields=20)
         return {name: values[0] for name, values in found.items()}
     return {}
-
-
-def _report_policy(page: str) -> str:
-    """Return the content policy of a report: its own style, and no other."""
-    style = page.partition("<style>")[2].partition("</style>")[0]
-    digest = hashlib.sha256(style.encode()).digest()
-    return _REPORT.format(f"sha256-{base64.b64encode(digest).decode()}")
 
 
 def _html(status: int, page: str, policy: str = _POLICY) -> Response:

@@ -24,6 +24,8 @@ _CLOCK: Final = (
 )
 """Possible distances between the marks of a time axis of at most two days."""
 _MOST_LABELS: Final = 9
+_LETTER: Final = 9.0
+"""Greatest width of a letter of a label, on average."""
 _YEAR: Final = 365
 _STEPS: Final = (1, 2, 2.5, 5, 10)
 
@@ -318,7 +320,7 @@ def _days(plot: Plot) -> Markup:
     for moment, label in labels[:: ceil(len(labels) / _MOST_LABELS) or 1]:
         x = _LEFT + room * ((moment - plot.since) / timedelta(seconds=1)) / span
         marks.append(tag("line", x1=x, x2=x, y1=_TOP, y2=HEIGHT - _BOTTOM, class_="grid day"))
-        if x < WIDTH - 40:
+        if x + _LETTER * len(label) < WIDTH:
             marks.append(tag("text", label, x=x + 2, y=HEIGHT - 8))
     return tag("g", marks, class_="days")
 

@@ -15,6 +15,7 @@ from resourcesync.server.dashboard.layout import (
     DAY,
     HOUR,
     INTERVALS,
+    LIVE,
     advice,
     card,
     interval_name,
@@ -26,7 +27,8 @@ from resourcesync.server.dashboard.layout import (
     window_links,
 )
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
-from resourcesync.server.dashboard.mirrors_page import push_card, share
+from resourcesync.server.dashboard.mirrors_page import share
+from resourcesync.server.dashboard.push_status import push_card
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
 
@@ -51,8 +53,7 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
         window_links("mirror", days, name=detail.summary.name),
         class_="title",
     )
-    return page(
-        detail.summary.name,
+    live = (
         title,
         tag("p", _source(detail.summary), class_="muted"),
         advice([note for note in detail.summary.notes if not note.startswith("! ")], is_bad=bad),
@@ -61,10 +62,15 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
         tag("div", [card(plot) for plot in _plots(detail, days)], class_="plots"),
         _causes(detail),
         push_card(detail.summary.push, detail.until),
-        _find(detail),
         _runs(detail),
+    )
+    return page(
+        detail.summary.name,
+        tag("div", live, id="mirror", **LIVE),
+        _find(detail),
         now=detail.until,
         here="Mirrors",
+        script=True,
     )
 
 

@@ -154,7 +154,8 @@ def _origin(base: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
-_MENU: Final = (("Source", "./"), ("Explore", "explore"), ("Metrics", "metrics"))
+SOURCE_MENU: Final = (("Source", "./"), ("Explore", "explore"), ("Metrics", "metrics"))
+"""The pages of a Source, and their addresses."""
 _LISTENING_HEADS: Final = ("Subscriber", "Channel", "Until", "State")
 _HEADS: Final = ("Document", "#Size", "#Age", "Written")
 
@@ -165,7 +166,10 @@ def source_page(view: SourceView) -> str:
     title = tag(
         "div", tag("h1", view.overview.address), window_links("./", view.days), class_="title"
     )
-    offers = card(fact_table(view.overview.lists), title="Capabilities")
+    offers = card(
+        fact_table((item.capability.phrase, item.uri) for item in view.overview.lists),
+        title="Capabilities",
+    )
     return page(
         "Source",
         title,
@@ -177,7 +181,7 @@ def source_page(view: SourceView) -> str:
         card(fact_table(_figures(view)), title="Server metrics"),
         now=view.now,
         here="Source",
-        menu=_MENU,
+        menu=SOURCE_MENU,
     )
 
 
@@ -189,13 +193,13 @@ def validating_page(status: ValidationStatus) -> str:
         _validation(status),
         now=status.now,
         here="Source",
-        menu=_MENU,
+        menu=SOURCE_MENU,
     )
 
 
 def explored_page(tree: DocumentTree) -> str:
     """Return the page of the Source's documents."""
-    return explore_page(tree, _MENU)
+    return explore_page(tree, SOURCE_MENU)
 
 
 def _numbers(view: SourceView) -> Markup:
