@@ -89,27 +89,10 @@ def running(folder: Path, address: str = "127.0.0.1") -> Iterator[ObjectServer]:
     (folder / "data").mkdir(parents=True)
     (folder / "s3.json").write_text(json.dumps(_IDENTITY))
     ports = {name: free_port() for name in (*_PORTS, *(f"{port}.grpc" for port in _PORTS))}
-    options: dict[str, object] = {
-        "dir": folder / "data",
-        "ip": address,
-        "ip.bind": address,
-        "s3": True,
-        "s3.config": folder / "s3.json",
-        "s3.autoCreateBucket": False,
-        "s3.port.iceberg": 0,
-        "s3.port.lance": 0,
-        "s3.localSocket": folder / "s3.sock",
-        "filer.localSocket": folder / "filer.sock",
-        "master.telemetry": False,
-        "master.volumeSizeLimitMB": 64,
-        "volume.max": 20,
-        **{_option(name): port for name, port in ports.items()},
-    }
-    told = [f"-{name}={_SWITCHES.get(str(item), item)}" for name, item in options.items()]
     processes: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
-        command = [weed, "-logtostderr", "server", *told]
+        command = [weed, "-logtostderr", "server", *_options(folder, address, ports)]
         with (folder / "log").open("ab") as log:
             processes.append(
                 subprocess.Popen(
@@ -138,6 +121,26 @@ def running(folder: Path, address: str = "127.0.0.1") -> Iterator[ObjectServer]:
         for left in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):
             if left.stem.rpartition("-")[2] in {str(port) for port in ports.values()}:
                 left.unlink(missing_ok=True)
+
+
+def _options(folder: Path, address: str, ports: Mapping[str, int]) -> list[str]:
+    options: dict[str, object] = {
+        "dir": folder / "data",
+        "ip": address,
+        "ip.bind": address,
+        "s3": True,
+        "s3.config": folder / "s3.json",
+        "s3.autoCreateBucket": False,
+        "s3.port.iceberg": 0,
+        "s3.port.lance": 0,
+        "s3.localSocket": folder / "s3.sock",
+        "filer.localSocket": folder / "filer.sock",
+        "master.telemetry": False,
+        "master.volumeSizeLimitMB": 64,
+        "volume.max": 20,
+        **{_option(name): port for name, port in ports.items()},
+    }
+    return [f"-{name}={_SWITCHES.get(str(item), item)}" for name, item in options.items()]
 
 
 def _option(name: str) -> str:
