@@ -97,11 +97,18 @@ def command(output: OutputOptions, **values: Any) -> Job:
     return Job(command="status", acts=check and style == "text", output=output, work=work)
 
 
+def _read_status(folder: Path) -> MirrorStatus:
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+    return mirror_state.read_status(folder)
+
+
 class StatusCheck(NamedTuple):
-    """The request to check mirrors, and the limits for all of them."""
+    """The request to check mirrors, the limits for all of them, and the reader of a status."""
 
     is_requested: bool
     limits: FreshnessSettings
+    read: Callable[[Path], MirrorStatus] = _read_status
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
@@ -120,16 +127,16 @@ class _StatusTarget(NamedTuple):
     folder: Path
     mirror: ConfiguredMirror | None = None
 
-    def status(self) -> MirrorStatus:
+    def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
         """Return the mirror's status; a configured mirror without a pull is new."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
-            return mirror_state.read_status(self.folder)
+            return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
         if not mirror_state.is_mirror(self.folder):
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        found = mirror_state.read_status(self.folder)
+        found = read(self.folder)
         return replace(found, folder=name, source=found.source or source)
 
     @property
@@ -167,7 +174,7 @@ def read_statuses(
     for target in _targets(places, configuration):
         try:
             mirror = _target(target, configuration) if isinstance(target, str) else target
-            status = mirror.status()
+            status = mirror.status(check.read)
         except (ResourceSyncError, OSError) as error:
             folder = target if isinstance(target, str) else target.folder
             problem = problem_of(_as_library_error(error, folder))
@@ -219,7 +226,7 @@ def _targets(
     seen: set[Path] = set()
     for place in places:
         try:
-            named = configuration.mirror(place) if place in configuration.names else None
+            named = configuration.mirror(place) if place in configuration else None
             folder = configuration.folder(place)
         except ResourceSyncError:
             yield place

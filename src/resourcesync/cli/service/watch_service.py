@@ -10,6 +10,7 @@ from typing import Final
 
 from resourcesync.app import machine
 from resourcesync.app.watching import service
+from resourcesync.app.watching.state_cache import StateCache
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -88,11 +89,13 @@ class _WatchService:
             self._work, self._report_done, self._clock, settings.service.parallel
         )
         self._intervals: Mapping[Labels, float] = {}
+        cache = StateCache()
         self._figures = WatchFigures(
             lambda: (self._settings.names, self._settings.configuration),
             lambda: self._intervals,
             self._push,
             self._planned,
+            cache,
         )
         self._pages = WatchPages(
             lambda: (self._settings.names, self._settings.configuration),
@@ -100,6 +103,7 @@ class _WatchService:
             self._push.pushed,
             self._planned,
             self.watch.running_seconds,
+            cache,
         )
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
