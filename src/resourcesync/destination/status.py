@@ -38,13 +38,12 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
     memory, resources = SyncState(state), state.count()
     identity, last = memory.identity, state.last_run()
     absent, skipped = count_unavailable(state, memory)
-    waiting = state.pending_count(PendingTask.FETCH, met_before=_ALL, listed_before=_ALL)
-    pending = waiting - absent - skipped
+    pending = count_pending(state, PendingTask.FETCH) - absent - skipped
     unknown = (
         state.pending_with_copy(PendingTask.FETCH, UNAVAILABLE_CODES) if absent or skipped else 0
     )
     edited = state.pending_with_code(EDITED)
-    held = state.pending_count(PendingTask.DELETE, met_before=_ALL, listed_before=_ALL) - edited
+    held = count_pending(state, PendingTask.DELETE) - edited
     resting, due = (0, 0) if last is None else state.pending_after(PendingTask.FETCH, last.ended)
     return MirrorStatus(
         folder=folder,
@@ -71,6 +70,8 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         outcome="" if last is None else last.outcome,
         failed=read_failed(last),
         failures=failures_of(state, _MAX_SHOWN_FAILURES),
+        certificate_until=memory.certificate_until,
+        size=state.size(),
         is_counted=not (memory.cursor.checkpoint is None or memory.cursor.is_incomplete),
     )
 

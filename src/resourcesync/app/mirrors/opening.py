@@ -224,19 +224,22 @@ def open_destination(
         settings = partial(fetch_settings, network)
         with (
             stores.copies_of(mirror, clock) as copies,
-            transports.open_fetcher(address, settings, cancel, rules, report) as (fetcher, traffic),
+            transports.open_fetcher(address, settings, cancel, rules, report) as http,
             open_strategy(mirror, home, address, network, cancel, report) as strategy,
         ):
             yield Destination(
                 Dependencies(
                     source=source,
-                    fetcher=fetcher,
+                    fetcher=http.fetcher,
                     copies=copies,
                     clock=clock,
                     cancel=cancel,
                     report=report,
                     purge=copies.purge,
-                    traffic=traffic if strategy is None else strategy.with_workers(traffic),
+                    traffic=http.traffic
+                    if strategy is None
+                    else strategy.with_workers(http.traffic),
+                    certificate_until=http.certificate_until,
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
