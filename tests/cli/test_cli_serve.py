@@ -146,7 +146,7 @@ def test_a_log_of_answers_that_cannot_be_written_is_a_warning(tree: Path, here: 
         _, err = process.communicate(timeout=20)
 
     assert process.returncode == 0
-    assert err.startswith("warning[access-log]: cannot write the access log no/access.log: No such")
+    assert err.startswith("warning[log]: cannot write the access log no/access.log: No such")
 
 
 def test_the_log_of_answers_may_go_to_standard_output(tree: Path, here: Path, said: Said) -> None:

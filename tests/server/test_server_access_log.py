@@ -102,7 +102,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(app: ASGIApp, file: Path, ki
             log.check()
         assert ask(log, "/a/one.txt").status == 200
 
-    assert caught.value.code == "access-log"
+    assert caught.value.code == "log"
 
 
 def test_lines_that_a_full_disk_loses_are_counted(

@@ -94,7 +94,7 @@ class AccessLog:
         except OSError as error:
             raise StorageError(
                 f"cannot write the access log {self._path}: {error.strerror}",
-                code="access-log",
+                code="log",
                 hint="name a file in a folder that exists and is writable",
             ) from error
 
