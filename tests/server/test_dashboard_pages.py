@@ -26,7 +26,6 @@ from resourcesync.server.dashboard.detail_pages import (
 from resourcesync.server.dashboard.layout import STYLE, WINDOWS
 from resourcesync.server.dashboard.markup import Markup, address, join_markup, tag
 from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.source_page import (
     explore_page,
     explored_page,
@@ -51,6 +50,7 @@ from tests.support.dashboard_values import (
     brief,
     detail,
     explored,
+    overview,
     pushed,
     ran,
     source,
@@ -59,8 +59,8 @@ from tests.support.dashboard_values import (
 
 _NAMES = """
 a body button circle code dd defs details div dl dt figcaption figure footer form g h1 h2 head
-header html i input label li line link main meta nav p path pattern rect script section span
-strong summary svg table tbody td text th thead time title tr ul
+header html i input label li line link main meta nav noscript p path pattern rect script section
+span strong summary svg table tbody td text th thead time title tr ul
 """
 TAGS = frozenset(_NAMES.split())
 HOSTILE = st.one_of(
@@ -80,7 +80,7 @@ HOSTILE = st.one_of(
 
 
 PAGES: tuple[Callable[[str], str], ...] = (
-    lambda text: mirrors_page([brief(text), replace(brief(text), error=text or "x")], NOW),
+    lambda text: overview([brief(text), replace(brief(text), error=text or "x")], text=text),
     *(lambda text, days=days: mirror_page(detail(text), days) for days in WINDOWS),
     lambda text: resource_page(
         text,
@@ -117,7 +117,7 @@ def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
         seen = Seen(page)
         assert seen.tags <= TAGS
         assert not {name for name in seen.attributes if name.startswith("on") or name == "style"}
-        assert seen.scripts == (["events.js"] if "Events</h1>" in page else []), number
+        assert seen.scripts == ["live.js"], number
         ours = ("./", "mirror?", "resource?", "run?", "audit?", "explore?", "data:,", "#content")
         exact = {"audits", "events", "style.css", "resource", "metrics", "explore"}
         exact |= {"validate", "validate?again=1"}
@@ -174,29 +174,34 @@ def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
     assert 'aria-label="Changes: 1, 0, 5"' in spark((1, 0, 5), "Changes")
 
 
+def _text(markup: str) -> str:
+    return "".join(Seen(markup).texts)
+
+
 def test_the_next_pull_is_shown_where_it_is_known() -> None:
-    waits = replace(brief("museum"), next_pull="13:45:00Z (retry 1)")
-    page = mirrors_page([waits, brief("other")], NOW)
+    moment = datetime(2026, 11, 21, 13, 45, tzinfo=UTC)
+    waits = replace(brief("museum"), next_pull="13:45:00Z (retry 1)", next_at=moment)
+    page = overview([waits, brief("other")])
     cells = [name.partition("</td>")[0] for name in page.split('data-label="Next pull">')[1:]]
-    assert sorted(cells) == ["-", "13:45:00Z (retry 1)"]
-    assert "Next pull" not in mirrors_page([brief("other")], NOW)
+    assert sorted(map(_text, cells)) == ["-", "13:45:00Z (retry 1)"]
+    assert "Next pull" not in overview([brief("other")])
 
     known = mirror_page(replace(detail("museum"), summary=waits), 1)
-    assert "next pull: 13:45:00Z (retry 1)" in known
+    assert "next pull: 13:45:00Z (retry 1)" in _text(known)
     assert "next pull:" not in mirror_page(detail("museum"), 1)
 
 
 def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors() -> None:
     def cell(push: PushStatus | None) -> str:
-        page = mirrors_page([replace(brief("museum"), push=push), brief("other")], NOW)
-        return page.partition('data-label="Notified">')[2].partition("</td>")[0]
+        page = overview([replace(brief("museum"), push=push), brief("other")])
+        return page.partition('data-label="Push">')[2].partition("</td>")[0]
 
     assert cell(pushed("x")) == '<span class="state bad">refused</span>'
     assert cell(None) == "-"
     assert "not offered" in cell(PushStatus(is_known=True))
     assert "not yet" in cell(PushStatus())
-    without = mirrors_page([replace(brief("museum"), push=None)], NOW)
-    assert "Notified" not in without
+    without = overview([replace(brief("museum"), push=None)])
+    assert ">Push<" not in without
     card = mirror_page(detail("museum"), 1).partition("<h2>Notifications</h2>")[2]
     assert "Refused: 2 without a valid signature." in card
     assert "5 sent to a former callback" in card
@@ -262,10 +267,11 @@ def test_the_worst_mirror_comes_first() -> None:
     ]
     late = replace(found[2], lag=None, status=replace(found[2].status, folder="m-later"))
     lost = replace(found[0], error="lost", status=replace(found[0].status, folder="m-lost"))
-    texts = Seen(mirrors_page([*found, late, lost], NOW)).texts
+    texts = Seen(overview([*found, late, lost])).texts
     names = [text for text in texts if text.startswith("m-")]
     assert names == ["m-lost", "m-stopped", "m-failing", "m-later", "m-behind", "m-in sync"]
-    assert "6 mirrors: 1 cannot be read, 1 stopped, 1 failing, 2 behind, 1 in sync." in texts
+    counts = ("all 6", "3 problems", "1 cannot be read", "1 stopped", "1 failing", "2 behind")
+    assert tuple(text for text in texts if text in counts) == counts
 
 
 @given(st.floats(min_value=1e-9, max_value=1e15))
@@ -371,10 +377,11 @@ def test_each_cause_says_when_its_resources_are_tried_again() -> None:
     museum = detail("museum")
     late = replace(museum.causes[0], due=NOW + HOUR)
     early = replace(museum.causes[0], due=NOW - HOUR)
-    texts = Seen(mirror_page(replace(museum, causes=(late, early)), 1)).texts
+    soon = replace(museum.summary, next_pull="15:05:00Z", next_at=NOW)
+    text = _text(mirror_page(replace(museum, summary=soon, causes=(late, early)), 1))
 
-    assert f"from {formatting.moment(NOW + HOUR)}" in texts
-    assert "with the next pull" in texts
+    assert f"from {formatting.moment(NOW + HOUR)}" in text
+    assert "with the next pull, 15:05:00Z" in text
 
 
 def test_an_interval_in_which_nothing_was_right_stands_in_the_table_of_the_chart() -> None:

@@ -1,7 +1,9 @@
 """What the pages for operators show, with one text everywhere; what a browser makes of it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,6 +17,8 @@ from resourcesync.destination.reports import (
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.dashboard.front_page import OfferedList, Overview
+from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
+from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.views import (
     AppliedChange,
     AwaitedChange,
@@ -22,6 +26,7 @@ from resourcesync.server.dashboard.views import (
     DocumentTree,
     EndedPull,
     ListSpan,
+    MirrorActivity,
     MirrorDetail,
     MirrorSummary,
     PendingCause,
@@ -101,9 +106,16 @@ def brief(text: str) -> MirrorSummary:
         right=7,
         listed=9,
         notes=(text, f"next   {text}"),
-        days=(1, 0, 5),
         push=pushed(text),
     )
+
+
+def overview(mirrors: Sequence[MirrorSummary], **query: Any) -> str:
+    """Return the page of mirrors for a request."""
+    activity = MirrorActivity(days=(1, 0, 5), failing_since=NOW - HOUR)
+    selection = select_mirrors(mirrors, MirrorQuery(**query))
+    running = [found.running for found in mirrors if found.running is not None]
+    return mirrors_page(selection, {found.name: activity for found in mirrors}, running, NOW)
 
 
 def pushed(text: str) -> PushStatus:

@@ -10,7 +10,7 @@ from resourcesync.cli.publish_inputs import CATALOGUE, TABLES
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.publication import source_keys
-from resourcesync.settings.tables import SettingValue, read_setting, table_mistakes
+from resourcesync.settings.tables import SettingValue, log_keys, read_setting, table_mistakes
 
 
 class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +43,18 @@ class ConfiguredSources:
     def __init__(self, file: ConfigFile | None) -> None:
         self._file = file
         self.names: tuple[str, ...] = () if file is None else tuple(file.table("source"))
+
+    @property
+    def log(self) -> Mapping[str, object]:
+        """The settings of the log.
+
+        Raises:
+            ConfigurationError: ``[log]`` has a mistake.
+        """
+        file, table = self._file, ("log",)
+        if file is None:
+            return {}
+        return {key: read_setting(file, table, key, log_keys()).value for key in file.table(*table)}
 
     def source(self, name: str) -> ConfiguredSource:
         """Return one Source.

@@ -35,7 +35,7 @@ _FIELDS: Final = {
         "resource_dump change_dump "
         "sentence served_as set severity skipped source spec spent state status step "
         "stopped_by target text trouble tree type up uri url verdict version why group "
-        "distribution hub topic was"
+        "distribution hub topic was logger"
     ),
     "count": (
         "accurate advice applied bytes bytes_done bytes_total checks column copies created "
@@ -88,6 +88,28 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     sometimes: str = ""
 
 
+_RUN_FIELDS: Final = (
+    "mirror mirrors:any since? sets:any sources:any state mode dry_run lists_only "
+    "spent pull resources listed:any unchanged applied pending:any same created "
+    "updated refetched deleted failed edited refused:any held held_of unlisted filtered "
+    "verified:count server_verified weak absent:count skipped:count unread:count "
+    "restored unverified "
+    "contradicting renamed linked patched:any unpatched requests bytes useful_bytes "
+    "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
+    "coverage? accuracy? "
+    "read_bytes proven? proven_since? stopped:any doubted? skew_seconds "
+    "changes:count cursor? position path? mistakes entries plain_sitemaps tolerated "
+    "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
+    "touched changing unreadable omitted written url first problems warnings hubs "
+    "subscribed_seconds accepted_seconds delivered_seconds checks resources_checked "
+    "resources_listed unreached read_again:any cut_short judged_alone packages_unopened "
+    "errors advice evidence:text out copies source missing damaged stopped_by verdict "
+    "uri reason is_there is_altered asked trouble finding:any set_aside runs:count via "
+    "here:any trash:any last_change:any rules plugins others packages:any packages_kept "
+    "packed_entries packed_bytes rows:count versions excluded patches wrong lists "
+    "messages code tree"
+)
+
 EVENTS: Final = {
     "run.start": EventSpec(
         meaning="A run begins: the first line.",
@@ -101,36 +123,28 @@ EVENTS: Final = {
     "run.end": EventSpec(
         meaning="A run ended: the last line. Its fields are those of its command.",
         always="time command seconds exit:integer",
-        sometimes=(
-            "mirror mirrors:any since? sets:any sources:any state mode dry_run lists_only "
-            "spent pull resources listed:any unchanged applied pending:any same created "
-            "updated refetched deleted failed edited refused:any held held_of unlisted filtered "
-            "verified:count server_verified weak absent:count skipped:count unread:count "
-            "restored unverified "
-            "contradicting renamed linked patched:any unpatched requests bytes useful_bytes "
-            "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
-            "coverage? accuracy? "
-            "read_bytes proven? proven_since? stopped:any doubted? skew_seconds "
-            "changes:count cursor? position path? mistakes entries plain_sitemaps tolerated "
-            "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
-            "touched changing unreadable omitted written url first problems warnings hubs "
-            "subscribed_seconds accepted_seconds delivered_seconds checks resources_checked "
-            "resources_listed unreached read_again:any cut_short judged_alone packages_unopened "
-            "errors advice evidence:text out copies source missing damaged stopped_by verdict "
-            "uri reason is_there is_altered asked trouble finding:any set_aside runs:count via "
-            "here:any trash:any last_change:any rules plugins others packages:any packages_kept "
-            "packed_entries packed_bytes rows:count versions excluded patches wrong lists "
-            "messages"
+        sometimes=_RUN_FIELDS,
+    ),
+    "mirror.end": EventSpec(
+        meaning=(
+            "One of several mirrors, sets or Sources ended; its fields are those of `run.end`."
         ),
+        always="seconds exit:integer",
+        sometimes=f"{_RUN_FIELDS} name set",
+    ),
+    "log": EventSpec(
+        meaning=("A message of a log that is no event. Every line of a log has these fields, too."),
+        always="time level logger message",
     ),
     "error": EventSpec(
         meaning="The error that ended the run, or one mirror of several.",
         always="code message place evidence hint exit:integer",
+        sometimes="mirror uri",
     ),
     "warning": EventSpec(
         meaning="A problem that does not end the run.",
         always="code message",
-        sometimes="evidence hint mirror path uri",
+        sometimes="evidence hint mirror path uri tree exit:integer",
     ),
     "leniency": EventSpec(
         meaning=(
@@ -194,7 +208,7 @@ EVENTS: Final = {
     **{
         f"watch.{kind}": EventSpec(
             meaning=f"{what} ended; tries: failures in a row, again: time of the next one.",
-            always="time mirror exit:integer tries again?",
+            always="time mirror exit:integer seconds tries again?",
             sometimes=(
                 "state resources created updated deleted failed refused held requests bytes "
                 "changes:count accuracy code message hint uri"

@@ -12,7 +12,7 @@ from typing import Final, TextIO
 import msgspec
 
 from resourcesync.cli.formatting import stamp, without_users
-from resourcesync.cli.output import SILENT, CommandOutcome, Problem, write_line
+from resourcesync.cli.output import SILENT, CommandOutcome, Problem, labelled_evidence, write_line
 from resourcesync.cli.remedies import warning_fields
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Clock
@@ -53,8 +53,7 @@ class JsonScreen:
         if self._quiet or (event == "progress" and self._suppress_progress(fields)):
             return
         if event == "warning":
-            fields = warning_fields(fields)
-            fields = {**fields, "evidence": _labelled(fields.get("evidence"))}
+            fields = warning_event(fields)
         self._write(event, fields)
 
     def _suppress_progress(self, fields: Mapping[str, object]) -> bool:
@@ -69,22 +68,14 @@ class JsonScreen:
     def problem(self, problem: Problem) -> None:
         """Write an ``error``."""
         if self._quiet < SILENT:
-            fields = {
-                "code": problem.code,
-                "message": problem.message,
-                "place": problem.place,
-                "evidence": _labelled(problem.evidence),
-                "hint": problem.hint,
-                "exit": problem.exit,
-            }
-            self._write("error", fields)
+            self._write("error", problem.fields())
 
     def end(self, outcome: CommandOutcome) -> None:
         """Write ``run.end`` with the exit code."""
         if self._quiet < SILENT:
             seconds = round(self._clock.monotonic() - self._started, 3)
             head = {"time": stamp(self._clock.now()), "command": self._command}
-            tail = {"seconds": seconds, **outcome.fields, "exit": outcome.exit}
+            tail = {"seconds": seconds, **outcome.fields, "exit": int(outcome.exit)}
             self._write("run.end", {**head, **tail})
 
     def close(self) -> None:
@@ -95,9 +86,10 @@ class JsonScreen:
         write_line(self._stream, self._encoder.encode(json_safe(row)).decode())
 
 
-def _labelled(evidence: object) -> list[dict[str, str]]:
-    pairs = evidence if isinstance(evidence, list | tuple) else ()
-    return [{"label": str(label), "text": str(text)} for label, text in pairs]
+def warning_event(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields of a warning as its event has them."""
+    found = warning_fields(fields)
+    return {**found, "evidence": labelled_evidence(found.get("evidence"))}
 
 
 def json_line(kind: str, run: str, fields: Mapping[str, object]) -> bytes:

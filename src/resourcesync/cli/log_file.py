@@ -3,22 +3,21 @@
 import logging
 import logging.handlers
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
+from resourcesync.app.machine import open_journal, system_clock
 from resourcesync.cli.formatting import DETAIL, NORMAL, TextLine, labelled, without_users
-from resourcesync.cli.json_output import json_safe
+from resourcesync.cli.json_output import VERSION, json_safe, warning_event
 from resourcesync.cli.output import CommandOutcome, Job, Problem, Screen
-from resourcesync.cli.remedies import warning_fields
 from resourcesync.errors import StorageError
 
 _NAME = "resourcesync"
-_RESERVED_FIELDS: Final = ("time", "level", "logger", "message")
 
 
 class LogFunction(Protocol):
@@ -30,27 +29,33 @@ class LogFunction(Protocol):
         """Log a message; a log in JSON has the fields too."""
 
 
+JOURNAL: Final = Path("/run/systemd/journal/socket")
+"""The socket of systemd's journal."""
+
+
 @contextmanager
-def open_log(path: Path, form: str, *, verbose: int) -> Iterator[LogFunction]:
-    """Append log messages to a file; yield the function that logs a line of the command.
+def open_log(path: Path, form: str, *, level: str = "info", run: str = "") -> Iterator[LogFunction]:
+    """Append log messages to a file or the journal; yield the function that logs a line.
 
     A file that is moved away, as by logrotate, is created again. A message that cannot be written
-    later is lost: the log is for diagnostics only.
+    later is lost, and nothing is raised: the log is for diagnostics only.
 
     Args:
-        path: The file.
-        form: ``text`` or ``json``.
-        verbose: From 2 on, also debug messages.
+        path: The file, or the journal's socket.
+        form: ``text``, ``json`` or ``journal``.
+        level: The least level of the messages.
+        run: The id of the run.
 
     Raises:
-        StorageError: The file cannot be opened.
+        StorageError: The file or the journal cannot be opened.
     """
-    handler = _open_handler(path)
-    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+    handler = _open_handler(path, form, run)
+    least = logging.getLevelNamesMapping()[level.upper()]
+    handler.setLevel(least)
     logger = logging.getLogger(_NAME)
     before = logger.level
     logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+    logger.setLevel(min(least, logging.INFO))
     own = logging.getLogger(f"{_NAME}.cli")
 
     def note(
@@ -63,7 +68,8 @@ def open_log(path: Path, form: str, *, verbose: int) -> Iterator[LogFunction]:
     finally:
         logger.setLevel(before)
         logger.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):  # the rest of a message, on a full disk
+            handler.close()
 
 
 def check_log(path: Path) -> None:
@@ -73,46 +79,107 @@ def check_log(path: Path) -> None:
         StorageError: The file cannot be opened.
     """
     has_file = os.path.lexists(path)
-    _open_handler(path).close()
+    _open_handler(path, "text", "").close()
     if not has_file:
         path.unlink(missing_ok=True)
 
 
-def _open_handler(path: Path) -> "_LogHandler":
+def _open_handler(path: Path, form: str, run: str) -> logging.Handler:
     try:
-        return _LogHandler(path, encoding="utf-8", errors="backslashreplace")
+        if form == "journal":
+            journal = open_journal(str(path))
+            return _JournalHandler(journal.send, journal.close, run)
+        handler = _LogHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
+        is_file = form != "journal"
+        target = f"the log {path}" if is_file else "the log to systemd's journal"
         raise StorageError(
-            f"cannot write the log {path}: {error.strerror or error}",
+            f"cannot write {target}: {error.strerror or error}",
             code="log",
             hint="name a file in a folder that exists and is writable: --log-file FILE",
         ) from error
+    handler.setFormatter(_JsonFormatter(run) if form == "json" else _TextFormatter())
+    return handler
 
 
 class _LogHandler(logging.handlers.WatchedFileHandler):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a message; if the file cannot be opened again, the message is lost."""
+        with suppress(OSError):
+            super().emit(record)
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base's name
         """Drop the message: stderr belongs to the screen."""
+
+
+class _JournalHandler(logging.Handler):
+    """A handler that sends each message with its fields; numbers and flags as JSON has them."""
+
+    def __init__(
+        self,
+        send: Callable[[Mapping[str, str]], None],
+        close: Callable[[], None],
+        run: str,
+    ) -> None:
+        super().__init__()
+        self._send, self._close, self._run = send, close, run
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a message; one that cannot be sent is lost."""
+        row = _log_row(record, self._run)
+        entry = {
+            "MESSAGE": _one_line(record),
+            "PRIORITY": str(_PRIORITIES.get(record.levelno, 6)),
+            "SYSLOG_IDENTIFIER": _NAME,
+        }
+        for name, value in row.items():
+            if name not in _JOURNAL_OWN and isinstance(value, str | int | float):
+                text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+                entry[f"{_NAME}_{name}".upper()] = text
+        with suppress(OSError):
+            self._send(entry)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._close()
+        super().close()
+
+
+_PRIORITIES: Final = {logging.DEBUG: 7, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+_JOURNAL_OWN: Final = frozenset({"message", "time", "level"})
+"""Fields that an entry of the journal has by other names."""
 
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the message as one line."""
-        message = " ".join(without_users(record.getMessage()).split())
-        return f"{_time(record)} {record.levelname.lower()} {record.name} {message}"
+        return f"{_time(record)} {record.levelname.lower()} {record.name} {_one_line(record)}"
 
 
 class _JsonFormatter(logging.Formatter):
+    def __init__(self, run: str) -> None:
+        super().__init__()
+        self._run = run
+
     def format(self, record: logging.LogRecord) -> str:
         """Return one JSON object."""
-        fields = {
-            "time": _time(record),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": without_users(record.getMessage()),
-        }
-        more = getattr(record, "fields", {})
-        fields |= {name: value for name, value in more.items() if name not in _RESERVED_FIELDS}
-        return msgspec.json.encode(json_safe(fields), enc_hook=str).decode()
+        return msgspec.json.encode(_log_row(record, self._run), enc_hook=str).decode()
+
+
+def _log_row(record: logging.LogRecord, run: str) -> Mapping[str, object]:
+    """Return a message as a line of ``--json``, with its time, level and logger.
+
+    An event has its own fields; every other message is an event ``log``.
+    """
+    head = {"v": VERSION, "type": "log", "run": run, "message": record.getMessage()}
+    tail = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
+    row = json_safe({**head, **getattr(record, "fields", {}), **tail})
+    assert isinstance(row, dict)
+    return row
+
+
+def _one_line(record: logging.LogRecord) -> str:
+    return " ".join(without_users(record.getMessage()).split())
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -120,10 +187,15 @@ def _time(record: logging.LogRecord) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
 
 
+_SUBJECTS: Final = ("mirror", "source", "tree")
+_LOGGED: Final = ("watch", "admin", "ready", "watching", "published", "mirror.end")
+
+
 class LoggedScreen:
     """A screen that also logs the run: its start and end, its errors and warnings.
 
-    For ``watch``, which has no end, each line that it writes without ``-q`` is logged.
+    So is the end of each of several mirrors or Sources. For services, which have no end, each job,
+    each publication and each change of a subscription is logged, whatever the screen shows.
 
     Args:
         job: The running command.
@@ -136,44 +208,53 @@ class LoggedScreen:
         self._level = DETAIL if job.output.verbose else NORMAL
         of = "" if job.subject in {"", job.command} else f" {job.subject}"
         self._name = f"{job.command}{of}"
-        note(f"{self._name} begins", job.fields)
+        self._clock = system_clock()
+        self._started = self._clock.monotonic()
+        note(f"{self._name} begins", self._run_fields("run.start", job.fields))
+
+    def _run_fields(self, event: str, fields: Mapping[str, object]) -> dict[str, object]:
+        return {"type": event, "command": self._job.command, **fields}
 
     def start(self, fields: Mapping[str, object]) -> None:
         """Show the start of the run."""
         self._screen.start(fields)
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Show an event, and log it if it is a warning or a line of ``watch``."""
+        """Show an event, and log it if it is a warning, or the result of a part of the run."""
         self._screen.report(event, fields)
         if event == "warning":
-            fields = warning_fields(fields)
-            of = f"{fields['mirror']}  " if "mirror" in fields else ""
-            text = f"{of}warning[{fields.get('code')}]: {fields.get('message')}"
-            self._note(text, {"event": event, **fields}, logging.WARNING)
-        elif self._job.command == "watch":
+            found = warning_event(fields)
+            of = f"{found['mirror']}  " if "mirror" in found else ""
+            text = f"{of}warning[{found.get('code')}]: {found.get('message')}"
+            self._note(text, {"type": event, **found}, logging.WARNING)
+        elif event in _LOGGED or event.startswith("watch."):
             level = logging.WARNING if fields.get("exit") else logging.INFO
-            for line in self._job.render(event, fields):
-                if line.level <= self._level:
-                    self._note(_line_text(line), {"event": event, **fields}, level)
+            self._note(self._event_text(event, fields), {"type": event, **fields}, level)
+
+    def _event_text(self, event: str, fields: Mapping[str, object]) -> str:
+        if event == "mirror.end":
+            return f"{fields.get('mirror', fields.get('name'))} ends with exit {fields['exit']}"
+        text = "; ".join(_line_text(line) for line in self._job.render(event, fields))
+        return text or f"{self._name}: nothing changed"
 
     def problem(self, problem: Problem) -> None:
         """Show an error, and log it with its evidence."""
         self._screen.problem(problem)
         evidence = "".join(f"  {label}: {text}" for label, text in problem.evidence)
-        fields = {"event": "error", "code": problem.code, "exit": int(problem.exit)}
-        self._note(
-            f"error[{problem.code}]: {problem.message}{evidence}",
-            {**fields, "place": problem.place, **dict(problem.evidence)},
-            logging.ERROR,
-        )
+        text = f"error[{problem.code}]: {problem.message}{evidence}"
+        self._note(text, {"type": "error", **problem.fields()}, logging.ERROR)
 
     def end(self, outcome: CommandOutcome) -> None:
         """Log the end of the run, and show it."""
         for line in outcome.closing if self._job.acts else ():
             if line.level <= self._level:
                 self._note(f"{self._name}: {_line_text(line)}")
-        fields = {"event": "run.end", **outcome.fields, "exit": int(outcome.exit)}
-        self._note(f"{self._name} ends with exit {int(outcome.exit)}", fields)
+        seconds = round(self._clock.monotonic() - self._started, 3)
+        known = {name: text for name in _SUBJECTS if (text := self._job.fields.get(name))}
+        fields = {"seconds": seconds, **known, **outcome.fields, "exit": int(outcome.exit)}
+        level = logging.WARNING if outcome.exit else logging.INFO
+        text = f"{self._name} ends with exit {int(outcome.exit)} after {seconds:g} s"
+        self._note(text, self._run_fields("run.end", fields), level)
         self._screen.end(outcome)
 
     def close(self) -> None:

@@ -241,16 +241,17 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environm
 
 def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> ExitCode:
     """Run a job and show its end."""
-    with _screen(job, environment) as shown, ExitStack() as held:
+    run = _run_id()
+    with _screen(job, environment, run) as shown, ExitStack() as held:
         screen = shown
         try:
             screen.start(job.fields)
-            screen = _with_log(job, screen, held)
+            screen = _with_log(job, screen, held, run)
             outcome = job.work(screen)
         except ResourceSyncError as error:
             problem = problem_of(error)
             screen.problem(problem)
-            outcome = CommandOutcome(exit=problem.exit)
+            outcome = problem.outcome()
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
             code = signals.acknowledge_stop(stop)
@@ -263,20 +264,29 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
 
             problem = write_crash_report(error, arguments)
             screen.problem(problem)
-            outcome = CommandOutcome(exit=problem.exit)
+            outcome = problem.outcome()
             _show_traceback(environment)
         screen.end(outcome)
         return outcome.exit
 
 
-def _with_log(job: Job, screen: Screen, held: ExitStack) -> Screen:
+def _run_id() -> str:
+    from resourcesync.app.machine import new_run_id, system_clock  # noqa: PLC0415 - help stays quick
+
+    return new_run_id(system_clock())
+
+
+def _with_log(job: Job, screen: Screen, held: ExitStack, run: str) -> Screen:
     """Return the screen, with a log if one is requested; an unwritable log is a warning."""
     output = job.output
-    if output.log_file is None:
+    form = output.log_format or "text"
+    if output.log_file is None and form != "journal":
         return screen
-    from resourcesync.cli.log_file import LoggedScreen, open_log  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.log_file import JOURNAL, LoggedScreen, open_log  # noqa: PLC0415 - quick start
 
-    log = open_log(Path(output.log_file), output.log_format or "text", verbose=output.verbose)
+    path = JOURNAL if form == "journal" else Path(str(output.log_file))
+    level = output.log_level or ("debug" if output.verbose > 1 else "info")
+    log = open_log(path, form, level=level, run=run)
     try:
         return LoggedScreen(job, screen, held.enter_context(log))
     except StorageError as error:
@@ -290,10 +300,10 @@ def _with_log(job: Job, screen: Screen, held: ExitStack) -> Screen:
 
 
 @contextmanager
-def _screen(job: Job, environment: Environment) -> Iterator[Screen]:
+def _screen(job: Job, environment: Environment, run: str) -> Iterator[Screen]:
     from resourcesync.cli.terminal import open_screen, warnings_on_screen  # noqa: PLC0415 - quick start
 
-    screen = open_screen(job, environment)
+    screen = open_screen(job, environment, run)
     try:
         with warnings_on_screen(screen):
             yield screen

@@ -238,17 +238,30 @@ _LOG_FILE: Final = output_option(
 )
 _LOG_FORMAT: Final = output_option(
     "--log-format",
-    type=click.Choice(["text", "json"]),
-    help="The format of the log; default: text.",
+    type=click.Choice(["text", "json", "journal"]),
+    help="The format of the log; default: text. journal: to systemd's journal, without a file.",
+)
+_LOG_LEVEL: Final = output_option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="The least level of the log's messages; default: info.",
 )
 
 
-def _with_log_options(job: Job, *, log_file: Path | None, log_format: Any, **_: Any) -> Job:
+def use_log_settings(settings: Mapping[str, object]) -> None:
+    """Set the log of the configuration file, for options that are not given."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[LOG] = settings
+
+
+def _with_log_options(job: Job, chosen: Mapping[str, Any]) -> Job:
     """Return a job with the log of its options, or of the configuration file."""
     known: Mapping[str, Any] = click.get_current_context().meta.get(LOG, {})
     output = job.output._replace(
-        log_file=log_file or known.get("file"),
-        log_format=log_format or known.get("format"),
+        log_file=chosen["log_file"] or known.get("file"),
+        log_format=chosen["log_format"] or known.get("format"),
+        log_level=chosen["log_level"] or known.get("level"),
     )
     return job._replace(output=output)
 
@@ -281,10 +294,11 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     )
     @_LOG_FILE
     @_LOG_FORMAT
+    @_LOG_LEVEL
     @functools.wraps(function)
     def with_output(**values: Any) -> Job:
         chosen = {name: values.pop(name) for name in OutputOptions._fields}
-        return _with_log_options(function(output=OutputOptions(**chosen), **values), **chosen)
+        return _with_log_options(function(output=OutputOptions(**chosen), **values), chosen)
 
     return with_output
 

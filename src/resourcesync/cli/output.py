@@ -23,6 +23,8 @@ from resourcesync.errors import (
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
 ColorStyle = Literal["auto", "always", "never"]
+LogFormat = Literal["text", "json", "journal"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 Renderer = Callable[[str, Mapping[str, object]], Iterable[TextLine]]
 """A function that turns one event of a run into lines of text."""
@@ -42,7 +44,8 @@ class OutputOptions(NamedTuple):
         progress: The style of progress.
         color: The use of colours.
         log_file: The log file; ``None`` for none.
-        log_format: ``text`` or ``json``; ``None`` for that of the configuration file.
+        log_format: ``text``, ``json`` or ``journal``; ``None`` for ``text``.
+        log_level: The least level of the log; ``None`` for ``info``.
     """
 
     json: bool = False
@@ -51,7 +54,8 @@ class OutputOptions(NamedTuple):
     progress: ProgressStyle = "auto"
     color: ColorStyle = "auto"
     log_file: Path | None = None
-    log_format: Literal["text", "json"] | None = None
+    log_format: LogFormat | None = None
+    log_level: LogLevel | None = None
 
 
 class Problem(NamedTuple):
@@ -64,6 +68,7 @@ class Problem(NamedTuple):
         evidence: Labels and their texts.
         hint: One command or edit that helps.
         exit: The exit code of a command that the error ended.
+        uri: The address that it is about; empty for none.
     """
 
     code: str
@@ -72,6 +77,33 @@ class Problem(NamedTuple):
     place: str = ""
     evidence: Evidence = ()
     hint: str = ""
+    uri: str = ""
+
+    def fields(self) -> dict[str, object]:
+        """Return the fields of its event."""
+        found = {
+            "code": self.code,
+            "message": self.message,
+            "place": self.place,
+            "evidence": labelled_evidence(self.evidence),
+            "hint": self.hint,
+            "exit": int(self.exit),
+        }
+        subjects = {name: text for name, text in self.evidence if name == "mirror"}
+        return {**found, **self._address(), **subjects}
+
+    def outcome(self) -> "CommandOutcome":
+        """Return the outcome of a command that it ended."""
+        return CommandOutcome(exit=self.exit, fields={"code": self.code, **self._address()})
+
+    def _address(self) -> dict[str, object]:
+        return {"uri": self.uri} if self.uri else {}
+
+
+def labelled_evidence(evidence: object) -> list[dict[str, str]]:
+    """Return evidence as JSON has it."""
+    pairs = evidence if isinstance(evidence, list | tuple) else ()
+    return [{"label": str(label), "text": str(text)} for label, text in pairs]
 
 
 _LOCAL_HINT: Final = "the file on this machine is truncated: get a complete copy"
@@ -102,6 +134,7 @@ def problem_of(error: ResourceSyncError) -> Problem:
         evidence=evidence,
         hint=hint,
         exit=exit_code_for(error),
+        uri=str(getattr(error, "uri", "") or ""),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,7 +84,7 @@ class TargetResolver:
         Raises:
             ConfigurationError: The mirror's table has a mistake.
         """
-        if place not in self.configuration.names:
+        if place not in self.configuration:
             return self.target_at(None, place)
         mirror = self.configuration.mirror(place)
         found = self._target(place, mirror.source, mirror.dest, mirror.settings)
@@ -272,9 +273,32 @@ def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> Comm
         screen: Shows the events.
     """
     ended = [
-        BatchResult(name, {"mirror": name}, _pull_named(name, pull_one, screen)) for name in names
+        run_part(name, {"mirror": name}, partial(_pull_named, name, pull_one, screen), screen)
+        for name in names
     ]
     return combine_outcomes(ended, "mirror")
+
+
+def run_part(
+    name: str, fields: Mapping[str, object], work: Callable[[], CommandOutcome], screen: Screen
+) -> BatchResult:
+    """Run one of several, and report its end as the event ``mirror.end``.
+
+    Args:
+        name: Its name.
+        fields: Its fields in ``run.end``.
+        work: Does the work; raises nothing.
+        screen: Shows the events.
+    """
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+
+    clock = machine.system_clock()
+    started = clock.monotonic()
+    outcome = work()
+    seconds = round(clock.monotonic() - started, 3)
+    tail = {"seconds": seconds, "exit": int(outcome.exit)}
+    screen.report("mirror.end", {**fields, **outcome.fields, **tail})
+    return BatchResult(name, fields, outcome)
 
 
 def _pull_named(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcome:
@@ -298,7 +322,7 @@ def report_failure(
     """Show the error that ended one of several; return its outcome."""
     screen.problem(problem._replace(evidence=((noun, name), *problem.evidence)))
     line = TextLine(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
-    return CommandOutcome(exit=problem.exit, closing=(line,))
+    return problem.outcome()._replace(closing=(line,))
 
 
 def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
@@ -354,13 +378,17 @@ def pull_all_sets(
     if not dry_run:
         plan.remember()
     try:
-        outcomes = [_pull_set(plan, mirror, pull_one, screen) for mirror in plan.mirrors]
+        ended = [
+            run_part(
+                str(mirror.folder),
+                {"mirror": str(mirror.folder), "set": mirror.uri},
+                partial(_pull_set, plan, mirror, pull_one, screen),
+                screen,
+            )
+            for mirror in plan.mirrors
+        ]
     finally:
         plan.remove_if_empty()
-    ended = (
-        BatchResult(str(mirror.folder), {"mirror": str(mirror.folder), "set": mirror.uri}, outcome)
-        for mirror, outcome in zip(plan.mirrors, outcomes, strict=True)
-    )
     return combine_outcomes(ended, "set")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TextIO
 
 import click
 
-from resourcesync.app.machine import new_run_id, system_clock
+from resourcesync.app.machine import system_clock
 from resourcesync.cli import formatting
 from resourcesync.cli.formatting import (
     DETAIL,
@@ -375,8 +375,8 @@ _HOUR: Final = 3_600.0
 _MOST_WARNINGS: Final = 20
 
 
-def open_screen(job: Job, environment: Environment) -> Screen:
-    """Return the screen for a job."""
+def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
+    """Return the screen for a job, of a run with an id."""
     _silence_logs()
     clock = system_clock()
     if job.output.json:
@@ -384,7 +384,7 @@ def open_screen(job: Job, environment: Environment) -> Screen:
 
         return JsonScreen(
             command=job.command,
-            run=new_run_id(clock),
+            run=run,
             quiet=job.output.quiet,
             stream=sys.stdout,
             clock=clock,

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.server.asgi import NO_STORE, NOSNIFF, HttpRequest, answer, path_within, refuse
+from resourcesync.server.content_encoding import compress
 from resourcesync.server.metrics import Metric, write_metrics
 
 STATUS_PATH: Final = b"/api/status.json"
@@ -47,9 +48,10 @@ class AdminApplication:
         else:
             await answer(self._respond, scope, receive, send)
 
-    async def _respond(self, _request: HttpRequest) -> Response:
+    async def _respond(self, request: HttpRequest) -> Response:
         body = await to_thread.run_sync(self._status)
-        return Response(body, 200, {**NO_STORE, **NOSNIFF}, "application/json")
+        response = Response(body, 200, {**NO_STORE, **NOSNIFF}, "application/json")
+        return await compress(request, response)
 
 
 @final
@@ -93,7 +95,7 @@ class OperationsApplication:
             async with asyncio.timeout(self._patience), self._busy:
                 if path == b"/metrics":
                     body = await to_thread.run_sync(self._write_metrics)
-                    return _text_response(body, _METRICS_TYPE)
+                    return await compress(request, _text_response(body, _METRICS_TYPE))
                 await to_thread.run_sync(self._check_ready)
                 return _text_response(b"ready\n")
         except (ResourceSyncError, TimeoutError) as error:

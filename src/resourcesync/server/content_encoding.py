@@ -17,8 +17,9 @@ from typing import Any, Final, Protocol, final
 
 import msgspec
 from anyio import to_thread
+from starlette.responses import Response
 
-from resourcesync.server.asgi import Headers
+from resourcesync.server.asgi import Headers, HttpRequest
 from resourcesync.server.files import FileState, OpenFile
 from resourcesync.server.representations import ResponseValidators
 
@@ -135,6 +136,27 @@ def choose(field: str) -> Coding | None:
 
 def _weight(weights: dict[str, float], name: str) -> float:
     return weights.get(name, weights.get("*", 0.0))
+
+
+async def compress(request: HttpRequest, response: Response) -> Response:
+    """Return a response in the coding that its client prefers; the same if none saves anything.
+
+    For bytes that are made for one request: nothing is cached.
+    """
+    field = request.fields.get("accept-encoding", "")
+    coding = choose(field) if field and len(response.body) >= _SMALLEST else None
+    response.headers["vary"] = "accept-encoding"
+    if coding is None or request.is_head:
+        return response
+    response.body = await to_thread.run_sync(_compress_all, bytes(response.body), coding)
+    response.headers["content-encoding"] = coding.name
+    response.headers["content-length"] = str(len(response.body))
+    return response
+
+
+def _compress_all(body: bytes, coding: Coding) -> bytes:
+    compressor = coding.start()
+    return compressor.compress(body) + compressor.flush()
 
 
 @final

@@ -322,7 +322,7 @@ class MirrorPlace(msgspec.Struct, frozen=True, kw_only=True):
     source: Annotated[str, Setting("The Source's address.")] = ""
     dest: Annotated[
         str,
-        Setting("The mirror's folder; a relative path starts at the folder of this file."),
+        Setting("The mirror's folder; a relative path starts at the folder of the file."),
     ] = ""
 
 
@@ -395,6 +395,14 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The log of the commands that read the configuration file."""
 
     file: Annotated[str | None, Setting("Append log messages to this file.", form=FILE)] = None
-    format: Annotated[Literal["text", "json"], Setting("The format of the log.", shown="text")] = (
-        "text"
-    )
+    format: Annotated[
+        Literal["text", "json", "journal"],
+        Setting(
+            "The format of the log; journal: fields in systemd's journal, and no file.",
+            shown="text",
+        ),
+    ] = "text"
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Setting("The least level of the messages.", shown="info"),
+    ] = "info"

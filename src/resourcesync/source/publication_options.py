@@ -115,6 +115,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
         leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
+        seconds: Duration, if it is one of many of a continuous publication.
     """
 
     settings: PublicationSettings
@@ -127,6 +128,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     notified: "Notified | None" = None
     foreign_origins: tuple[str, ...] = ()
     leniencies: tuple[Mapping[str, object], ...] = ()
+    seconds: float = 0.0
 
 
 class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -248,6 +248,18 @@ class MirrorLogs:
             ).fetchall()
         return [_run(*row) for row in rows]
 
+    def failing_since(self) -> int | None:
+        """Return the end of the first of the runs that failed in a row; ``None`` if none did.
+
+        A run that failed has no mode: it made no plan that it completed.
+        """
+        with self._errors:
+            row = self._db.execute(
+                "SELECT min(ended) FROM run WHERE mode = '' AND ended >"
+                " coalesce((SELECT max(ended) FROM run WHERE mode <> ''), 0)"
+            ).fetchone()
+        return None if row is None else row[0]
+
     def find_run(self, run: str) -> RunRow | None:
         """Return a run by its id; ``None`` if it is not stored."""
         with self._errors:

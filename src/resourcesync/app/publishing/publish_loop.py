@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.app.publishing import document_stores
@@ -135,7 +136,7 @@ class PublishLoop:
         self._ours = (
             (*folders, document_stores.ROBOTS_FILE) if done.settings.robots else tuple(folders)
         )
-        self._on_published(done)
+        self._on_published(replace(done, seconds=ended - began))
 
     def _wait(self, watcher: Watcher) -> None:
         """Wait for a hint, or until the next run is due."""

@@ -34,6 +34,7 @@ from resourcesync.server.dashboard.views import (
     AwaitedChange,
     EndedPull,
     ListSpan,
+    MirrorActivity,
     MirrorDetail,
     MirrorSummary,
     PendingCause,
@@ -61,17 +62,21 @@ def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
         yield state
 
 
-def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
-    """Return the number of changes on each of the last days, the oldest first.
+def read_activity(folder: Path, now: datetime, days: int) -> MirrorActivity:
+    """Return the recent past of a mirror; the days are those of UTC, the last one is today.
 
-    The copies of the first pull do not count.
+    The copies of the first pull are no changes.
     """
     if not mirror_state.is_mirror(folder):
-        return (0,) * days
+        return MirrorActivity(days=(0,) * days)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    width = _DAY // timedelta(microseconds=1)
     with _open_state(folder) as state:
-        width = _DAY // timedelta(microseconds=1)
-        found = state.changes_by(to_microseconds(now - days * _DAY), width)
-    return tuple(found.get(day, 0) for day in range(days))
+        found = state.changes_by(to_microseconds(midnight - (days - 1) * _DAY), width)
+        failing = state.failing_since()
+    return MirrorActivity(
+        days=tuple(found.get(day, 0) for day in range(days)), failing_since=_moment(failing)
+    )
 
 
 def _pending_cause(code: str, count: int, uri: str, reason: str, due: int) -> PendingCause:
@@ -123,6 +128,7 @@ def read_detail(
             awaited=tuple(_awaited(state, first)),
             notices=tuple(notice for notice in notices if since <= notice <= until),
             causes=tuple(_pending_cause(*cause) for cause in state.causes()),
+            failing_since=_moment(state.failing_since()),
         )
 
 

@@ -1,6 +1,7 @@
 """``resourcesync publish``: write the lists of a tree, a catalogue, a table or another system."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.publish_inputs import TABLES, OnFailed, OnPublished
-from resourcesync.cli.pull_run import BatchResult, combine_outcomes, report_failure
+from resourcesync.cli.pull_run import combine_outcomes, report_failure, run_part
 from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
@@ -49,7 +50,8 @@ WATCH: Final = (
         type=options.DURATION,
         default="1m",
         show_default=True,
-        help="With --watch of another system: publish its changes at this interval.",
+        help="With --watch of another system: publish its changes at this interval. A database"
+        " that announces commits is published within about a second.",
     ),
 )
 STEPS: Final = (
@@ -251,6 +253,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
     sources = ConfiguredSources(files.find(values["config"]))
+    options.use_log_settings(sources.log)
     given = options.given_options()
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
@@ -308,7 +311,10 @@ def _job_of_all(
         return _publish(tree, settings, screen)
 
     def work(screen: Screen) -> CommandOutcome:
-        ended = [BatchResult(name, {"name": name}, attempt(name, screen)) for name in sources.names]
+        ended = [
+            run_part(name, {"name": name}, partial(attempt, name, screen), screen)
+            for name in sources.names
+        ]
         return combine_outcomes(ended, "source")
 
     def attempt(name: str, screen: Screen) -> CommandOutcome:
@@ -424,13 +430,15 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
             reported.clear()
         reported.update(omission.name for omission in fresh)
         report(replace(done, omissions=fresh), screen)
-        screen.report("published", publication_fields(done, 0.0))
+        screen.report("published", publication_fields(done, done.seconds))
 
     def failed(error: ResourceSyncError, pause: float) -> None:
         message = f"{error.message}; next try in {pause:g} s"
         hint = with_command(error.hint, error.remedy)
-        fields = {"evidence": error.evidence, "hint": hint}
-        screen.report("warning", {"code": error.code, "message": message, **fields})
+        problem = problem_of(error)
+        fields = {"evidence": error.evidence, "hint": hint, "tree": name, "exit": int(problem.exit)}
+        address = {"uri": problem.uri} if problem.uri else {}
+        screen.report("warning", {"code": error.code, "message": message, **fields, **address})
 
     screen.report("watching", {"tree": name})
     return published, failed

@@ -129,7 +129,8 @@ def systemd(here: ServiceInstallation) -> str:
     """Return a unit of systemd for ``watch``; without mirrors, for ``publish`` of each Source."""
     own = "\n".join(_unit_lines(here))
     if not here.has_mirrors:
-        words = " ".join(map(_systemd_quote, here.command_arguments("publish", "--watch")))
+        arguments = here.command_arguments("publish", "--watch", *_journal_options(here))
+        words = " ".join(map(_systemd_quote, arguments))
         return f"""\
 # /etc/systemd/system/resourcesync-publish@.service, a unit for each [source.NAME]:
 # systemctl enable --now {" ".join(f"resourcesync-publish@{name}" for name in here.sources)}
@@ -144,9 +145,10 @@ User={here.user}
 ExecStart={words} %i
 {own}
 {_UNIT_LIMITS}"""
-    command = " ".join(
-        map(_systemd_quote, here.command_arguments("watch", "--state", "/var/lib/resourcesync"))
+    arguments = here.command_arguments(
+        "watch", "--state", "/var/lib/resourcesync", *_journal_options(here)
     )
+    command = " ".join(map(_systemd_quote, arguments))
     return f"""\
 # /etc/systemd/system/resourcesync-watch.service
 # Create the folders of the mirrors first; the user {here.user} must have write permission.
@@ -163,6 +165,11 @@ StateDirectory=resourcesync
 WatchdogSec=120
 {own}
 {_UNIT_LIMITS}"""
+
+
+def _journal_options(here: ServiceInstallation) -> tuple[str, ...]:
+    """Return the options by which the journal gets fields, in the place of lines of text."""
+    return () if here.log is not None else ("--log-format", "journal", "-qq")
 
 
 _UNIT_ORDER: Final = """\

@@ -23,6 +23,7 @@ from resourcesync.server.asgi import (
     refuse,
     wait_for,
 )
+from resourcesync.server.content_encoding import compress
 from resourcesync.server.dashboard.detail_pages import (
     audits_page,
     events_page,
@@ -39,6 +40,7 @@ from resourcesync.server.dashboard.layout import (
     with_menu,
 )
 from resourcesync.server.dashboard.mirror_page import mirror_page
+from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.source_page import (
     DEPTHS,
@@ -58,12 +60,12 @@ _POLICY: Final = (
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _SAFE: Final = {**NO_STORE, **NOSNIFF, "referrer-policy": "no-referrer"}
-_FILES: Final = {b"/style.css": ("text/css", STYLE), b"/events.js": ("text/javascript", SCRIPT)}
+_FILES: Final = {b"/style.css": ("text/css", STYLE), b"/live.js": ("text/javascript", SCRIPT)}
 _EXPLORE: Final = b"/explore"
 _VALIDATE: Final = b"/validate"
 _STREAM: Final = b"/events.stream"
 _READERS: Final = 2
-_MOST_FOLLOWERS: Final = 20
+_MOST_FOLLOWERS: Final = 50
 _MOST_QUERY: Final = 16_384
 _POLL_SECONDS: Final = 1.0
 _HEARTBEATS: Final = 15
@@ -114,11 +116,12 @@ class Dashboard:
         if path == _STREAM:
             return self._follow(request)
         if path in _FILES:
-            return _text_response(*_FILES[path])
+            return await compress(request, _text_response(*_FILES[path]))
         if len(query) > _MOST_QUERY:
             return refuse(414, "The query is too long.")
         async with self._explorers if path == _EXPLORE else self._readers:
-            return await to_thread.run_sync(self._make, path, query)
+            page = await to_thread.run_sync(self._make, path, query)
+        return await compress(request, page)
 
     def _make(self, path: bytes, query: bytes) -> Response:
         """Make a page, in a thread."""
@@ -139,8 +142,11 @@ class Dashboard:
             return _html(200, page, report_policy(page))
         return _html(200, found)
 
-    def _mirrors(self, _: _Query) -> str:
-        return mirrors_page(self._views.mirrors(), self._views.now())
+    def _mirrors(self, query: _Query) -> str:
+        selection = select_mirrors(self._views.mirrors(), MirrorQuery.parse(query))
+        names = [summary.name for summary in selection.shown if not summary.error]
+        activity, running = self._views.activity(names), self._views.running()
+        return mirrors_page(selection, activity, running, self._views.now())
 
     def _mirror(self, query: _Query) -> str | None:
         days = _days(query)
@@ -177,13 +183,13 @@ class Dashboard:
         self._followers -= 1
 
     async def _events(self, stopping: asyncio.Event) -> AsyncIterator[bytes]:
-        """Yield an event for each change of the number of runs, until the server stops."""
-        known, silent = self._views.ended()[0], 0
+        """Yield an event for each change, and every few seconds, until the server stops."""
+        known, silent = self._views.version(), 0
         while not await wait_for(stopping, _POLL_SECONDS):
-            count, silent = self._views.ended()[0], silent + 1
-            if count != known or silent >= _HEARTBEATS:
-                yield b":\n\n" if count == known else b"data: %d\n\n" % count
-                known, silent = count, 0
+            version, silent = self._views.version(), silent + 1
+            if version != known or silent >= _HEARTBEATS:
+                yield b"data: %d\n\n" % version
+                known, silent = version, 0
 
 
 @final
@@ -217,9 +223,10 @@ class SourceDashboard:
     async def _respond(self, request: HttpRequest) -> Response:
         path, query = request.raw_path, request.query
         if path in _FILES:
-            return _text_response(*_FILES[path])
+            return await compress(request, _text_response(*_FILES[path]))
         async with self._explorers if path in {_EXPLORE, _VALIDATE} else self._readers:
-            return await to_thread.run_sync(self._make, path, query[:_MOST_QUERY])
+            page = await to_thread.run_sync(self._make, path, query[:_MOST_QUERY])
+        return await compress(request, page)
 
     def _make(self, path: bytes, query: bytes) -> Response:
         try:

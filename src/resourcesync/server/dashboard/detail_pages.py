@@ -8,6 +8,7 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import Remedy
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import (
+    LIVE,
     card,
     command,
     fact_table,
@@ -16,6 +17,7 @@ from resourcesync.server.dashboard.layout import (
     pill,
     row,
     table,
+    time_tag,
 )
 from resourcesync.server.dashboard.markup import Piece, address, tag
 from resourcesync.server.dashboard.views import (
@@ -147,7 +149,7 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
         row(
             _EVENT_HEADS,
             [
-                formatting.moment(ended_run.time),
+                time_tag(ended_run.time),
                 tag("a", ended_run.mirror, href=address("mirror", name=ended_run.mirror)),
                 ended_run.kind,
                 outcome(
@@ -160,12 +162,11 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
         for ended_run in ended
     ]
     more = f"{formatting.counted(count, 'run')} ended since this service started."
-    body = card(table(_EVENT_HEADS, rows, id_="ended"))
+    body = card(table(_EVENT_HEADS, rows))
     return page(
         "Events",
         tag("h1", "Events"),
-        tag("p", more, class_="muted"),
-        body,
+        tag("div", tag("p", more, class_="muted"), body, id="ended", **LIVE),
         now=now,
         here="Events",
         script=True,

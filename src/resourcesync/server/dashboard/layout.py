@@ -2,9 +2,10 @@
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import resources
+from types import MappingProxyType
 from typing import Final
 
 from resourcesync import __version__
@@ -14,8 +15,11 @@ from resourcesync.server.dashboard.markup import Markup, Piece, address, join_ma
 
 STYLE: Final = resources.files(__package__).joinpath("style.css").read_text("utf-8")
 """The style of the pages, light and dark."""
-SCRIPT: Final = resources.files(__package__).joinpath("events.js").read_text("utf-8")
-"""A few lines that no page needs: they reload a table after each event."""
+SCRIPT: Final = resources.files(__package__).joinpath("live.js").read_text("utf-8")
+"""What no page needs: it renews the live parts of a page, and shows local times."""
+LIVE: Final = {"data_live": ""}
+"""The attribute of the parts of a page that the script renews; each has an id."""
+_REFRESH_SECONDS: Final = 30
 PAGES: Final = (
     ("Mirrors", "./"),
     ("Audits", "audits"),
@@ -53,33 +57,50 @@ def page(
         body: Its content.
         now: The moment of the data.
         here: The current page of the menu.
-        script: True to reload on new events.
+        script: True if it has live parts; without scripts all of it is loaded again.
         menu: The other pages: their names and addresses.
     """
     head = (
         ICON,
         tag("link", rel="stylesheet", href="style.css"),
-        tag("script", src="events.js", defer="") if script else None,
+        tag("script", src="live.js", defer=""),
+        tag("noscript", _refresh()) if script else None,
     )
-    top = _header(now, here, menu)
-    foot = tag("footer", f"resourcesync {__version__}. All times are UTC. This page only reads.")
+    top = _header(now, here, menu, is_live=script)
+    foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
     return _document(title, head, (top, tag("main", *body, id="content"), foot))
 
 
-def _header(now: datetime | None, here: str, menu: Sequence[tuple[str, str]]) -> Markup:
+def _header(
+    now: datetime | None, here: str, menu: Sequence[tuple[str, str]], *, is_live: bool = False
+) -> Markup:
     """Return the link to the content, and the header with the menu."""
     links = [
         tag("a", name, href=place, aria_current="page" if name == here else None)
         for name, place in menu
     ]
-    moment = (
-        None if now is None else tag("time", formatting.moment(now), datetime=formatting.stamp(now))
-    )
+    moment = None if now is None else time_tag(now)
     pages = tag("nav", links, aria_label="Pages")
+    live = tag("span", id="live", role="status") if is_live else None
     return join_markup(
         tag("a", "To the content", href="#content", class_="skip"),
-        tag("header", tag("div", tag("strong", "resourcesync"), pages, moment)),
+        tag("header", tag("div", tag("strong", "resourcesync"), pages, live, moment)),
     )
+
+
+def _refresh() -> Markup:
+    return tag("meta", http_equiv="refresh", content=_REFRESH_SECONDS)
+
+
+def time_tag(moment: datetime, text: str = "") -> Markup:
+    """Return a time; a pointer over it shows it in full, and with the script as local time."""
+    full = formatting.moment(moment)
+    return tag("time", text or full, datetime=formatting.stamp(moment), title=full)
+
+
+def ago(moment: datetime, now: datetime) -> Markup:
+    """Return how long ago something was; a pointer over it shows the time."""
+    return time_tag(moment, f"{formatting.age((now - moment).total_seconds())} ago")
 
 
 def report_page(
@@ -149,21 +170,28 @@ def outcome(*, is_good: bool, word: str) -> Markup:
     return tag("span", word, class_=f"state {'good' if is_good else 'bad'}")
 
 
-def table(heads: Sequence[str], rows: Iterable[Piece], *, id_: str | None = None) -> Markup:
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Piece],
+    *,
+    titles: Mapping[str, Piece] = MappingProxyType({}),
+) -> Markup:
     """Return a table; on a small screen each row becomes a block.
 
     Args:
         heads: The headings of its columns; ``#`` at the start marks numbers.
         rows: Its rows, as ``row`` makes them.
-        id_: The id of its body, for the script.
+        titles: The content of headings that are more than their text, such as links.
     """
     cells = [
-        tag("th", head.lstrip("#"), class_="number" if head.startswith("#") else None)
+        tag(
+            "th",
+            titles.get(head, head.lstrip("#")),
+            class_="number" if head.startswith("#") else None,
+        )
         for head in heads
     ]
-    return tag(
-        "table", tag("thead", tag("tr", cells)), tag("tbody", list(rows), id=id_), class_="stack"
-    )
+    return tag("table", tag("thead", tag("tr", cells)), tag("tbody", list(rows)), class_="stack")
 
 
 def row(heads: Sequence[str], cells: Sequence[Piece]) -> Markup:
@@ -192,11 +220,12 @@ def card(*pieces: Piece, title: str = "", look: str = "") -> Markup:
     return tag("section", head, *pieces, class_=f"card {look}".strip())
 
 
-def advice(notes: Sequence[str], *, is_bad: bool) -> Markup | None:
-    """Return notes of problems and remedies."""
-    if not notes:
+def advice(notes: Sequence[str], *, first: Piece = None, is_bad: bool) -> Markup | None:
+    """Return notes of problems and remedies, and what stands before them."""
+    if not notes and first is None:
         return None
-    drawn = [tag("p", sentence(note)) for note in notes]
+    drawn = [tag("p", first) if first is not None else None]
+    drawn += [tag("p", sentence(note)) for note in notes]
     return card(drawn, look="advice bad" if is_bad else "advice")
 
 

@@ -47,7 +47,7 @@ def tag(name: str, /, *pieces: Piece, **attributes: str | float | None) -> Marku
     return Markup(f"<{name}{written}>{join_markup(*pieces)}</{name}>")
 
 
-def address(page: str, **query: str | int) -> str:
+def address(page: str, /, **query: str | int) -> str:
     """Return the address of another page of ours, relative to any page."""
     pairs = {name: str(value).encode("utf-8", "surrogatepass") for name, value in query.items()}
     return f"{page}?{urlencode(pairs)}" if query else page

@@ -1,6 +1,6 @@
 """Values that the pages show; they are read elsewhere."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -114,6 +114,36 @@ class PushStatus(msgspec.Struct, frozen=True, kw_only=True):
     is_known: bool = False
 
 
+class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job of the service that runs now.
+
+    Attributes:
+        mirror: The name by which the mirror is watched.
+        kind: ``pull``, ``audit`` or ``hand on``.
+        since: Time of its start, UTC.
+        done, total: Number of fetched resources, and of those to fetch; 0 if that is not known.
+    """
+
+    mirror: str
+    kind: str
+    since: datetime
+    done: int = 0
+    total: int = 0
+
+
+class MirrorActivity(msgspec.Struct, frozen=True, kw_only=True):
+    """The recent past of a mirror, from its state.
+
+    Attributes:
+        days: Number of changes on each of the last days, the oldest first.
+        failing_since: End of the first of the pulls that failed in a row up to now, UTC; ``None``
+            if the last one did not fail.
+    """
+
+    days: tuple[int, ...] = ()
+    failing_since: datetime | None = None
+
+
 class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One mirror in the list of mirrors.
 
@@ -122,11 +152,14 @@ class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
         lag: Seconds since it was known to be in sync; ``None``: it never was.
         right, listed: Number of resources that are as listed, and of all listed ones.
         notes: Problems and remedies.
-        days: Number of changes on each of the last days, the oldest first.
         max_lag: The longest acceptable lag, in seconds.
         error: The reason why it cannot be read; empty when it can.
         push: Its push subscriptions; ``None`` without push.
         next_pull: The time and the reason of the next pull; empty when that is not known.
+        next_at: The time of the next pull, UTC; ``None`` when that is not known.
+        tries: Number of failures in a row.
+        running: Its running pull or audit; ``None`` for none.
+        is_paused: True if an operator paused it.
     """
 
     status: MirrorStatus
@@ -134,16 +167,24 @@ class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
     right: int = 0
     listed: int = 0
     notes: tuple[str, ...] = ()
-    days: tuple[int, ...] = ()
     max_lag: float | None = None
     error: str = ""
     push: PushStatus | None = None
     next_pull: str = ""
+    next_at: datetime | None = None
+    tries: int = 0
+    running: RunningJob | None = None
+    is_paused: bool = False
 
     @property
     def name(self) -> str:
         """Return the mirror's name."""
         return self.status.folder
+
+    @property
+    def is_late(self) -> bool:
+        """True if the lag is longer than acceptable."""
+        return self.max_lag is not None and (self.lag is None or self.lag > self.max_lag)
 
 
 class MirrorDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +200,7 @@ class MirrorDetail(msgspec.Struct, frozen=True, kw_only=True):
         awaited: Changes that were not applied yet.
         notices: Times of notifications, as far as this service received them.
         causes: The reasons why listed resources are pending.
+        failing_since: End of the first of the pulls that failed in a row up to now, UTC.
     """
 
     summary: MirrorSummary
@@ -171,6 +213,7 @@ class MirrorDetail(msgspec.Struct, frozen=True, kw_only=True):
     awaited: tuple[AwaitedChange, ...] = ()
     notices: tuple[datetime, ...] = ()
     causes: tuple[PendingCause, ...] = ()
+    failing_since: datetime | None = None
 
 
 class ExplainedResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -337,7 +380,10 @@ class Views(Protocol):
         """Return the present moment, UTC."""
 
     def mirrors(self) -> Sequence[MirrorSummary]:
-        """Return all mirrors."""
+        """Return all mirrors, quickly: a page of them needs no other state than their statuses."""
+
+    def activity(self, names: Sequence[str]) -> Mapping[str, MirrorActivity]:
+        """Return the recent past of some mirrors by name, without the unreadable ones."""
 
     def mirror(self, name: str, days: int) -> MirrorDetail | None:
         """Return one mirror and its last days."""
@@ -359,6 +405,12 @@ class Views(Protocol):
 
     def explore(self, name: str, depth: int) -> DocumentTree | None:
         """Return the documents of one of these Sources; called by one thread at a time."""
+
+    def version(self) -> int:
+        """Return a number that is another one once something happened; quick, on any thread."""
+
+    def running(self) -> Sequence[RunningJob]:
+        """Return the running jobs, the longest running first."""
 
     def ended(self) -> tuple[int, Sequence[EndedRun]]:
         """Return the number of runs that ended, and the last of them, the newest first."""

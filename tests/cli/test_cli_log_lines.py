@@ -1,0 +1,274 @@
+"""The lines of a log: for each run and each failure, as ``--json`` has them, and never fatal."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.cli.event_schema import event_schema
+from resourcesync.cli.log_file import JOURNAL, open_log
+from resourcesync.cli.main import run
+from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, check_event, rows
+from tests.support.commands.meanwhile import meanwhile
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.commands.started import Started
+from tests.support.servers.tiny_source import TinySource, dead_address
+
+LOG = "all.ndjson"
+JSON = ["--log-file", LOG, "--log-format", "json"]
+KNOWN = {item["title"]: item for item in event_schema()["oneOf"]}
+OF_A_LOG = {"time", "level", "logger", "message"}
+
+
+def logged(*kinds: str) -> list[dict[str, Any]]:
+    """Return the lines of some kinds; each line of the log is as the schema says."""
+    found = [json.loads(line) for line in Path(LOG).read_text().splitlines()]
+    for row in found:
+        assert {"v", "type", "run", *OF_A_LOG} <= row.keys()
+        own = KNOWN[row["type"]]["properties"]
+        event = {name: value for name, value in row.items() if name not in OF_A_LOG - own.keys()}
+        check_event(event, is_all_named=True)
+    return [row for row in found if row["type"] in kinds]
+
+
+def test_a_run_is_one_line_with_its_mirror_its_counts_and_its_duration(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum", "--json", *JSON]) == 0
+
+    [end] = logged("run.end")
+    assert (end["command"], end["mirror"], end["source"]) == ("pull", "museum", source.url)
+    assert (end["exit"], end["created"], end["level"]) == (0, 12, "info")
+    assert end["seconds"] > 0
+    assert end["run"] == rows(said)[0]["run"], "a log and the output name a run alike"
+
+
+def test_a_failure_is_a_line_with_its_code_and_its_address(said: Said) -> None:
+    with dead_address() as dead:
+        assert run(["pull", dead, "museum", "--retries", "0", "--json", *JSON]) == 4
+
+    [error] = logged("error")
+    assert (error["code"], error["exit"], error["level"]) == ("connect", 4, "error")
+    assert error["uri"].startswith(dead)
+    [end] = logged("run.end")
+    assert (end["exit"], end["code"], end["level"]) == (4, "connect", "warning")
+    assert end["uri"] == error["uri"]
+    assert rows(said)[-1]["code"] == "connect"
+
+
+def test_each_of_several_mirrors_has_a_line_of_its_own(source: TinySource, said: Said) -> None:
+    with dead_address() as dead:
+        put(
+            museum(source)
+            + f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\n'
+            + f'[log]\nfile = "{LOG}"\nformat = "json"\n'
+        )
+        assert run(["pull", "--all", "--json"]) == 4
+
+    ends = {row["mirror"]: row for row in logged("mirror.end")}
+    assert (ends["museum"]["exit"], ends["museum"]["created"]) == (0, 12)
+    assert (ends["dead"]["exit"], ends["dead"]["code"]) == (4, "connect")
+    assert ends["dead"]["level"] == "warning"
+    assert [row["mirror"] for row in logged("error")] == ["dead"]
+    assert {row["mirror"] for row in rows(said) if row["type"] == "mirror.end"} == set(ends)
+
+
+def test_watch_logs_every_run_also_one_without_news(source: TinySource) -> None:
+    put(museum(source, 'every = "1s"\n') + f'[log]\nfile = "{LOG}"\nformat = "json"\n')
+
+    def pulls() -> list[dict[str, Any]]:
+        return logged("watch.pull") if Path(LOG).exists() else []
+
+    with meanwhile(lambda: len(pulls()) > 1):
+        assert run(["watch", "-qq"]) == 0
+
+    first, second = pulls()[:2]
+    assert (first["mirror"], first["exit"], first["created"]) == ("museum", 0, 12)
+    assert (second["created"], second["requests"] > 0) == (0, True)
+    assert all(row["seconds"] > 0 for row in (first, second))
+
+
+def test_a_level_leaves_the_good_runs_out(source: TinySource) -> None:
+    put(museum(source) + f'[log]\nfile = "{LOG}"\nformat = "json"\nlevel = "warning"\n')
+    assert run(["pull", "museum"]) == 0
+    assert Path(LOG).read_text() == ""
+    source.answers.clear()
+    assert run(["pull", "museum", "--retries", "0"]) == 5
+    assert [row["type"] for row in logged("error", "run.end", "run.start", "log")] == [
+        "error",
+        "run.end",
+    ]
+
+
+def wait_for(path: Path, text: str) -> None:
+    until = time.monotonic() + 30
+    while not (path.exists() and text in path.read_text()):
+        assert time.monotonic() < until, path.exists() and path.read_text()
+        time.sleep(0.02)
+
+
+def test_publications_and_a_server_are_logged_too(here: Path) -> None:
+    pytest.importorskip("watchfiles", reason="the extra 'watch' is not installed")
+    tree = here / "tree"
+    tree.mkdir()
+    (tree / "a.txt").write_text("a")
+    put(
+        '[source.pages]\npath = "tree"\nurl = "https://pages.example/"\n'
+        f'[log]\nfile = "{LOG}"\nformat = "json"\n'
+    )
+    with Started("publish", "--watch", "pages", cwd=here) as process:
+        wait_for(here / LOG, '"published"')
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    with Started("serve", "tree", "--bind", "127.0.0.1:0", *JSON, cwd=here) as process:
+        wait_for(here / LOG, '"ready"')
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+    published, *_ = logged("published")
+    assert (published["resources"], published["url"]) == (1, "https://pages.example/")
+    assert published["seconds"] > 0
+    [ready] = logged("ready")
+    assert ready["tree"] == "tree"
+    assert [row["command"] for row in logged("run.end")] == ["publish", "serve"]
+
+
+# --- a log never stops a run ----------------------------------------------------------------------
+
+
+def test_a_log_whose_folder_goes_and_comes_back_loses_lines_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    with open_log(folder / "x.log", "text") as note:
+        note("first")
+        shutil.rmtree(folder)
+        note("lost")
+        folder.mkdir()
+        note("again")
+
+    assert (folder / "x.log").read_text().endswith(" again\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_of_the_log_does_not_stop_a_pull(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum", "-q", "--log-file", "/dev/full"]) == 0
+    assert files_of(Path("museum")) == MIRRORED
+    assert said.readouterr() == ("", "")
+
+
+def test_a_log_that_becomes_unwritable_does_not_stop_watch(source: TinySource) -> None:
+    Path("logs").mkdir()
+    put(museum(source, 'every = "1s"\n') + '[log]\nfile = "logs/watch.log"\n')
+
+    def begun() -> bool:
+        return (
+            Path("logs/watch.log").exists() and "12 changes" in Path("logs/watch.log").read_text()
+        )
+
+    def vanish() -> bool:
+        shutil.rmtree("logs")
+        source.offer({**FILES, "/new.txt": b"new"}, at=LATER)
+        return True
+
+    with meanwhile(begun, vanish, Path("copies/museum/new.txt").exists):
+        assert run(["watch"]) == 0
+
+
+# --- the journal ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[socket.socket]:
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as received:
+        received.bind(str(tmp_path / "socket"))
+        received.settimeout(10)
+        yield received
+
+
+def entry(received: socket.socket) -> dict[str, str]:
+    """Return the fields of the next entry, as journald reads them."""
+    data, fields = received.recv(1 << 20), {}
+    while data:
+        name, mark, rest = data.partition(b"\n")
+        if b"=" in name:
+            key, _, value = name.partition(b"=")
+            data = rest
+        else:
+            assert mark
+            size = int.from_bytes(rest[:8], "little")
+            key, value, data = name, rest[8 : 8 + size], rest[8 + size :]
+            assert data[:1] == b"\n"
+            data = data[1:]
+        fields[key.decode()] = value.decode()
+    return fields
+
+
+def test_the_journal_gets_each_line_with_its_fields(journal: socket.socket, tmp_path: Path) -> None:
+    fields = {"type": "watch.pull", "mirror": "a\nb", "exit": 4, "seconds": 0.5, "again": None}
+    with open_log(Path(journal.getsockname()), "journal", run="01R") as note:
+        note("a failed  https://me:secret@a.example/", {**fields, "list": [1]}, 30)
+
+    assert entry(journal) == {
+        "MESSAGE": "a failed https://(hidden)@a.example/",
+        "PRIORITY": "4",
+        "SYSLOG_IDENTIFIER": "resourcesync",
+        "RESOURCESYNC_V": "1",
+        "RESOURCESYNC_TYPE": "watch.pull",
+        "RESOURCESYNC_RUN": "01R",
+        "RESOURCESYNC_LOGGER": "resourcesync.cli",
+        "RESOURCESYNC_MIRROR": "a\nb",
+        "RESOURCESYNC_EXIT": "4",
+        "RESOURCESYNC_SECONDS": "0.5",
+    }
+
+
+def test_a_message_that_the_journal_cannot_have_whole_is_cut(journal: socket.socket) -> None:
+    with open_log(Path(journal.getsockname()), "journal") as note:
+        note("a" * 10_000_000, {"code": "x"})
+
+    found = entry(journal)
+    assert found["MESSAGE"] == "a" * 1_000
+    assert found["RESOURCESYNC_CODE"] == "x"
+
+
+def test_a_journal_that_is_restarted_gets_later_messages(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as first:
+        first.bind(str(path))
+        log = open_log(path, "journal")
+        note = log.__enter__()
+    note("lost")
+    path.unlink()
+    note("lost too")
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as second:
+        second.bind(str(path))
+        second.settimeout(10)
+        note("again")
+        assert entry(second)["MESSAGE"] == "again"
+    log.__exit__(None, None, None)
+
+
+def test_a_full_journal_is_not_waited_for(journal: socket.socket) -> None:
+    with open_log(Path(journal.getsockname()), "journal") as note:
+        for number in range(5_000):
+            note(f"{number}", {"code": "x" * 1_000})
+
+    assert entry(journal)["MESSAGE"] == "0"
+
+
+@pytest.mark.skipif(os.path.lexists(JOURNAL), reason="this machine has a journal")
+def test_a_machine_without_a_journal_warns_and_pulls(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum", "--log-format", "journal"]) == 0
+    assert "warning[log]: cannot write the log to systemd's journal: " in said.readouterr().err
+    assert files_of(Path("museum")) == MIRRORED
