@@ -173,7 +173,7 @@ def _access_log(
     application: "ASGIApp", clock: "Clock", values: Mapping[str, Any], screen: Screen
 ) -> "Iterator[ASGIApp]":
     """Yield the application with the log of its answers, if there is to be one."""
-    from resourcesync.server.access_log import AccessLog  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.serving.applications import AccessLog  # noqa: PLC0415 - help stays quick
 
     path: Path | None = values["access_log"]
     if path is None:
