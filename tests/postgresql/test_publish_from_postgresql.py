@@ -5,6 +5,7 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import account_access, accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
-from resourcesync.backends.postgresql import layout
+from resourcesync.backends.postgresql import layout, statements
 from resourcesync.cli.main import run
 from resourcesync.errors import (
     Remedy,
@@ -260,6 +261,34 @@ def test_what_is_emptied_and_filled_again_tells_only_what_differs(
         records.put("b", b"other")
 
     assert sorted(site.news()) == [("deleted", "objects/c"), ("updated", "objects/b")]
+    records.close()
+
+
+def test_a_commit_is_published_at_once_and_not_at_the_next_interval(
+    address: str, tmp_path: Path
+) -> None:
+    records = Records(address)
+    records.migrate()
+    records.put("a", b"a")
+    publishing = accounts.publish_continuously(
+        FollowedAccount(address=address, values=RECORDS, out=tmp_path),
+        {"url": BASE},
+        clock=SystemClock(),
+        asked=PublishRequest(),
+        every=600.0,
+    )
+    assert next(publishing).publication.first
+    with ThreadPoolExecutor(1) as pool:
+        for name in "bcd":
+            waiting = pool.submit(next, publishing)
+            with psycopg.connect(address) as connection, connection.transaction():
+                connection.execute(
+                    "INSERT INTO record (id, size) SELECT %s || n, 1 FROM generate_series(1, %s) n",
+                    [name, statements.PAGE + 1],
+                )
+            done = waiting.result(60)  # never, if it waits for the interval
+            assert done.publication.created == statements.PAGE + 1  # whole, though two pages
+    del publishing  # its connection
     records.close()
 
 

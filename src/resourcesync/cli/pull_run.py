@@ -84,7 +84,7 @@ class TargetResolver:
         Raises:
             ConfigurationError: The mirror's table has a mistake.
         """
-        if place not in self.configuration.names:
+        if place not in self.configuration:
             return self.target_at(None, place)
         mirror = self.configuration.mirror(place)
         found = self._target(place, mirror.source, mirror.dest, mirror.settings)

@@ -119,7 +119,7 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _settings(self, name: str) -> Mapping[str, SettingValue]:
-        if name in self.configuration.names:
+        if name in self.configuration:
             return self.configuration.mirror(name).settings
         return self.configuration.defaults
 

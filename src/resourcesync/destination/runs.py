@@ -22,7 +22,7 @@ from resourcesync.destination.planner import FILTERED
 from resourcesync.destination.reports import FailedRun, Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
-from resourcesync.destination.status import count_pending, count_unavailable, failures_of
+from resourcesync.destination.status import count_unavailable, failures_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import CONTRADICTING, LOCAL_CHANGE, RESTORED
 from resourcesync.destination.transfers.commit import TransferTally
@@ -38,7 +38,13 @@ from resourcesync.ports import (
     served_at,
 )
 from resourcesync.ports.fetcher import age_when_served
-from resourcesync.ports.mirror import Fixity, MirrorStateStore, PendingTask, RunRow
+from resourcesync.ports.mirror import (
+    Fixity,
+    MirrorStateStore,
+    PendingCounts,
+    PendingTask,
+    RunRow,
+)
 
 _MAX_MESSAGE: Final = 2_000
 
@@ -242,26 +248,24 @@ def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState
         state: The mirror's state after it.
         memory: Its notes.
     """
-    tally, plan = pulled.tally, pulled.plan
+    tally, plan, counts = pulled.tally, pulled.plan, state.pending_counts()
     applied = tally.created + tally.updated - tally.contradicting
     if pulled.selected_count is not None:
         unchanged = plan.same + tally.same
         missing = (tally.absent, tally.skipped)
         pending = pulled.selected_count - tally.gone - unchanged - applied - sum(missing)
         if pulled.is_complete and pulled.is_written:  # as stored, not by addition
-            missing = count_unavailable(state, memory)
-            pending = count_pending(state, PendingTask.FETCH) - sum(missing)
+            missing = count_unavailable(counts, memory)
+            pending = counts.of_task(PendingTask.FETCH) - sum(missing)
         listed = pulled.selected_count - tally.gone + pulled.refused_count
         return ListedCounts(listed, unchanged, applied, pending, *missing, pulled.refused_count)
-    missing = count_unavailable(state, memory)
-    pending, outdated = (
-        count_pending(state, PendingTask.FETCH),
-        state.pending_with_copy(PendingTask.FETCH),
-    )
+    missing = count_unavailable(counts, memory)
+    pending = counts.of_task(PendingTask.FETCH)
+    outdated = state.pending_with_copy(PendingTask.FETCH) if pending else 0
     if not pulled.is_written:
         pending, outdated = pulled.postponed
         pending, outdated = pending + plan.create + plan.update, outdated + plan.update
-    not_listed = count_pending(state, PendingTask.RETAIN) + count_pending(state, PendingTask.DELETE)
+    not_listed = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
     pending -= sum(missing)
     unchanged = max(0, state.count() - not_listed - outdated - applied)
     refused = memory.refused_count
@@ -281,10 +285,10 @@ def build_report(
         dry_run: Nothing was changed, by request.
     """
     state, memory = equipment.state, SyncState(equipment.state)
-    tally, deletions = pulled.tally, pulled.deletions
-    to_delete, local = count_pending(state, PendingTask.DELETE), len(deletions.failures)
+    tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
+    to_delete, local = counts.of_task(PendingTask.DELETE), len(deletions.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
-    failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
+    failed = counts.of_task(PendingTask.FETCH) + local - sum(count_unavailable(counts, memory))
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
     unfinished = memory.cursor.has_gap or tally.undecided or not pulled.is_complete
@@ -307,7 +311,7 @@ def build_report(
         held=held,
         held_of=deletions.held_of if held else 0,
         unlisted=pulled.retained_count,
-        **_extra_counts(state),
+        **_extra_counts(state, counts),
         requests=requests,
         received=received,
         as_of=memory.as_of,
@@ -330,14 +334,14 @@ def _transfer_counts(tally: TransferTally) -> dict[str, Any]:
     }
 
 
-def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
+def _extra_counts(state: MirrorStateStore, counts: PendingCounts) -> dict[str, Any]:
     """Count copies beyond those that are listed, selected and as listed; report gaps and moves."""
     return {
         "gap": SyncState(state).cursor.has_gap,
         "moved_from": SyncState(state).moved_from,
-        "filtered": state.pending_with_code(FILTERED),
-        "restored": state.pending_with_code(RESTORED),
-        "contradicting": state.pending_with_code(CONTRADICTING),
+        "filtered": counts.with_codes(FILTERED),
+        "restored": counts.with_codes(RESTORED),
+        "contradicting": counts.with_codes(CONTRADICTING),
         "linked": state.linked_count(),
     }
 

@@ -137,6 +137,15 @@ class PublishedAccount(Protocol):
 
 
 @runtime_checkable
+class AnnouncingAccount(Protocol):
+    """An account whose system announces changes, such as a database that notifies of commits."""
+
+    @property
+    def announces_changes(self) -> bool:
+        """True if the last call of ``changes`` was woken by changes, and did not poll for them."""
+
+
+@runtime_checkable
 class TolerantAccount(Protocol):
     """An account that reads lists of others as they are.
 

@@ -322,7 +322,7 @@ class MirrorPlace(msgspec.Struct, frozen=True, kw_only=True):
     source: Annotated[str, Setting("The Source's address.")] = ""
     dest: Annotated[
         str,
-        Setting("The mirror's folder; a relative path starts at the folder of this file."),
+        Setting("The mirror's folder; a relative path starts at the folder of the file."),
     ] = ""
 
 

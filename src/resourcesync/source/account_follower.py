@@ -17,6 +17,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import (
+    AnnouncingAccount,
     ChangeBatch,
     PublishedAccount,
     ResourceAccount,
@@ -188,6 +189,8 @@ class AccountFollower:
     def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
         """Record the changes of the next seconds, or read all if a full read is due.
 
+        If the system announces changes, this ends with the first ones.
+
         Returns:
             What was recorded.
         """
@@ -201,6 +204,25 @@ class AccountFollower:
         except DiscontinuityError as error:
             self._check_can_read_all(error)
         return self._fill(allow_empty=allow_empty)
+
+    def follow_rest(self, counts: Posted, most: float, *, allow_empty: bool = False) -> Posted:
+        """Record also what was committed meanwhile, and the rest of a large transaction.
+
+        Args:
+            counts: What ``follow`` recorded.
+            most: Seconds after which the changes so far are enough.
+            allow_empty: True if all resources may be gone.
+        """
+        warnings = self._told
+        rest = self.synchronize(allow_empty=allow_empty, most=most)
+        self._told = self._told or warnings
+        return _add_counts(counts, rest)
+
+    @property
+    def is_prompt(self) -> bool:
+        """True if the system announces changes, so that they can be published at once."""
+        account = self._account
+        return isinstance(account, AnnouncingAccount) and account.announces_changes
 
     def _check_can_read_all(self, error: DiscontinuityError) -> None:
         """Warn that all is read again; a mere feed cannot be, so its error is raised."""
@@ -281,7 +303,8 @@ class AccountFollower:
                 for omission in batch.omissions:
                     self._sayable.omit(omission)
                 self.is_over, self._told = batch.is_last, batch.warnings
-                if self._clock.monotonic() >= until:
+                is_news = wait > 0 and self.is_prompt and batch.changes
+                if is_news or self._clock.monotonic() >= until:
                     break
         return done
 

@@ -2,6 +2,9 @@
 
 import contextlib
 import http.client
+import os
+import socket
+import struct
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
@@ -12,7 +15,7 @@ class Answer(NamedTuple):
     """What the client is sent.
 
     Attributes:
-        status: Of HTTP; 0 breaks the connection instead.
+        status: Of HTTP; 0 resets the connection instead.
         body: The bytes.
         length: What ``Content-Length`` says; ``None`` says the truth.
     """
@@ -79,6 +82,9 @@ class _Handler(BaseHTTPRequestHandler):
         length = len(answer.body) if answer.length is None else answer.length
         self.close_connection = answer.status == 0 or length != len(answer.body)
         if answer.status == 0:
+            reset = struct.pack("ii", 1, 0)  # linger for no second
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            os.close(self.connection.detach())
             return
         self.send_response_only(answer.status)
         for name, value in headers:

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,13 +47,17 @@ class ObjectServer:
         address: Where it listens.
         port: Where it speaks S3.
         filer: Where it makes buckets.
-        pid: Its process.
+        pid: Its first process.
+        kill: Kills its process.
+        start: Starts it again, where it was; it may not be ready yet.
     """
 
     address: str
     port: int
     filer: int
     pid: int
+    kill: Callable[[], None]
+    start: Callable[[], None]
 
     @property
     def url(self) -> str:
@@ -85,6 +89,41 @@ def running(folder: Path, address: str = "127.0.0.1") -> Iterator[ObjectServer]:
     (folder / "data").mkdir(parents=True)
     (folder / "s3.json").write_text(json.dumps(_IDENTITY))
     ports = {name: free_port() for name in (*_PORTS, *(f"{port}.grpc" for port in _PORTS))}
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        command = [weed, "-logtostderr", "server", *_options(folder, address, ports)]
+        with (folder / "log").open("ab") as log:
+            processes.append(
+                subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
+                )
+            )
+
+    def kill() -> None:
+        processes[-1].kill()
+        processes[-1].wait()
+
+    start()
+    try:
+        server = ObjectServer(
+            address=address,
+            port=ports["s3"],
+            filer=ports["filer"],
+            pid=processes[0].pid,
+            kill=kill,
+            start=start,
+        )
+        _wait(server, processes[0])
+        yield server
+    finally:
+        kill()
+        for left in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):
+            if left.stem.rpartition("-")[2] in {str(port) for port in ports.values()}:
+                left.unlink(missing_ok=True)
+
+
+def _options(folder: Path, address: str, ports: Mapping[str, int]) -> list[str]:
     options: dict[str, object] = {
         "dir": folder / "data",
         "ip": address,
@@ -101,24 +140,7 @@ def running(folder: Path, address: str = "127.0.0.1") -> Iterator[ObjectServer]:
         "volume.max": 20,
         **{_option(name): port for name, port in ports.items()},
     }
-    told = [f"-{name}={_SWITCHES.get(str(item), item)}" for name, item in options.items()]
-    with (folder / "log").open("wb") as log:
-        command = [weed, "-logtostderr", "server", *told]
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
-        )
-    try:
-        server = ObjectServer(
-            address=address, port=ports["s3"], filer=ports["filer"], pid=process.pid
-        )
-        _wait(server, process)
-        yield server
-    finally:
-        process.kill()
-        process.wait()
-        for left in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):
-            if left.stem.rpartition("-")[2] in {str(port) for port in ports.values()}:
-                left.unlink(missing_ok=True)
+    return [f"-{name}={_SWITCHES.get(str(item), item)}" for name, item in options.items()]
 
 
 def _option(name: str) -> str:

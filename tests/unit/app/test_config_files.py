@@ -12,6 +12,7 @@ from resourcesync.settings.files import (
     MOST_BYTES,
     NAME,
     ConfigFile,
+    ConfigText,
     config_locations,
     find,
     overrides,
@@ -155,7 +156,7 @@ def test_a_folder_is_no_configuration_file(tmp_path: Path) -> None:
 
 @given(st.text(alphabet="[]a.b=\"'#\n 1", max_size=200))
 def test_a_place_is_found_in_any_text_or_not_but_never_fails(text: str) -> None:
-    file = ConfigFile(path=Path("x"), tables={}, text=text)
+    file = ConfigFile(path=Path("x"), tables={}, texts=(ConfigText(Path("x"), text),))
 
     name, _, line = file.location(("a",), "b").partition(":")
 

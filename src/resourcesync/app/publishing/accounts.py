@@ -46,6 +46,9 @@ from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.account_follower import AccountFollower, FollowSettings
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
+_PAUSE_SHARE: Final = 4
+"""Announced changes wait so many times as long as the last publication took."""
+_SHORTEST_PAUSE: Final = 1.0
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 
 
@@ -108,14 +111,15 @@ def publish_continuously(
     """Publish, follow the changes, and publish them, again and again.
 
     This ends by itself only when the other system closed its feed. A busy feed is published
-    while changes still come.
+    while changes still come. Changes that the other system announces are published at once, unless
+    the last publication has just ended.
 
     Args:
         followed: The other system and its settings.
         chosen: As for ``publish_account``.
         clock: Time.
         asked: Options of the first run.
-        every: Seconds from one publication to the next.
+        every: Seconds from one publication to the next, unless changes are announced.
 
     Raises:
         ResourceSyncError: As for ``publish_account``. What was yielded is public; a new call
@@ -126,13 +130,31 @@ def publish_continuously(
         while True:
             began = clock.monotonic()
             done = follower.publish(counts, asked)
-            yield replace(done, seconds=clock.monotonic() - began)
+            seconds = clock.monotonic() - began
+            yield replace(done, seconds=seconds)
             if follower.is_over:
                 return
             asked = PublishRequest(allow_empty=asked.allow_empty)
-            due = clock.monotonic() + every
-            counts = follower.follow(every, allow_empty=asked.allow_empty)
-            clock.sleep(max(0.0, due - clock.monotonic()))
+            soonest = max(seconds * _PAUSE_SHARE, _SHORTEST_PAUSE)
+            counts = _follow(follower, clock, every, soonest, asked)
+
+
+def _follow(
+    follower: AccountFollower,
+    clock: Clock,
+    every: float,
+    soonest: float,
+    asked: PublishRequest,
+) -> Posted:
+    """Record changes until the next publication; return what was recorded."""
+    began = clock.monotonic()
+    counts = follower.follow(every, allow_empty=asked.allow_empty)
+    is_woken = follower.is_prompt and clock.monotonic() < began + every
+    until = began + (min(soonest, every) if is_woken else every)
+    clock.sleep(max(0.0, until - clock.monotonic()))
+    if not is_woken:
+        return counts
+    return follower.follow_rest(counts, every, allow_empty=asked.allow_empty)
 
 
 def _check_url(url: str, followed: FollowedAccount) -> None:

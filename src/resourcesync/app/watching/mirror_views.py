@@ -79,43 +79,6 @@ def read_activity(folder: Path, now: datetime, days: int) -> MirrorActivity:
     )
 
 
-class ActivityCache:
-    """Recent pasts of mirrors; each is read again only if the files of its state changed.
-
-    Args:
-        days: Number of days.
-    """
-
-    def __init__(self, days: int) -> None:
-        self._days = days
-        self._found: dict[Path, tuple[object, MirrorActivity]] = {}
-
-    def read(self, folder: Path, now: datetime) -> MirrorActivity:
-        """Return the recent past of a mirror.
-
-        Raises:
-            StateError: The state is damaged.
-            StorageError: It cannot be read.
-        """
-        mark = (now.date(), *_file_marks(folder))
-        known = self._found.get(folder)
-        if known is None or known[0] != mark:
-            known = self._found[folder] = mark, read_activity(folder, now, self._days)
-        return known[1]
-
-
-def _file_marks(folder: Path) -> Iterator[tuple[int, int] | None]:
-    """Yield what distinguishes the files of a mirror's state from their next version."""
-    path = folder / OWN_FOLDER / STATE_FILE
-    for file in (path, path.with_name(f"{path.name}-wal")):
-        try:
-            found = file.stat()
-        except OSError:
-            yield None
-        else:
-            yield found.st_mtime_ns, found.st_size
-
-
 def _pending_cause(code: str, count: int, uri: str, reason: str, due: int) -> PendingCause:
     return PendingCause(code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due))
 
@@ -165,6 +128,7 @@ def read_detail(
             awaited=tuple(_awaited(state, first)),
             notices=tuple(notice for notice in notices if since <= notice <= until),
             causes=tuple(_pending_cause(*cause) for cause in state.causes()),
+            failing_since=_moment(state.failing_since()),
         )
 
 

@@ -58,6 +58,11 @@ class PostgresAccount:
         """Always true: a table can be read."""
         return True
 
+    @property
+    def announces_changes(self) -> bool:
+        """True if commits notify us; on a standby, or without ``notify``, they do not."""
+        return self._session.is_listening
+
     def position(self) -> str:
         """Return the position of the log; empty if there is none, or nothing writes it."""
         if not self._layout.log:

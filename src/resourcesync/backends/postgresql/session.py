@@ -101,6 +101,11 @@ class PostgresSession:
                 return
             self._channel = channel
 
+    @property
+    def is_listening(self) -> bool:
+        """True if notifications arrive."""
+        return bool(self._channel)
+
     def wait(self, seconds: float) -> bool:
         """Wait for a notification, at most so many seconds; return whether one arrived.
 

@@ -5,12 +5,14 @@ become errors of this package, with the server's code and without the rest of th
 """
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from io import BufferedReader, RawIOBase
+from threading import Event
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 
 from resourcesync.errors import ConfigurationError, StorageError
@@ -84,6 +86,8 @@ _SECONDS: Final = timedelta(seconds=120)
 _PAUSES: Final = (0.1, 5.0)
 _NO_LIMIT: Final = 1_000_000
 _STATUS: Final = re.compile(r"status code: (\d{3})")
+_LOST: Final = "HTTP error: "
+"""In a message: the connection broke, so it is unknown what the server did."""
 _RETRIED: Final = re.compile(r" in ([0-9.]+)(m?s), after (\d+) retries")
 _ERROR_CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>")
 
@@ -248,6 +252,8 @@ class Bucket:
     ) -> str | None:
         """Put a small object; return its version, ``None`` if another version was there.
 
+        If an answer was lost, that version may be this object: the caller marks it.
+
         Args:
             key: The key.
             body: The bytes, in one request.
@@ -257,16 +263,18 @@ class Bucket:
         modes = {None: "overwrite", ABSENT: "create"}
         mode = modes.get(over) or {"e_tag": over}
         exceptions = self._obstore.exceptions
+        request = partial(
+            self._obstore.put,
+            self._store,
+            key,
+            body,
+            mode=mode,
+            attributes=dict(attributes or {}),
+            use_multipart=False,
+        )
         with self._guarded(f"putting {key}"):
             try:
-                put = self._obstore.put(
-                    self._store,
-                    key,
-                    body,
-                    mode=mode,
-                    attributes=dict(attributes or {}),
-                    use_multipart=False,
-                )
+                put = self._until_answered(request)
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
                 return None
             except FileNotFoundError as error:
@@ -346,7 +354,7 @@ class Bucket:
     def remove(self, key: str) -> None:
         """Remove an object; it is no error when there is none."""
         with self._guarded(f"removing {key}"), suppress(FileNotFoundError):
-            self._obstore.delete(self._store, key)
+            self._until_answered(partial(self._obstore.delete, self._store, key))
 
     def check(self) -> None:
         """Check that the bucket exists and may be read.
@@ -356,6 +364,22 @@ class Bucket:
         """
         with self._guarded("looking at the bucket"):
             next(self._obstore.list(self._store, chunk_size=1), None)
+
+    def _until_answered(self, request: Callable[[], Any]) -> Any:
+        """Send a request until it is answered; obstore does not repeat it if a connection breaks.
+
+        What follows a lost answer must be right whether the server executed the request or not.
+        """
+        pause, longest = self._pauses
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return request()
+            except self._obstore.exceptions.BaseError as error:
+                if _LOST not in _first_line(error) or time.monotonic() + pause >= until:
+                    raise
+            Event().wait(pause)
+            pause = min(2 * pause, longest)
 
     @contextmanager
     def _guarded(self, doing: str) -> Iterator[None]:

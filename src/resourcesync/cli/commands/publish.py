@@ -50,7 +50,8 @@ WATCH: Final = (
         type=options.DURATION,
         default="1m",
         show_default=True,
-        help="With --watch of another system: publish its changes at this interval.",
+        help="With --watch of another system: publish its changes at this interval. A database"
+        " that announces commits is published within about a second.",
     ),
 )
 STEPS: Final = (

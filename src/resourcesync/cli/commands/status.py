@@ -24,7 +24,7 @@ from resourcesync.cli.render.status_formats import (
     nagios_line,
     prometheus_lines,
 )
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.destination.reports import FailedRun, Failing, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
 
@@ -99,11 +99,18 @@ def command(output: OutputOptions, **values: Any) -> Job:
     return Job(command="status", acts=check and style == "text", output=output, work=work)
 
 
+def _read_status(folder: Path) -> MirrorStatus:
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+    return mirror_state.read_status(folder)
+
+
 class StatusCheck(NamedTuple):
-    """The request to check mirrors, and the limits for all of them."""
+    """The request to check mirrors, the limits for all of them, and the reader of a status."""
 
     is_requested: bool
     limits: FreshnessSettings
+    read: Callable[[Path], MirrorStatus] = _read_status
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
@@ -122,16 +129,16 @@ class _StatusTarget(NamedTuple):
     folder: Path
     mirror: ConfiguredMirror | None = None
 
-    def status(self) -> MirrorStatus:
+    def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
         """Return the mirror's status; a configured mirror without a pull is new."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
-            return mirror_state.read_status(self.folder)
+            return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
         if not mirror_state.is_mirror(self.folder):
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        found = mirror_state.read_status(self.folder)
+        found = read(self.folder)
         return replace(found, folder=name, source=found.source or source)
 
     @property
@@ -169,7 +176,7 @@ def read_statuses(
     for target in _targets(places, configuration):
         try:
             mirror = _target(target, configuration) if isinstance(target, str) else target
-            status = mirror.status()
+            status = mirror.status(check.read)
         except (ResourceSyncError, OSError) as error:
             folder = target if isinstance(target, str) else target.folder
             problem = problem_of(_as_library_error(error, folder))
@@ -236,7 +243,7 @@ def _targets(
     seen: set[Path] = set()
     for place in places:
         try:
-            named = configuration.mirror(place) if place in configuration.names else None
+            named = configuration.mirror(place) if place in configuration else None
             folder = configuration.folder(place)
         except ResourceSyncError:
             yield place
@@ -350,8 +357,13 @@ def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
     return [TextLine(""), *lines] if lines else []
 
 
-def notes_of(mirror: MirrorStatus) -> list[str]:
-    """Return the notes about a mirror that is not in sync, and the next steps."""
+def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
+    """Return the notes about a mirror that is not in sync, and the next steps.
+
+    Args:
+        mirror: The mirror.
+        next_pull: The time of its next pull; empty if it is not known.
+    """
     notes = []
     if mirror.held and mirror.state is not MirrorState.STOPPED:
         deletions = formatting.counted(mirror.held, "deletion")
@@ -373,12 +385,12 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
         )
     if mirror.pending:
         waiting = formatting.counted(mirror.pending, "listed resource")
-        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror)}.")
+        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
         if mirror.contradicting:
             copies = formatting.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
     notes += _edited(mirror)
-    notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
+    notes += [f"! {failing.uri}   {_failure(failing)}" for failing in mirror.failures[:3]]
     refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
     not_given = formatting.not_given(mirror.absent, mirror.skipped)
     return notes + [f"{text}." for text in (not_given, refused) if text]
@@ -395,15 +407,23 @@ def _edited(mirror: MirrorStatus) -> list[str]:
     ]
 
 
-def _tried_again(mirror: MirrorStatus) -> str:
+def _failure(failing: Failing) -> str:
+    """Return the reason of a failure, and the time of the next try if it waits for that."""
+    if failing.due is None:
+        return failing.reason
+    return f"{failing.reason}; next try after {formatting.moment(failing.due)}"
+
+
+def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
     """Return the time of the next try; resources that failed often wait longer."""
+    pull = f"the next pull ({next_pull})" if next_pull else "the next pull"
     if not mirror.resting or mirror.tried_again is None:
-        return "the next pull tries again"
+        return f"{pull} tries again"
     rest = f"tried again after {formatting.moment(mirror.tried_again)}"
     if mirror.resting >= mirror.pending:
         return rest
     soon = formatting.count(mirror.pending - mirror.resting)
-    return f"the next pull tries {soon} again, the others are {rest}"
+    return f"{pull} tries {soon} again, the others are {rest}"
 
 
 def _why_failed(mirror: MirrorStatus) -> list[str]:

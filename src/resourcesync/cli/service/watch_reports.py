@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from resourcesync import __version__
+from resourcesync.app.watching.state_cache import StateCache
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.status import StatusCheck, read_statuses
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -79,7 +80,9 @@ def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     match event:
         case "watch":
             names = fields["mirrors"]
-            yield TextLine(f"{forms.counted(len(names), 'mirror')}: {', '.join(names)}", "Watching")
+            yield TextLine(
+                f"{forms.counted(len(names), 'mirror')}: {forms.some(names)}", "Watching"
+            )
         case "admin":
             yield TextLine(fields["uri"], "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":
@@ -188,6 +191,7 @@ class WatchFigures:
         intervals: Returns the seconds between two pulls of mirrors that have an interval.
         push: The subscriptions and the counts of notifications; ``None`` for none.
         planned: Returns the next pull of a mirror.
+        cache: The values that were read from the mirrors' states.
     """
 
     def __init__(
@@ -196,8 +200,10 @@ class WatchFigures:
         intervals: Callable[[], Mapping[Labels, float]],
         push: Subscriptions | None = None,
         planned: Callable[[str], NextPull | None] = lambda _: None,
+        cache: StateCache | None = None,
     ) -> None:
         self._planned = planned
+        self._cache = StateCache() if cache is None else cache
         self._names, self._intervals, self._push = names, intervals, push
         self._runs: Counter[Labels] = Counter()
         self._changes: Counter[Labels] = Counter()
@@ -293,7 +299,9 @@ class WatchFigures:
                 (name,),
                 configuration,
                 notes,
-                StatusCheck(is_requested=False, limits=FreshnessSettings()),
+                StatusCheck(
+                    is_requested=False, limits=FreshnessSettings(), read=self._cache.status
+                ),
             )
             seen += found.mirrors
             mirrors += notes.mirrors

@@ -10,6 +10,7 @@ from typing import Final
 
 from resourcesync.app import machine
 from resourcesync.app.watching import service
+from resourcesync.app.watching.state_cache import StateCache
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -81,24 +82,28 @@ class _WatchService:
         self._screen, self._settings = screen, settings
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
-        self._work = WatchJobRunner(self._clock, self._subscribe)
+        self._work = WatchJobRunner(self._clock, self._subscribe, self._show_progress)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
         self.watch = service.open_loop(
             self._work, self._report_done, self._clock, settings.service.parallel
         )
         self._intervals: Mapping[Labels, float] = {}
+        cache = StateCache()
         self._figures = WatchFigures(
             lambda: (self._settings.names, self._settings.configuration),
             lambda: self._intervals,
             self._push,
             self._planned,
+            cache,
         )
         self._pages = WatchPages(
             lambda: (self._settings.names, self._settings.configuration),
             self._clock,
             self._push.pushed,
             self._planned,
+            self.watch.running_seconds,
+            cache,
         )
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
@@ -139,6 +144,9 @@ class _WatchService:
     def _planned(self, mirror: str) -> NextPull | None:
         """Return the next pull of a mirror; may be called on any thread."""
         return self.watch.next_pull(mirror)
+
+    def _show_progress(self, mirror: str, fields: Mapping[str, object]) -> None:
+        self._pages.show_progress(mirror, fields)
 
     def _check_health(self) -> None:
         """Raise if the loop is stuck."""
