@@ -32,6 +32,7 @@ from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
+from resourcesync.server.access_log import AccessLog
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
 from resourcesync.server.dashboard.front_page import OfferedList, Overview
@@ -272,6 +273,7 @@ class SourceStatus:
 
 
 __all__ = [
+    "AccessLog",
     "Application",
     "ConnectionLimits",
     "LateApplication",
