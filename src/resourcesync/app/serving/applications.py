@@ -175,8 +175,8 @@ class SourceStatus:
         yield Metric(
             name="resourcesync_build_info",
             kind="gauge",
-            help_text="The version of this program.",
-            values=(((("version", __version__),), 1),),
+            help_text="Version of this program, and the running command.",
+            values=(((("version", __version__), ("command", "serve")), 1),),
         )
         yield Metric(
             name="resourcesync_source_last_publish_timestamp_seconds",
