@@ -1,5 +1,6 @@
 """``resourcesync status``: the state of mirrors, without requests."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from math import inf
@@ -18,6 +19,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, 
 from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
+    DiskSpace,
     as_listed,
     nagios_line,
     prometheus_lines,
@@ -182,11 +184,26 @@ def read_statuses(
             codes.append(problem.exit)
             unknown += 1
             continue
-        seen.append(check.measure(status, mirror.limits, now))
+        checked = check.measure(status, mirror.limits, now)
+        seen.append(checked._replace(disk=disk_space(mirror.folder)))
         screen.report("mirror", status_fields(status, now))
         if check.is_requested and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
     return StatusResult(seen, now, unknown, worst(codes))
+
+
+def disk_space(folder: Path) -> DiskSpace | None:
+    """Return the space of the file system of a mirror's folder; ``None`` if it is unknown.
+
+    A folder that is not made yet will be in the file system of the one above it.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
 def _table(found: StatusResult, order: str) -> CommandOutcome:
