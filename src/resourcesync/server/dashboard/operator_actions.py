@@ -1,4 +1,4 @@
-"""What an operator may do on the pages, with a token: pull a mirror now, pause it, resume it.
+"""Forms with which an operator who has the token pulls a mirror now, pauses it, or resumes it.
 
 Each request has the token itself. There is no cookie and no session that another page could use,
 and a request of another page is refused before the token is compared.
