@@ -259,7 +259,7 @@ def test_events_are_told_as_they_happen(pages: WatchPages, address: str) -> None
         pages.count(
             "pull", {"time": pages.now(), "mirror": "museum", "exit": 0, "state": "in sync"}
         )
-        assert stream.readline() == b"data: 1\n"
+        assert stream.readline().startswith(b"data: ")
     rows = Rows(get(f"{address}events")).rows
     assert rows[1][1:] == ["museum", "pull", "good", "in sync"]
 

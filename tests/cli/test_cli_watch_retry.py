@@ -72,7 +72,7 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
 
     wait = datetime.fromisoformat(seen["at"]) - datetime.now(UTC)
     assert timedelta(seconds=20) < wait < timedelta(seconds=61)
-    assert (seen["mirror"].count("(retry 1)"), seen["tries"]) == (1, 1)
+    assert (seen["mirror"].count("(retry 1)"), seen["tries"]) == (2, 1)
     assert "(retry 1)</time></td>" in seen["page"]
     assert "Failing since <time" in seen["page"]
 

@@ -175,6 +175,11 @@ class WatchLoop:
         """The running jobs."""
         return tuple(self._threads)
 
+    def running_seconds(self) -> dict[MirrorJob, float]:
+        """Return the running jobs, and for how many seconds each runs; on any thread."""
+        now = self._clock.monotonic()
+        return {job: now - began for job, (_, _, began) in list(self._threads.items())}
+
     def run_once(self, longest: float = _LONGEST_WAIT) -> None:
         """Start what is due, then wait for an event, at most ``longest`` seconds."""
         now = self._now()

@@ -62,6 +62,10 @@ class Watching:
                 return line.rstrip("\n")
         raise AssertionError(f"the service ended before it printed {text!r}")
 
+    def reload(self) -> None:
+        """Have it read its configuration again, and retry what failed."""
+        self._process.send_signal(signal.SIGHUP)
+
     def status(self) -> Ran:
         """Run ``status --check`` beside it, between two pulls."""
         while True:

@@ -273,22 +273,23 @@ def open_destination(
         settings = partial(fetch_settings, network)
         with (
             _recording(stores.copies_of(mirror, clock), state, clock, failed_pulls) as copies,
-            transports.open_fetcher(address, settings, cancel, rules, report) as (fetcher, traffic),
+            transports.open_fetcher(address, settings, cancel, rules, report) as http,
             open_strategy(mirror, home, address, network, cancel, report) as strategy,
         ):
             yield Destination(
                 Dependencies(
                     source=source,
-                    fetcher=fetcher,
+                    fetcher=http.fetcher,
                     copies=copies,
                     clock=clock,
                     cancel=cancel,
                     report=report,
                     purge=copies.purge,
-                    traffic=traffic if strategy is None else strategy.with_workers(traffic),
+                    traffic=http.traffic
+                    if strategy is None
+                    else strategy.with_workers(http.traffic),
+                    certificate_until=http.certificate_until,
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
-                    patches=plugins.patch_formats(),
-                    mappers=plugins.mapper,
                     is_expected=is_expected,
                     strategy=strategy,
                 )
@@ -298,7 +299,7 @@ def open_destination(
 def _local_dependencies(
     folder: Path, mirror: MirrorFolder, local: FileTreeCopies, *, in_folder: bool
 ) -> dict[str, Any]:
-    """Return a Destination's dependencies on this machine's disk, wherever the copies are."""
+    """Return a Destination's dependencies on this machine, wherever the copies are."""
     assert mirror.state is not None
     return {
         "folder": str(folder),
@@ -309,6 +310,8 @@ def _local_dependencies(
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
         "findings": partial(_open_findings, folder),
+        "patches": plugins.patch_formats(),
+        "mappers": plugins.mapper,
     }
 
 

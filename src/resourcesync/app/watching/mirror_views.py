@@ -128,6 +128,7 @@ def read_detail(
             awaited=tuple(_awaited(state, first)),
             notices=tuple(notice for notice in notices if since <= notice <= until),
             causes=tuple(_pending_cause(*cause) for cause in state.causes()),
+            failing_since=_moment(state.failing_since()),
         )
 
 

@@ -220,13 +220,13 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.app.publishing import account_access  # noqa: PLC0415 - the same
-    from resourcesync.cli.render import service_files  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.render import monitoring_files, service_files  # noqa: PLC0415 - seldom needed
 
     match name:
         case "grafana":
-            return service_files.grafana()
+            return monitoring_files.grafana()
         case "alerts":
-            return service_files.ALERTS
+            return monitoring_files.ALERTS
         case "postgres":
             return account_access.postgres_migration(dict(values["with"]))
         case "elasticsearch":

@@ -1,5 +1,6 @@
 """``resourcesync status``: the state of mirrors, without requests."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from math import inf
@@ -18,11 +19,12 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, 
 from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
+    DiskSpace,
     as_listed,
     nagios_line,
     prometheus_lines,
 )
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.destination.reports import FailedRun, Failing, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
 
@@ -182,11 +184,26 @@ def read_statuses(
             codes.append(problem.exit)
             unknown += 1
             continue
-        seen.append(check.measure(status, mirror.limits, now))
+        checked = check.measure(status, mirror.limits, now)
+        seen.append(checked._replace(disk=disk_space(mirror.folder)))
         screen.report("mirror", status_fields(status, now))
         if check.is_requested and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
     return StatusResult(seen, now, unknown, worst(codes))
+
+
+def disk_space(folder: Path) -> DiskSpace | None:
+    """Return the space of the file system of a mirror's folder; ``None`` if it is unknown.
+
+    A folder that is not made yet will be in the file system of the one above it.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
 def _table(found: StatusResult, order: str) -> CommandOutcome:
@@ -340,8 +357,13 @@ def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
     return [TextLine(""), *lines] if lines else []
 
 
-def notes_of(mirror: MirrorStatus) -> list[str]:
-    """Return the notes about a mirror that is not in sync, and the next steps."""
+def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
+    """Return the notes about a mirror that is not in sync, and the next steps.
+
+    Args:
+        mirror: The mirror.
+        next_pull: The time of its next pull; empty if it is not known.
+    """
     notes = []
     if mirror.held and mirror.state is not MirrorState.STOPPED:
         deletions = formatting.counted(mirror.held, "deletion")
@@ -366,12 +388,12 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
         )
     if mirror.pending:
         waiting = formatting.counted(mirror.pending, "listed resource")
-        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror)}.")
+        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
         if mirror.contradicting:
             copies = formatting.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
     notes += _edited(mirror)
-    notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
+    notes += [f"! {failing.uri}   {_failure(failing)}" for failing in mirror.failures[:3]]
     refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
     not_given = formatting.not_given(mirror.absent, mirror.skipped)
     return notes + [f"{text}." for text in (not_given, refused) if text]
@@ -388,15 +410,23 @@ def _edited(mirror: MirrorStatus) -> list[str]:
     ]
 
 
-def _tried_again(mirror: MirrorStatus) -> str:
+def _failure(failing: Failing) -> str:
+    """Return the reason of a failure, and the time of the next try if it waits for that."""
+    if failing.due is None:
+        return failing.reason
+    return f"{failing.reason}; next try after {formatting.moment(failing.due)}"
+
+
+def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
     """Return the time of the next try; resources that failed often wait longer."""
+    pull = f"the next pull ({next_pull})" if next_pull else "the next pull"
     if not mirror.resting or mirror.tried_again is None:
-        return "the next pull tries again"
+        return f"{pull} tries again"
     rest = f"tried again after {formatting.moment(mirror.tried_again)}"
     if mirror.resting >= mirror.pending:
         return rest
     soon = formatting.count(mirror.pending - mirror.resting)
-    return f"the next pull tries {soon} again, the others are {rest}"
+    return f"{pull} tries {soon} again, the others are {rest}"
 
 
 def _why_failed(mirror: MirrorStatus) -> list[str]:

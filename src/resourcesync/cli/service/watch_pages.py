@@ -38,10 +38,12 @@ from resourcesync.server.dashboard.views import (
     MirrorDetail,
     MirrorSummary,
     PushStatus,
+    RunningJob,
 )
 from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.settings.network import Network
 from resourcesync.watch.loop import NextPull
+from resourcesync.watch.scheduler import JobKind, MirrorJob
 
 _MAX_RUNS: Final = 200
 _MAX_NOTICES: Final = 2_000
@@ -56,6 +58,7 @@ class WatchPages:
         clock: The clock.
         pushed: Returns the push status of the mirrors with ``push``.
         planned: Returns the next pull of a mirror.
+        running: Returns the running jobs, and for how many seconds each runs.
         cache: The values that were read from the mirrors' states.
     """
 
@@ -65,14 +68,17 @@ class WatchPages:
         clock: Clock,
         pushed: Callable[[], Mapping[str, PushStatus]] = dict,
         planned: Callable[[str], NextPull | None] = lambda _: None,
+        running: Callable[[], Mapping[MirrorJob, float]] = dict,
         cache: StateCache | None = None,
     ) -> None:
-        self._planned = planned
+        self._planned, self._running = planned, running
         self._cache = StateCache() if cache is None else cache
         self._names, self._clock, self._pushed = names, clock, pushed
         self._explorer = CachedExplorer(clock)
         self._ended: deque[EndedRun] = deque(maxlen=_MAX_RUNS)
         self._count = 0
+        self._progress: dict[str, tuple[int, int]] = {}
+        self._version, self._mark = 0, object()
         self._notices: dict[str, deque[datetime]] = {}
         self._folders_of: MirrorConfiguration | None = None
         self._by_folder: Mapping[Path, str] = {}
@@ -93,7 +99,32 @@ class WatchPages:
                 text=", ".join(result_parts(kind, fields)),
             )
         )
+        self._progress.pop(str(fields["mirror"]), None)
         self._count += 1
+
+    def show_progress(self, mirror: str, fields: Mapping[str, Any]) -> None:
+        """Record the progress of a running pull, by the fields of its event."""
+        self._progress[mirror] = int(fields["done"]), int(fields["total"] or 0)
+
+    def version(self) -> int:
+        """Return a number that is another one once a job started, made progress, or ended."""
+        mark = self._count, tuple(self._running()), dict(self._progress)
+        if mark != self._mark:
+            self._mark = mark
+            self._version += 1
+        return self._version
+
+    def running(self) -> Sequence[RunningJob]:
+        """Return the running jobs, the longest running first."""
+        now = self._clock.now()
+        jobs = sorted(self._running().items(), key=lambda item: -item[1])
+        return [self._running_job(job, now - timedelta(seconds=seconds)) for job, seconds in jobs]
+
+    def _running_job(self, job: MirrorJob, since: datetime) -> RunningJob:
+        is_pull = job.kind is JobKind.PULL
+        done, total = self._progress.get(job.mirror, (0, 0)) if is_pull else (0, 0)
+        kind = job.kind.value
+        return RunningJob(mirror=job.mirror, kind=kind, since=since, done=done, total=total)
 
     def now(self) -> datetime:
         """Return the present moment, UTC."""
@@ -251,6 +282,7 @@ class WatchPages:
     def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
         configuration = self._names()[1]
         notes, pushed, watched = CollectingScreen(), self._pushed(), self._watched()
+        running = {job.mirror: job for job in self.running() if job.kind != JobKind.HAND_OVER}
         check = StatusCheck(is_requested=False, limits=FreshnessSettings(), read=self._cache.status)
         found = read_statuses(names, configuration, notes, check)
         yield from ((_unreadable_mirror(problem), Path()) for problem in notes.problems)
@@ -258,20 +290,9 @@ class WatchPages:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration else Path(name)
             watched_as = _watched_name(folder, watched)
-            brief = self._brief(seen, pushed.get(watched_as))
-            yield self._with_plan(brief, watched_as), folder
-
-    def _with_plan(self, brief: MirrorSummary, name: str) -> MirrorSummary:
-        """Return a summary with the next pull of the mirror."""
-        planned = self._planned(name)
-        if planned is None:
-            return brief
-        return structs.replace(
-            brief,
-            next_pull=next_pull_text(planned, self._clock.now()),
-            next_at=None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
-            tries=planned.failures,
-        )
+            brief = self._brief(seen, self._planned(watched_as))
+            push, job = pushed.get(watched_as), running.get(watched_as)
+            yield structs.replace(brief, push=push, running=job), folder
 
     def _watched(self) -> Mapping[Path, str]:
         names, configuration = self._names()
@@ -283,10 +304,12 @@ class WatchPages:
             self._folders_of, self._by_folder = configuration, found
         return self._by_folder
 
-    def _brief(self, seen: CheckedMirror, push: PushStatus | None) -> MirrorSummary:
+    def _brief(self, seen: CheckedMirror, planned: NextPull | None) -> MirrorSummary:
         status = seen.status
         right, every = as_listed(status)
-        notes = tuple(notes_of(status))
+        next_pull = "" if planned is None else next_pull_text(planned, self._clock.now())
+        time = None if planned is None else planned.time
+        notes = tuple(notes_of(status, next_pull))
         if seen.is_too_quiet:
             notes = (*notes, "the Source has not published for long: check that it still runs.")
         return MirrorSummary(
@@ -296,7 +319,9 @@ class WatchPages:
             listed=every - status.held,
             notes=notes,
             max_lag=seen.limits.max_lag,
-            push=push,
+            next_pull=next_pull,
+            next_at=None if time is None else datetime.fromtimestamp(time, UTC),
+            tries=0 if planned is None else planned.failures,
         )
 
 

@@ -41,6 +41,7 @@ _COUNTS: Final = (
     "changes",
     "accuracy",
 )
+_BUILD: Final[Mapping[Labels, float]] = {(("version", __version__), ("command", "watch")): 1}
 _CHANGES: Final = ("created", "updated", "deleted")
 
 
@@ -245,8 +246,14 @@ class WatchFigures:
 
     def figures(self) -> Iterator[Metric]:
         """Yield all metrics."""
-        yield _gauge("build_info", "The version of this program.", {(("version", __version__),): 1})
-        yield from mirror_figures(self._read_mirrors()[0])
+        yield _gauge("build_info", "Version of this program, and the running command.", _BUILD)
+        seen, mirrors = self._read_mirrors()
+        yield _gauge(
+            "mirror_readable",
+            "1 if the state of the mirror can be read; else it has no other metrics.",
+            {(("mirror", str(row["mirror"])),): float("code" not in row) for row in mirrors},
+        )
+        yield from mirror_figures(seen)
         yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
         yield _counter("changes_total", "Changes that pulls applied.", self._changes)
         yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)

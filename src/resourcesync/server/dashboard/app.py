@@ -145,7 +145,8 @@ class Dashboard:
     def _mirrors(self, query: _Query) -> str:
         selection = select_mirrors(self._views.mirrors(), MirrorQuery.parse(query))
         names = [summary.name for summary in selection.shown if not summary.error]
-        return mirrors_page(selection, self._views.activity(names), self._views.now())
+        activity, running = self._views.activity(names), self._views.running()
+        return mirrors_page(selection, activity, running, self._views.now())
 
     def _mirror(self, query: _Query) -> str | None:
         days = _days(query)
@@ -183,12 +184,12 @@ class Dashboard:
 
     async def _events(self, stopping: asyncio.Event) -> AsyncIterator[bytes]:
         """Yield an event for each change, and every few seconds, until the server stops."""
-        known, silent = self._views.ended()[0], 0
+        known, silent = self._views.version(), 0
         while not await wait_for(stopping, _POLL_SECONDS):
-            count, silent = self._views.ended()[0], silent + 1
-            if count != known or silent >= _HEARTBEATS:
-                yield b"data: %d\n\n" % count
-                known, silent = count, 0
+            version, silent = self._views.version(), silent + 1
+            if version != known or silent >= _HEARTBEATS:
+                yield b"data: %d\n\n" % version
+                known, silent = version, 0
 
 
 @final

@@ -24,10 +24,16 @@ from resourcesync.server.dashboard.layout import (
     pill,
     row,
     table,
+    time_tag,
     window_links,
 )
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
-from resourcesync.server.dashboard.mirrors_page import share
+from resourcesync.server.dashboard.mirrors_page import (
+    failing_text,
+    planned,
+    share,
+    state_words,
+)
 from resourcesync.server.dashboard.push_status import push_card
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
@@ -49,14 +55,14 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
     title = tag(
         "div",
         tag("h1", detail.summary.name),
-        pill(status.state),
+        state_words(detail.summary, detail.until),
         window_links("mirror", days, name=detail.summary.name),
         class_="title",
     )
     live = (
         title,
         tag("p", _source(detail.summary), class_="muted"),
-        advice([note for note in detail.summary.notes if not note.startswith("! ")], is_bad=bad),
+        _advice(detail, is_bad=bad),
         _numbers(detail, days),
         card(timeline(detail), title="Timeline"),
         tag("div", [card(plot) for plot in _plots(detail, days)], class_="plots"),
@@ -74,10 +80,17 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
     )
 
 
+def _advice(detail: MirrorDetail, *, is_bad: bool) -> Markup | None:
+    """Return since when the mirror fails, when it is tried again, why, and what to do."""
+    failing = failing_text(detail.summary, detail.failing_since)
+    notes = [note for note in detail.summary.notes if not note.startswith("! ")]
+    return advice(notes, first=failing, is_bad=is_bad)
+
+
 def _source(summary: MirrorSummary) -> Piece:
     place = summary.status.source
     documents = tag("a", "its documents", href=address("explore", name=summary.name))
-    explore = (documents, f" · next pull: {summary.next_pull}") if summary.next_pull else documents
+    explore = (documents, " · next pull: ", planned(summary)) if summary.next_pull else documents
     if not place.startswith(("http://", "https://")):
         return (place, " · ", explore) if place else None
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore
@@ -285,7 +298,13 @@ def _cause(detail: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
     yield formatting.count(cause.count)
     yield cause.reason
     rests = cause.due is not None and cause.due > detail.until
-    yield f"from {formatting.moment(cause.due)}" if rests and cause.due else "with the next pull"
+    if rests and cause.due is not None:
+        yield "from ", time_tag(cause.due)
+    else:
+        yield (
+            "with the next pull",
+            (", ", planned(detail.summary)) if detail.summary.next_pull else None,
+        )
     place = address("resource", name=detail.summary.name, resource=cause.uri)
     yield tag("a", cause.uri, href=place)
 

@@ -62,19 +62,24 @@ _NO_ACTIVITY: Final = MirrorActivity()
 
 
 def mirrors_page(
-    selection: MirrorSelection, activity: Mapping[str, MirrorActivity], now: datetime
+    selection: MirrorSelection,
+    activity: Mapping[str, MirrorActivity],
+    running: Sequence[RunningJob],
+    now: datetime,
 ) -> str:
     """Return the page of some of the mirrors.
 
     Args:
         selection: The mirrors.
         activity: The recent past of those of the page, as far as it is known.
+        running: The jobs that run now.
         now: The present moment.
     """
     problems = selection.problems
     title = f"({formatting.count(problems)}) Mirrors" if problems else "Mirrors"
     live = tag(
         "div",
+        _running(running, now),
         _filters(selection),
         _groups(selection),
         _table(selection, activity, now),
@@ -86,6 +91,14 @@ def mirrors_page(
         live = tag("div", tag("p", "There are no mirrors yet.", class_="card"), **LIVE)
     head = tag("div", tag("h1", "Mirrors"), _search(selection.query), class_="title")
     return page(title, head, live, now=now, here="Mirrors", script=True)
+
+
+def _running(jobs: Sequence[RunningJob], now: datetime) -> Markup:
+    shown = [
+        tag("span", tag("strong", job.mirror), f" {running_text(job, now)}", class_="running")
+        for job in jobs
+    ]
+    return tag("p", "Now: ", shown or "nothing runs.", class_="muted now")
 
 
 def _search(query: MirrorQuery) -> Markup:
@@ -240,7 +253,9 @@ def _rows(
         shown = [more[head] for head in heads[len(_HEADS) :]]
         yield row(heads, [*_cells(summary, activity, now), *shown])
     notes = summary.notes or ((summary.error,) if summary.error else ())
-    sentences = [tag("p", text) for text in (failing_text(summary, activity),) if text]
+    sentences = [
+        tag("p", text) for text in (failing_text(summary, activity.failing_since),) if text
+    ]
     sentences += [tag("p", sentence(_without_exit(note))) for note in _first_notes(notes)]
     if sentences:
         yield tag("tr", tag("td", sentences, colspan=len(heads)), class_="note")
@@ -252,9 +267,8 @@ def _without_exit(note: str) -> str:
     return before if mark and code.isdigit() else note
 
 
-def failing_text(summary: MirrorSummary, activity: MirrorActivity) -> Piece:
+def failing_text(summary: MirrorSummary, since: datetime | None) -> Piece:
     """Return since when a mirror fails, and when it is tried again; ``None`` if it does not."""
-    since = activity.failing_since
     if since is None:
         return None
     again = summary.next_pull and not summary.is_paused

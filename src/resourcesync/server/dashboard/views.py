@@ -200,6 +200,7 @@ class MirrorDetail(msgspec.Struct, frozen=True, kw_only=True):
         awaited: Changes that were not applied yet.
         notices: Times of notifications, as far as this service received them.
         causes: The reasons why listed resources are pending.
+        failing_since: End of the first of the pulls that failed in a row up to now, UTC.
     """
 
     summary: MirrorSummary
@@ -212,6 +213,7 @@ class MirrorDetail(msgspec.Struct, frozen=True, kw_only=True):
     awaited: tuple[AwaitedChange, ...] = ()
     notices: tuple[datetime, ...] = ()
     causes: tuple[PendingCause, ...] = ()
+    failing_since: datetime | None = None
 
 
 class ExplainedResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -403,6 +405,12 @@ class Views(Protocol):
 
     def explore(self, name: str, depth: int) -> DocumentTree | None:
         """Return the documents of one of these Sources; called by one thread at a time."""
+
+    def version(self) -> int:
+        """Return a number that is another one once something happened; quick, on any thread."""
+
+    def running(self) -> Sequence[RunningJob]:
+        """Return the running jobs, the longest running first."""
 
     def ended(self) -> tuple[int, Sequence[EndedRun]]:
         """Return the number of runs that ended, and the last of them, the newest first."""
