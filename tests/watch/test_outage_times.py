@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from resourcesync.cli.render.service_files import ALERTS
+from resourcesync.cli.render.monitoring_files import ALERTS
 from resourcesync.watch.scheduler import (
     Every,
     JobKind,
