@@ -163,6 +163,8 @@ class SqliteFile:
         path: The file; created if missing, and migrated. ``:memory:`` is a database in memory.
         kind: Its format.
         read_only: Open an existing file, which is not migrated either.
+        immutable: With ``read_only``: the file has no log, and the caller finds out whether it
+            was written meanwhile.
 
     Raises:
         LockedError: Another process has it.
@@ -170,13 +172,20 @@ class SqliteFile:
         StorageError: It cannot be opened.
     """
 
-    def __init__(self, path: Path | str, kind: SqliteFormat, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        kind: SqliteFormat,
+        *,
+        read_only: bool = False,
+        immutable: bool = False,
+    ) -> None:
         self.errors = SqliteErrors(path, kind)
         """The context for reading; ``writing`` has it already."""
         if not read_only and kind.is_private:
             _create_private(Path(path), kind.folder_mode)
         with self.errors:
-            self.connection = _connect(path, kind, read_only=read_only)
+            self.connection = _connect(path, kind, read_only=read_only, immutable=immutable)
             try:
                 self.version = self._prepare(kind, read_only=read_only)
             except BaseException as error:

@@ -125,8 +125,8 @@ def test_operators_see_how_the_subscription_of_a_mirror_stands(
     assert (status["state"], status["refused"]) == ("verified", 0)
     for name in FIGURES:
         assert f'{name}{{mirror="museum"' in page["metrics"]
-    assert "Notified" in page[""]
-    assert '<span class="state good">verified</span>' in page[""]
+    assert ">Push<" in page[""]
+    assert '<span class="state good">on</span>' in page[""]
     card = page["mirror?name=museum"].partition("<h2>Notifications</h2>")[2]
     assert looker.topic in card
     assert f"At the hub {base}hub." in card

@@ -20,10 +20,10 @@ from resourcesync.server.dashboard.mirror_selection import (
     MirrorQuery,
     select_mirrors,
 )
-from resourcesync.server.dashboard.views import MirrorActivity, MirrorSummary
+from resourcesync.server.dashboard.views import MirrorActivity, MirrorSummary, RunningJob
 from resourcesync.server.metrics import Metric
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.dashboard_values import NOW, Seen, brief, overview
+from tests.support.dashboard_values import HOUR, NOW, Seen, brief, overview
 
 
 def mirror(number: int, **fields: object) -> MirrorSummary:
@@ -146,6 +146,14 @@ def test_what_fails_says_since_when_and_when_it_is_tried_again() -> None:
     assert "exit 4" not in texts
 
 
+def test_what_runs_now_is_shown_with_its_progress() -> None:
+    job = RunningJob(mirror="m0001", kind="pull", since=NOW - HOUR, done=1_200, total=3_000)
+    page = overview([replace(mirror(1), running=job)])
+    words = "pull runs for 1 h, 1,200 of 3,000 fetched"
+    assert [text.strip() for text in Seen(page).texts].count(words) == 2  # above, and in its row
+    assert "nothing runs." in overview(MANY)
+
+
 class ManyViews:
     """The views of a service with many mirrors, of which only the list exists."""
 
@@ -161,6 +169,9 @@ class ManyViews:
     def activity(self, names: Sequence[str]) -> Mapping[str, MirrorActivity]:
         self.requested += names
         return {}
+
+    def running(self) -> Sequence[RunningJob]:
+        return []
 
 
 @pytest.fixture

@@ -107,6 +107,8 @@ def brief(text: str) -> MirrorSummary:
         listed=9,
         notes=(text, f"next   {text}"),
         push=pushed(text),
+        disk_free=5_000,
+        disk_size=9_000,
     )
 
 
@@ -114,7 +116,8 @@ def overview(mirrors: Sequence[MirrorSummary], **query: Any) -> str:
     """Return the page of mirrors for a request."""
     activity = MirrorActivity(days=(1, 0, 5), failing_since=NOW - HOUR)
     selection = select_mirrors(mirrors, MirrorQuery(**query))
-    return mirrors_page(selection, {found.name: activity for found in mirrors}, NOW)
+    running = [found.running for found in mirrors if found.running is not None]
+    return mirrors_page(selection, {found.name: activity for found in mirrors}, running, NOW)
 
 
 def pushed(text: str) -> PushStatus:

@@ -3,17 +3,18 @@
 No two mirrors may share a folder, or have folders inside one another.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
 from msgspec import structs
 
-from resourcesync.cli import options
+from resourcesync.cli import formatting, options
 from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment, files
@@ -37,6 +38,9 @@ from resourcesync.settings.tables import (
 
 if TYPE_CHECKING:
     from resourcesync.settings.network import Network
+
+_NEAR: Final = 0.75
+"""Similarity of a mistyped name to the name of a mirror, from 0 to 1."""
 
 
 def configured_folder(
@@ -100,34 +104,30 @@ def locate_configured_mirror(
     return (folder, store) if store else (configured_folder(file, table, dest), "")
 
 
-def check_no_overlap(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, Path]) -> None:
-    """Refuse a mirror's folder that is, contains, or lies inside the folder of another mirror.
+def find_overlaps(folders: Mapping[str, Path]) -> dict[str, str]:
+    """Return what is wrong with the folders that are, contain, or lie inside another one.
 
-    Each of the two would take the other's files for damage, and pulls would undo each other.
+    Each of two mirrors would take the other's files for damage, and pulls would undo each other.
 
     Args:
-        file: The configuration file.
-        name: The mirror.
-        dest: The mirror's folder.
-        folders: The folders of all mirrors, resolved, as far as their tables are valid.
+        folders: The folders of all mirrors by their names, resolved.
 
-    Raises:
-        ConfigurationError: The folders overlap.
+    Returns:
+        For each such mirror, the end of a sentence about its folder.
     """
-    own = resolve_folder(dest)
-    for other, folder in folders.items():
-        if other == name:
-            continue
-        if own == folder:
-            reason = f"is the folder of [mirror.{other}] too"
-        elif own.is_relative_to(folder):
-            reason = f"is inside the folder of [mirror.{other}]"
-        elif folder.is_relative_to(own):
-            reason = f"contains the folder of [mirror.{other}]"
-        else:
-            continue
-        hint = "give each mirror its own folder"
-        raise file.key_error(("mirror", name), "dest", reason, hint=hint)
+    owner: dict[Path, str] = {}
+    found: dict[str, str] = {}
+    for name, folder in folders.items():
+        first = owner.setdefault(folder, name)
+        if first != name:
+            found[name] = f"is the folder of [mirror.{first}] too"
+            found.setdefault(first, f"is the folder of [mirror.{name}] too")
+    for name, folder in folders.items():
+        outer = next((owner[above] for above in folder.parents if above in owner), None)
+        if outer is not None:
+            found.setdefault(name, f"is inside the folder of [mirror.{outer}]")
+            found.setdefault(outer, f"contains the folder of [mirror.{name}]")
+    return found
 
 
 def no_mirrors_error(
@@ -208,6 +208,12 @@ class MirrorConfiguration:
         self.service: Mapping[str, SettingValue] = self._settings(("watch",), service_keys())
         self.log: Mapping[str, SettingValue] = self._settings(("log",), log_keys())
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
+        self._variables = files.override_variables()
+        self._mirrors: dict[str, ConfiguredMirror] = {}
+
+    def __contains__(self, name: object) -> bool:
+        """True if there is a mirror of this name."""
+        return name in self._table("mirror")
 
     def _table(self, *names: str) -> Mapping[str, object]:
         return {} if self.file is None else self.file.table(*names)
@@ -223,26 +229,42 @@ class MirrorConfiguration:
         Raises:
             ConfigurationError: It does not exist, or its table has a mistake.
         """
-        if name not in self.names or self.file is None:
+        known = self._mirrors.get(name)
+        if known is None:
+            known = self._mirrors[name] = self._read_mirror(name)
+        return known
+
+    def _read_mirror(self, name: str) -> ConfiguredMirror:
+        if name not in self or self.file is None:
             raise ConfigurationError(
                 f"there is no mirror {name} in the configuration",
                 evidence=self._searched_files(),
-                hint=f"known: {', '.join(self.names)}" if self.names else "",
+                hint=f"known: {formatting.some(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
         if not MIRROR_NAME.fullmatch(name):
             raise self.file.key_error(
                 ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
             )
-        own = overlay(self._settings(table, mirror_keys()), dict(_overridden(name)))
+        own = overlay(self._settings(table, mirror_keys()), dict(self._overridden(name)))
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.key_error(table, key, "is missing")
         settings = overlay(self.defaults, own)
         self._check(table, settings)
         dest, store = self._home(table, own["dest"], own.get("state"))
-        check_no_overlap(self.file, name, dest, self._folders)
+        self._check_overlap(name)
         return ConfiguredMirror(name=name, dest=dest, settings=settings, store=store)
+
+    def _check_overlap(self, name: str) -> None:
+        if name in self._overlaps:
+            assert self.file is not None
+            hint = "give each mirror its own folder"
+            raise self.file.key_error(("mirror", name), "dest", self._overlaps[name], hint=hint)
+
+    @cached_property
+    def _overlaps(self) -> Mapping[str, str]:
+        return find_overlaps(self._folders)
 
     @cached_property
     def _folders(self) -> Mapping[str, Path]:
@@ -252,9 +274,9 @@ class MirrorConfiguration:
         for name in self.names:
             table = ("mirror", name)
             with suppress(ConfigurationError):
-                text = dict(_overridden(name, "dest")).get("dest")
+                text = dict(self._overridden(name, "dest")).get("dest")
                 dest = text or read_setting(self.file, table, "dest", mirror_keys())
-                state = dict(_overridden(name, "state")).get("state")
+                state = dict(self._overridden(name, "state")).get("state")
                 if state is None and "state" in self.file.table(*table):
                     state = read_setting(self.file, table, "state", mirror_keys())
                 found[name] = resolve_folder(self._home(table, dest, state)[0])
@@ -282,13 +304,59 @@ class MirrorConfiguration:
         if "every" in settings and "cron" in settings:
             raise self.file.key_error(table, "cron", "excludes `every`: choose one")
 
+    def _overridden(self, mirror: str, only: str = "") -> Iterator[tuple[str, SettingValue]]:
+        for key, (variable, text) in files.overrides(mirror, self._variables).items():
+            if only and key != only:
+                continue
+            if key not in mirror_keys():
+                raise ConfigurationError(
+                    f"{variable}: a mirror has no key `{key}`",
+                    hint="the keys of a mirror: resourcesync config show --origin",
+                )
+            field = mirror_keys()[key]
+            try:
+                value = from_variable(field, text)
+            except ConfigurationError as error:
+                hint = with_command(error.hint, error.remedy)
+                raise ConfigurationError(f"{variable} {error.message}", hint=hint) from None
+            is_plain = field.is_flag or field.is_many or field.form.is_whole
+            yield key, SettingValue(value, written=value if is_plain else text, origin=variable)
+
     def folder(self, place: str) -> Path:
         """Return the folder of a mirror, from its name or its folder.
 
         Raises:
+            ConfigurationError: The mirror's table has a mistake, the path is a file, or nothing
+                has this name but a mirror has a similar one.
+        """
+        self.check_name(place)
+        return self.planned_folder(place)
+
+    def check_name(self, place: str) -> None:
+        """Refuse what is neither a mirror's name nor on the disk, and is similar to a name.
+
+        Raises:
+            ConfigurationError: It is probably mistyped.
+        """
+        if place in self or "/" in place or not self.names or os.path.lexists(place):
+            return
+        from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
+
+        near = get_close_matches(place, self.names, n=1, cutoff=_NEAR)
+        if near:
+            raise ConfigurationError(
+                f"there is no mirror {place} in the configuration, and no such folder",
+                evidence=self._searched_files(),
+                hint=f"did you mean {near[0]}?",
+            )
+
+    def planned_folder(self, place: str) -> Path:
+        """Return the folder of a mirror, or of a future mirror, from its name or its folder.
+
+        Raises:
             ConfigurationError: The mirror's table has a mistake, or the path is a file.
         """
-        if place in self.names:
+        if place in self:
             return self.mirror(place).dest
         if is_file(place):
             raise ConfigurationError(
@@ -306,7 +374,7 @@ class MirrorConfiguration:
         Raises:
             ConfigurationError: The mirror's table has a mistake, or a secret cannot be read.
         """
-        settings = self.mirror(place).settings if place in self.names else self.defaults
+        settings = self.mirror(place).settings if place in self else self.defaults
         values = overlay(values_of(settings), way)
         return self.network_from(values, str(values.get("source", "")))
 
@@ -380,9 +448,8 @@ class MirrorConfiguration:
             try:
                 if not found:
                     self.mirror(name)
-                elif name in self._folders:  # a table with a mistake may still have a folder
-                    folders = self._folders
-                    check_no_overlap(self.file, name, folders[name], folders)
+                else:  # a table with a mistake may still have a folder
+                    self._check_overlap(name)
             except ConfigurationError as error:
                 yield error
         for name in self._table("auth"):
@@ -446,22 +513,3 @@ def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
     yield from table_mistakes(file, ("defaults",), default_keys())
     yield from table_mistakes(file, ("watch",), service_keys())
     yield from table_mistakes(file, ("log",), log_keys())
-
-
-def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, SettingValue]]:
-    for key, (variable, text) in files.overrides(mirror).items():
-        if only and key != only:
-            continue
-        if key not in mirror_keys():
-            raise ConfigurationError(
-                f"{variable}: a mirror has no key `{key}`",
-                hint="the keys of a mirror: resourcesync config show --origin",
-            )
-        field = mirror_keys()[key]
-        try:
-            value = from_variable(field, text)
-        except ConfigurationError as error:
-            hint = with_command(error.hint, error.remedy)
-            raise ConfigurationError(f"{variable} {error.message}", hint=hint) from None
-        is_plain = field.is_flag or field.is_many or field.form.is_whole
-        yield key, SettingValue(value, written=value if is_plain else text, origin=variable)

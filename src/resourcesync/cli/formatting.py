@@ -39,6 +39,7 @@ __all__ = [
     "proof",
     "share",
     "size",
+    "some",
     "stamp",
 ]
 
@@ -60,6 +61,16 @@ class TextLine(NamedTuple):
     text: str
     label: str = ""
     level: int = NORMAL
+
+
+MOST_NAMES: Final = 10
+
+
+def some(names: Sequence[str]) -> str:
+    """Return names with commas between them; of many, the first and the number of the others."""
+    more = len(names) - MOST_NAMES
+    shown = ", ".join(names[:MOST_NAMES])
+    return f"{shown} and {count(more)} more" if more > 0 else shown
 
 
 def labelled(line: TextLine) -> tuple[str, str]:

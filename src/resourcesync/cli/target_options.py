@@ -91,7 +91,7 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: The mirror's table has a mistake.
         """
-        if target not in self.configuration.names:
+        if target not in self.configuration:
             return target, self
         mirror = self.configuration.mirror(target)
         given = options.given_options()

@@ -22,7 +22,7 @@ from resourcesync.destination.planner import FILTERED
 from resourcesync.destination.reports import FailedRun, Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
-from resourcesync.destination.status import count_pending, count_unavailable, failures_of
+from resourcesync.destination.status import count_unavailable, failures_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import CONTRADICTING, LOCAL_CHANGE, RESTORED
 from resourcesync.destination.transfers.commit import TransferTally
@@ -38,7 +38,13 @@ from resourcesync.ports import (
     served_at,
 )
 from resourcesync.ports.fetcher import age_when_served
-from resourcesync.ports.mirror import Fixity, MirrorStateStore, PendingTask, RunRow
+from resourcesync.ports.mirror import (
+    Fixity,
+    MirrorStateStore,
+    PendingCounts,
+    PendingTask,
+    RunRow,
+)
 
 _MAX_MESSAGE: Final = 2_000
 
@@ -87,6 +93,7 @@ class MirrorRun:
         self, mode: str, outcome: str, counts: str, word: Word, *, in_sync_at: int | None = None
     ) -> None:
         ended = to_microseconds(self._dependencies.clock.now())
+        certificate = self._certificate_note(is_complete=bool(mode))
         began, state = self._began_at, self._dependencies.state
         row = RunRow(
             run=self.id, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts
@@ -94,10 +101,23 @@ class MirrorRun:
         if word is Word.IN_SYNC:
             state.add_run(row)
             moved = "" if SyncState(state).moved_from else None  # the move is complete
-            SyncState(state).write(word=word, in_sync_at=in_sync_at, moved_from=moved)
+            SyncState(state).write(
+                word=word, in_sync_at=in_sync_at, moved_from=moved, certificate_until=certificate
+            )
         else:  # after a kill between the two it must not count as in sync
-            SyncState(state).write(word=word)
+            SyncState(state).write(word=word, certificate_until=certificate)
             state.add_run(row)
+
+    def _certificate_note(self, *, is_complete: bool) -> int | None:
+        """Return the note of the end of the Source's certificate; ``None`` for the known one.
+
+        A run that failed may not have connected, so that it does not know.
+        """
+        until = self._dependencies.certificate_until()
+        known = SyncState(self._dependencies.state).certificate_until
+        if until == known or (until is None and not is_complete):
+            return None
+        return 0 if until is None else to_microseconds(until)
 
 
 def failed_run(error: BaseException) -> FailedRun:
@@ -112,6 +132,18 @@ def failed_run(error: BaseException) -> FailedRun:
         message=f"{error.message}{of}"[:_MAX_MESSAGE],
         hint=error.hint[:_MAX_MESSAGE],
         remedy=error.remedy,
+    )
+
+
+def record_failed_opening(error: BaseException, state: MirrorStateStore, clock: Clock) -> None:
+    """Record the error that ended a pull before it began."""
+    now, failed = to_microseconds(clock.now()), failed_run(error)
+    counts = msgspec.json.encode(failed).decode()
+    SyncState(state).write(word=Word.FAILING)
+    state.add_run(
+        RunRow(
+            run=new_run_id(), started=now, ended=now, mode="", outcome=failed.code, counts=counts
+        )
     )
 
 
@@ -228,26 +260,24 @@ def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState
         state: The mirror's state after it.
         memory: Its notes.
     """
-    tally, plan = pulled.tally, pulled.plan
+    tally, plan, counts = pulled.tally, pulled.plan, state.pending_counts()
     applied = tally.created + tally.updated - tally.contradicting
     if pulled.selected_count is not None:
         unchanged = plan.same + tally.same
         missing = (tally.absent, tally.skipped)
         pending = pulled.selected_count - tally.gone - unchanged - applied - sum(missing)
         if pulled.is_complete and pulled.is_written:  # as stored, not by addition
-            missing = count_unavailable(state, memory)
-            pending = count_pending(state, PendingTask.FETCH) - sum(missing)
+            missing = count_unavailable(counts, memory)
+            pending = counts.of_task(PendingTask.FETCH) - sum(missing)
         listed = pulled.selected_count - tally.gone + pulled.refused_count
         return ListedCounts(listed, unchanged, applied, pending, *missing, pulled.refused_count)
-    missing = count_unavailable(state, memory)
-    pending, outdated = (
-        count_pending(state, PendingTask.FETCH),
-        state.pending_with_copy(PendingTask.FETCH),
-    )
+    missing = count_unavailable(counts, memory)
+    pending = counts.of_task(PendingTask.FETCH)
+    outdated = state.pending_with_copy(PendingTask.FETCH) if pending else 0
     if not pulled.is_written:
         pending, outdated = pulled.postponed
         pending, outdated = pending + plan.create + plan.update, outdated + plan.update
-    not_listed = count_pending(state, PendingTask.RETAIN) + count_pending(state, PendingTask.DELETE)
+    not_listed = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
     pending -= sum(missing)
     unchanged = max(0, state.count() - not_listed - outdated - applied)
     refused = memory.refused_count
@@ -267,10 +297,10 @@ def build_report(
         dry_run: Nothing was changed, by request.
     """
     state, memory = equipment.state, SyncState(equipment.state)
-    tally, deletions = pulled.tally, pulled.deletions
-    to_delete, local = count_pending(state, PendingTask.DELETE), len(deletions.failures)
+    tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
+    to_delete, local = counts.of_task(PendingTask.DELETE), len(deletions.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
-    failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
+    failed = counts.of_task(PendingTask.FETCH) + local - sum(count_unavailable(counts, memory))
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
     unfinished = memory.cursor.has_gap or tally.undecided or not pulled.is_complete
@@ -293,7 +323,7 @@ def build_report(
         held=held,
         held_of=deletions.held_of if held else 0,
         unlisted=pulled.retained_count,
-        **_extra_counts(state),
+        **_extra_counts(state, counts),
         requests=requests,
         received=received,
         as_of=memory.as_of,
@@ -316,14 +346,14 @@ def _transfer_counts(tally: TransferTally) -> dict[str, Any]:
     }
 
 
-def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
+def _extra_counts(state: MirrorStateStore, counts: PendingCounts) -> dict[str, Any]:
     """Count copies beyond those that are listed, selected and as listed; report gaps and moves."""
     return {
         "gap": SyncState(state).cursor.has_gap,
         "moved_from": SyncState(state).moved_from,
-        "filtered": state.pending_with_code(FILTERED),
-        "restored": state.pending_with_code(RESTORED),
-        "contradicting": state.pending_with_code(CONTRADICTING),
+        "filtered": counts.with_codes(FILTERED),
+        "restored": counts.with_codes(RESTORED),
+        "contradicting": counts.with_codes(CONTRADICTING),
         "linked": state.linked_count(),
     }
 

@@ -1,10 +1,11 @@
 """Status of a mirror by its own state."""
 
 from itertools import chain, islice
-from typing import Final
+from typing import Any
 
 import msgspec
 
+from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.reports import FailedRun, Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
@@ -18,9 +19,8 @@ from resourcesync.destination.task_codes import (
     UNAVAILABLE_CODES,
 )
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import MirrorStateStore, PendingTask, RunRow
+from resourcesync.ports.mirror import MirrorStateStore, PendingCounts, PendingTask, RunRow
 
-_ALL: Final = (1 << 63) - 1
 _MAX_SHOWN_FAILURES = 100
 
 
@@ -36,26 +36,27 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         StateError: The state is damaged.
     """
     memory, resources = SyncState(state), state.count()
-    identity, last = memory.identity, state.last_run()
-    absent, skipped = count_unavailable(state, memory)
-    waiting = state.pending_count(PendingTask.FETCH, met_before=_ALL, listed_before=_ALL)
-    pending = waiting - absent - skipped
-    unknown = (
-        state.pending_with_copy(PendingTask.FETCH, UNAVAILABLE_CODES) if absent or skipped else 0
-    )
-    edited = state.pending_with_code(EDITED)
-    held = state.pending_count(PendingTask.DELETE, met_before=_ALL, listed_before=_ALL) - edited
-    resting, due = (0, 0) if last is None else state.pending_after(PendingTask.FETCH, last.ended)
+    identity, last, cursor = memory.identity, state.last_run(), memory.cursor
+    counts = state.pending_counts()
+    absent, skipped = count_unavailable(counts, memory)
+    pending = counts.of_task(PendingTask.FETCH) - absent - skipped
+    edited = counts.with_codes(EDITED)
+    held = counts.of_task(PendingTask.DELETE) - edited
+    unknown = outdated = resting = due = 0
+    if absent or skipped:
+        unknown = state.pending_with_copy(PendingTask.FETCH, UNAVAILABLE_CODES)
+    if resources and pending:
+        outdated = state.pending_with_copy(PendingTask.FETCH) - unknown
+    if last is not None and counts.rows:
+        resting, due = state.pending_after(PendingTask.FETCH, last.ended)
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
-        state=Word.SYNCING if running else _current_state(memory, pending + held + edited),
+        state=Word.SYNCING if running else _current_state(memory, cursor, pending + held + edited),
         resources=resources,
         pending=pending,
-        outdated=state.pending_with_copy(PendingTask.FETCH) - unknown
-        if resources and pending
-        else 0,
-        contradicting=state.pending_with_code(CONTRADICTING),
+        outdated=outdated,
+        contradicting=counts.with_codes(CONTRADICTING),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
         refused=memory.refused_count,
@@ -65,34 +66,39 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         held=held,
         moved_from=memory.moved_from,
         edited=edited,
-        as_of=memory.as_of,
+        as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
-        last_run=None if last is None else from_microseconds(last.ended),
-        outcome="" if last is None else last.outcome,
-        failed=read_failed(last),
-        failures=failures_of(state, _MAX_SHOWN_FAILURES),
-        is_counted=not (memory.cursor.checkpoint is None or memory.cursor.is_incomplete),
+        **_last_run(last),
+        failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
+        certificate_until=memory.certificate_until,
+        size=state.size(),
+        is_counted=not (cursor.checkpoint is None or cursor.is_incomplete),
     )
 
 
-def _current_state(memory: SyncState, pending: int) -> Word:
+def _last_run(last: RunRow | None) -> dict[str, Any]:
+    if last is None:
+        return {}
+    ended = from_microseconds(last.ended)
+    return {"last_run": ended, "outcome": last.outcome, "failed": read_failed(last)}
+
+
+def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> Word:
     """Return the state after the last run, corrected by what an audit found since."""
     word = memory.last_state
     # After a killed run, or with other filters.
-    cursor = memory.cursor
     is_behind = pending or cursor.is_incomplete or cursor.has_gap or memory.refused_count
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 
-def count_unavailable(state: MirrorStateStore, memory: SyncState) -> tuple[int, int]:
+def count_unavailable(counts: PendingCounts, memory: SyncState) -> tuple[int, int]:
     """Return how many listed resources are absent at the Source, and how many are skipped.
 
     None are if that is not accepted: then they failed.
     """
     if not memory.accepts_missing:
         return 0, 0
-    absent = sum(map(state.pending_with_code, ABSENT_CODES))
-    return absent, sum(map(state.pending_with_code, SKIPPED_CODES))
+    return counts.with_codes(*ABSENT_CODES), counts.with_codes(*SKIPPED_CODES)
 
 
 def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
@@ -116,11 +122,6 @@ def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
         )
         for row in rows
     )
-
-
-def count_pending(state: MirrorStateStore, task: PendingTask) -> int:
-    """Return how many resources have a pending task of this kind."""
-    return state.pending_count(task, met_before=_ALL, listed_before=_ALL)
 
 
 def read_failed(row: RunRow | None) -> FailedRun | None:

@@ -249,6 +249,24 @@ class Pending(NamedTuple):
     elsewhere: str = ""
 
 
+class PendingCounts(msgspec.Struct, frozen=True):
+    """Numbers of pending rows.
+
+    Attributes:
+        rows: The number of rows of each task and code.
+    """
+
+    rows: Mapping[tuple[str, str], int]
+
+    def of_task(self, task: PendingTask) -> int:
+        """Return the number of rows of a task."""
+        return sum(count for (of, _), count in self.rows.items() if of == task)
+
+    def with_codes(self, *codes: str) -> int:
+        """Return the number of rows that are not done for one of some reasons."""
+        return sum(count for (_, code), count in self.rows.items() if code in codes)
+
+
 class ProcessedDocument(NamedTuple):
     """A document that was read, with the state needed to read only its new part.
 
@@ -377,6 +395,9 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
     def count(self) -> int:
         """Return the number of copies."""
 
+    def size(self) -> int | None:
+        """Return the bytes of the copies; ``None`` if that takes too long to count."""
+
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
@@ -412,8 +433,8 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return how many of a task's rows are due only after a moment, and when the first is."""
 
-    def pending_with_code(self, code: str) -> int:
-        """Count the rows that are not done for this reason, by its stable word."""
+    def pending_counts(self) -> PendingCounts:
+        """Count all rows, by their tasks and codes."""
 
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the row of a document: of one ``from``, or the one read last."""

@@ -1,4 +1,4 @@
-"""The configuration file: its places, its content, and the lines of its mistakes.
+"""The configuration: its files, their places and content, and the lines of its mistakes.
 
 This module reads TOML and knows no option: the caller interprets the keys.
 """
@@ -6,6 +6,7 @@ This module reads TOML and knows no option: the caller interprets the keys.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,9 +16,15 @@ from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.settings import environment
 
 NAME: Final = "resourcesync.toml"
+PARTS: Final = "mirrors.d"
+"""Folder of the parts of a configuration, beside its file."""
 SYSTEM: Final = Path("/etc/resourcesync") / NAME
 VARIABLE: Final = f"{environment.PREFIX}_CONFIG"
-MOST_BYTES: Final = 1_048_576
+MOST_BYTES: Final = 16_777_216
+"""Most bytes of one file of a configuration."""
+
+_PART_TABLES: Final = ("mirror", "source", "auth")
+"""The tables that may be in a part: each has a name of its own for all of its content."""
 
 _NEAR: Final = 0.8
 """Similarity above which an unknown key is a misspelt known one, from 0 to 1."""
@@ -30,6 +37,7 @@ _KEY_ALIASES: Final = {
 
 _OWN_FOLDER: Final = ".resourcesync"
 _HEADER: Final = re.compile(r"\s*\[[^\[\]]*\]\s*(?:#.*)?")
+_PLAIN_HEADER: Final = re.compile(r"\[([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\]\s*(?:#.*)?")
 _KEY: Final = re.compile(r"\s*([\"']?)([A-Za-z0-9_-]+)\1\s*[=.]")
 _OVERRIDE: Final = f"{environment.PREFIX}_MIRROR__"
 
@@ -50,21 +58,37 @@ class ConfigLocation(NamedTuple):
     is_named: bool = False
 
 
-class ConfigFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A configuration file as it was read.
+class ConfigText(NamedTuple):
+    """The text of one file of a configuration, to find the lines of its mistakes."""
+
+    path: Path
+    text: str
+
+
+class ConfigFile(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A configuration as it was read: its file, and its parts in ``mirrors.d``.
 
     Attributes:
-        path: Its path.
-        tables: Its content.
-        text: Its text, to find the line of a mistake.
+        path: The path of the file.
+        tables: The content of the file and of its parts.
+        texts: Their texts.
     """
 
     path: Path
     tables: Mapping[str, object]
-    text: str
+    texts: tuple[ConfigText, ...]
 
     def __repr__(self) -> str:
         return f"ConfigFile(path={self.path!r})"
+
+    @cached_property
+    def _lines(self) -> Mapping[tuple[str, ...], str]:
+        """``file:line`` of each table and key; the whole configuration is searched once."""
+        found: dict[tuple[str, ...], str] = {}
+        for path, text in self.texts:
+            for name, line in _names_in(text):
+                found.setdefault(name, f"{path}:{line}")
+        return found
 
     def table(self, *names: str) -> Mapping[str, object]:
         """Return a table; empty when there is none.
@@ -106,8 +130,7 @@ class ConfigFile(msgspec.Struct, frozen=True, kw_only=True):
 
     def location(self, table: tuple[str, ...], key: str) -> str:
         """Return ``file:line`` of a key, or of its table, or the file alone."""
-        line = _line_of(self.text, table, key)
-        return f"{self.path}:{line}" if line else str(self.path)
+        return self._lines.get((*table, key)) or self._lines.get(table) or str(self.path)
 
     def _error_at(
         self, message: str, table: tuple[str, ...], key: str, hint: str
@@ -174,7 +197,70 @@ def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | No
 
 
 def read(path: Path) -> ConfigFile:
-    """Read a configuration file.
+    """Read a configuration: its file, and the files ``mirrors.d/*.toml`` beside it.
+
+    Raises:
+        ConfigurationError: A file cannot be read, is too large, or is not TOML; or a part has
+            something else than mirrors, Sources and secrets, or one that another file has too.
+    """
+    tables, text = _read_toml(path)
+    texts = [ConfigText(path, text)]
+    merged = {
+        name: dict(table) if name in _PART_TABLES and isinstance(table, dict) else table
+        for name, table in tables.items()
+    }
+    for part in _parts_of(path):
+        own, text = _read_toml(part)
+        texts.append(ConfigText(part, text))
+        _merge(merged, ConfigFile(path=part, tables=own, texts=(texts[-1],)), texts)
+    return ConfigFile(path=path, tables=merged, texts=tuple(texts))
+
+
+def _parts_of(path: Path) -> list[Path]:
+    """Return the parts of a configuration, in the order of their names; hidden ones do not count.
+
+    Raises:
+        ConfigurationError: The folder cannot be read, or a part belongs to another user.
+    """
+    folder = path.parent / PARTS
+    try:
+        owner = path.stat().st_uid
+        parts = sorted(folder.iterdir())
+        parts = [part for part in parts if part.suffix == ".toml" and part.name[0] != "."]
+        for part in parts:
+            if part.stat().st_uid not in {0, os.geteuid(), owner}:
+                raise _unreadable(part, f"it belongs to another user than {path}")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _unreadable(folder, error.strerror or str(error)) from error
+    return parts
+
+
+def _merge(merged: dict[str, object], part: ConfigFile, texts: list[ConfigText]) -> None:
+    """Add the tables of a part to those of the files before it.
+
+    Raises:
+        ConfigurationError: It has other tables, or a table that one of them has.
+    """
+    for kind in part.tables:
+        if kind not in _PART_TABLES:
+            only = ", ".join(f"[{name}.NAME]" for name in _PART_TABLES)
+            reason = f"belongs into {NAME}: a part has only {only}"
+            raise part.key_error((), kind, reason)
+        known = merged.setdefault(kind, {})
+        if not isinstance(known, dict):  # a mistake in the file, which is reported later
+            continue
+        for name in part.table(kind):
+            if name in known:
+                before = ConfigFile(path=texts[0].path, tables=merged, texts=tuple(texts[:-1]))
+                reason = f"is in {before.location((kind,), name)} too"
+                raise part.key_error((kind,), name, reason, hint="remove one of them")
+        known.update(part.table(kind))
+
+
+def _read_toml(path: Path) -> tuple[Mapping[str, object], str]:
+    """Return the content of a file, and its text.
 
     Raises:
         ConfigurationError: It cannot be read, is too large, or is not TOML.
@@ -190,7 +276,7 @@ def read(path: Path) -> ConfigFile:
 
     try:
         text = data.decode("utf-8")
-        return ConfigFile(path=path, tables=tomllib.loads(text), text=text)
+        return tomllib.loads(text), text
     except UnicodeDecodeError:
         raise _unreadable(path, "it is not UTF-8") from None
     except RecursionError:
@@ -199,16 +285,23 @@ def read(path: Path) -> ConfigFile:
         raise _unreadable(path, f"it is not TOML: {error}") from error
 
 
-def overrides(mirror: str, environ: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
+def override_variables() -> dict[str, str]:
+    """Return the variables of the environment that set keys of mirrors."""
+    found = os.environ  # noqa: TID251 - this is the reader
+    return {name: text for name, text in found.items() if name.startswith(_OVERRIDE)}
+
+
+def overrides(mirror: str, variables: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Return the keys of one mirror that the environment sets: the variable and its text.
 
     ``RESOURCESYNC_MIRROR__ARXIV_PDF__JOBS=5`` is ``jobs`` of the mirror ``arxiv-pdf``.
     """
-    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+    if not variables:
+        return {}
     head = f"{_OVERRIDE}{re.sub('[^A-Z0-9]', '_', mirror.upper())}__"
     return {
         name.removeprefix(head).lower(): (name, text)
-        for name, text in found.items()
+        for name, text in variables.items()
         if name.startswith(head) and name != head
     }
 
@@ -217,23 +310,22 @@ def _unreadable(path: Path, reason: str) -> ConfigurationError:
     return ConfigurationError(f"{path} cannot be used: {reason}")
 
 
-def _line_of(text: str, table: tuple[str, ...], key: str) -> int:
-    """Return the line of a key, else of its table, else 0: good enough for a message."""
-    at: tuple[str, ...] = ()
-    best = 0
+def _names_in(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the names of the tables and keys in a text with their lines: enough for a message."""
+    table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         if _HEADER.fullmatch(line):
-            at = tuple(_path_of(line))
-            if at == (*table, key):
-                return number
-            best = best or (number if at == table else 0)
-        elif at == table and (match := _KEY.match(line)) and match[2] == key:
-            return number
-    return best
+            table = tuple(_path_of(line))
+            yield table, number
+        elif match := _KEY.match(line):
+            yield (*table, match[2]), number
 
 
 def _path_of(header: str) -> Iterator[str]:
     """Yield the names in ``[a.b]``; nothing for another line, inside a long text."""
+    if plain := _PLAIN_HEADER.fullmatch(header.strip()):
+        yield from plain[1].split(".")
+        return
     import tomllib  # noqa: PLC0415 - as above
 
     try:

@@ -237,7 +237,7 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Annotated[
         str,
-        Setting("The tree, or catalogue:FILE; a relative path starts at the folder of this file."),
+        Setting("The tree, or catalogue:FILE; a relative path starts at the folder of the file."),
     ] = ""
     state: Annotated[
         Path | None,

@@ -12,6 +12,7 @@ from resourcesync.settings.files import (
     MOST_BYTES,
     NAME,
     ConfigFile,
+    ConfigText,
     config_locations,
     find,
     overrides,
@@ -135,7 +136,7 @@ def test_a_file_of_another_user_counts_only_when_it_is_named(here: Path, tmp_pat
         (b"a = '\xff'\n", "it is not UTF-8"),
         (b"a = " + b"[" * 100_000, "nested too deep"),
         (b"a = " + b"9" * 10_000, "it is not TOML"),
-        (b"#" * (MOST_BYTES + 1), "more than 1048576 bytes"),
+        (b"#" * (MOST_BYTES + 1), "more than 16777216 bytes"),
     ],
     ids=["syntax", "twice", "octets", "deep", "digits", "large"],
 )
@@ -155,7 +156,7 @@ def test_a_folder_is_no_configuration_file(tmp_path: Path) -> None:
 
 @given(st.text(alphabet="[]a.b=\"'#\n 1", max_size=200))
 def test_a_place_is_found_in_any_text_or_not_but_never_fails(text: str) -> None:
-    file = ConfigFile(path=Path("x"), tables={}, text=text)
+    file = ConfigFile(path=Path("x"), tables={}, texts=(ConfigText(Path("x"), text),))
 
     name, _, line = file.location(("a",), "b").partition(":")
 

@@ -6,9 +6,10 @@ A folder of mirrors has one mirror for each set of a Source (ADR 0022).
 import errno
 import os
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -18,6 +19,7 @@ from resourcesync.errors import DiskFullError, Remedy, StateError, StorageError
 OWN_FOLDER: Final = ".resourcesync"
 STATE_FILE: Final = "state.db"
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SETTLED_NANOSECONDS: Final = 2_000_000_000
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -27,6 +29,48 @@ def is_mirror(folder: Path) -> bool:
         return (folder / OWN_FOLDER / STATE_FILE).is_file()
     except OSError:
         return False  # an unreadable folder is no mirror of ours
+
+
+class StateVersion(NamedTuple):
+    """The version of a mirror's state: as long as it is the same, the state is the same.
+
+    Attributes:
+        file: Inode, size and time of the state file.
+        log: The same of its write-ahead log.
+    """
+
+    file: tuple[int, int, int]
+    log: tuple[int, int, int]
+
+    @property
+    def is_complete_without_log(self) -> bool:
+        """True if the log is empty: the file alone is the state."""
+        return not self.log[1]
+
+
+def state_version(folder: Path) -> StateVersion | None:
+    """Return the version of a mirror's state; ``None`` if it was written within two seconds.
+
+    A later write could have the same time as an earlier one: clocks of file systems are coarse.
+    """
+    path = f"{folder}/{OWN_FOLDER}/{STATE_FILE}"
+    try:
+        file = _file_version(path)
+        log = _file_version(f"{path}-wal", missing=(0, 0, 0))
+    except OSError:
+        return None
+    age = time.time_ns() - max(file[2], log[2])
+    return StateVersion(file, log) if age > _SETTLED_NANOSECONDS else None
+
+
+def _file_version(path: str, missing: tuple[int, int, int] | None = None) -> tuple[int, int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
+    except FileNotFoundError:
+        if missing is None:
+            raise
+        return missing
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def storage_error(error: OSError, doing: str) -> StorageError:

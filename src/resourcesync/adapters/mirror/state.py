@@ -26,6 +26,7 @@ from resourcesync.ports.mirror import (
     Copy,
     PathKey,
     Pending,
+    PendingCounts,
     PendingTask,
     ProcessedDocument,
     RefusedRow,
@@ -71,14 +72,17 @@ class SqliteMirrorState(MirrorLogs):
     Args:
         path: The file; created if missing.
         read_only: Open an existing file for reading only.
+        immutable: As of ``SqliteFile``.
 
     Raises:
         StateError: The file is damaged, is not a mirror's state, or was written by a newer version.
     """
 
-    def __init__(self, path: Path | str, *, read_only: bool = False) -> None:
+    def __init__(
+        self, path: Path | str, *, read_only: bool = False, immutable: bool = False
+    ) -> None:
         self._path = str(path)
-        self._file = SqliteFile(path, STATE_FORMAT, read_only=read_only)
+        self._file = SqliteFile(path, STATE_FORMAT, read_only=read_only, immutable=immutable)
         self._db, self._errors = self._file.connection, self._file.errors
         self._counted: tuple[int, int] | None = None  # rows written until then, and copies
         version = self._file.version
@@ -155,6 +159,12 @@ class SqliteMirrorState(MirrorLogs):
             self._counted = written, number
         return self._counted[1]
 
+    def size(self) -> int | None:
+        """Return the bytes of the copies; ``None`` if that takes too long to count."""
+        with self._errors:
+            row = self._db.execute("SELECT total(max(length, 0)) FROM copy").fetchone()
+        return int(row[0])
+
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
@@ -216,11 +226,11 @@ class SqliteMirrorState(MirrorLogs):
             ).fetchone()
         return int(row[0]), int(row[1] or 0)
 
-    def pending_with_code(self, code: str) -> int:
-        """Count the pending rows with this error code."""
+    def pending_counts(self) -> PendingCounts:
+        """Count all pending rows, by their tasks and codes."""
         with self._errors:
-            row = self._db.execute("SELECT count(*) FROM pending WHERE code = ?", (code,))
-            return int(row.fetchone()[0])
+            rows = self._db.execute("SELECT task, code, count(*) FROM pending GROUP BY task, code")
+            return PendingCounts({(task, code): count for task, code, count in rows})
 
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the state of a processed document: of one ``from``, or the one read last."""

@@ -158,8 +158,29 @@ def read_status(folder: Path) -> MirrorStatus:
     """
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
+    version = own_folder.state_version(folder)
+    if version is not None and version.is_complete_without_log:
+        found = _read_unwritten(folder)
+        if found is not None and own_folder.state_version(folder) == version:
+            return found
     with open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         return status_of(str(folder), state, running=is_locked(folder))
+
+
+def _read_unwritten(folder: Path) -> MirrorStatus | None:
+    """Return the status from a state that nobody writes: no log is made, which costs more.
+
+    ``None`` if that cannot be, such as for copies in a table.
+    """
+    try:
+        with SqliteMirrorState(
+            folder / OWN_FOLDER / STATE_FILE, read_only=True, immutable=True
+        ) as state:
+            if state.note(TABLES_NOTE) is not None:
+                return None
+            return status_of(str(folder), state, running=is_locked(folder))
+    except ResourceSyncError:  # the state as it is now says why
+        return None
 
 
 class OpenChanges(NamedTuple):

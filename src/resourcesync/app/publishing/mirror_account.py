@@ -233,7 +233,7 @@ class _EntryBuilder:
         self._named = base_address(state)
         self._all_hops = all_hops
         self._has_entries = state.has_entries()
-        self._has_contradicting = state.pending_with_code(CONTRADICTING) > 0
+        self._has_contradicting = state.pending_counts().with_codes(CONTRADICTING) > 0
 
     def change(self, row: LoggedChange) -> Change | None:
         """Return the change of a copy; ``None`` when a later change has it."""

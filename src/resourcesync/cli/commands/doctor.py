@@ -125,12 +125,12 @@ def _resolve_target(
     settings = configuration.defaults
     folder, address = None, target or ""
     if target is not None and "://" not in target:
-        folder, address = configuration.folder(target), ""
-    if target is not None and target in configuration.names:
+        folder, address = configuration.planned_folder(target), ""
+    if target is not None and target in configuration:
         mirror = configuration.mirror(target)
         settings, address = mirror.settings, mirror.source
     network = configured_mirrors.network_of(overlay(configured_mirrors.values_of(settings), way))
-    is_name = folder is not None and target not in configuration.names and "/" not in f"{target}"
+    is_name = folder is not None and target not in configuration and "/" not in f"{target}"
     known = tuple(configuration.names) if is_name and folder and not folder.exists() else ()
     return _DoctorTarget(network, folder, address, known)
 

@@ -1,5 +1,6 @@
 """``resourcesync status``: the state of mirrors, without requests."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from math import inf
@@ -18,11 +19,12 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, 
 from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
+    DiskSpace,
     as_listed,
     nagios_line,
     prometheus_lines,
 )
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.destination.reports import FailedRun, Failing, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
 
@@ -97,11 +99,18 @@ def command(output: OutputOptions, **values: Any) -> Job:
     return Job(command="status", acts=check and style == "text", output=output, work=work)
 
 
+def _read_status(folder: Path) -> MirrorStatus:
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+    return mirror_state.read_status(folder)
+
+
 class StatusCheck(NamedTuple):
-    """The request to check mirrors, and the limits for all of them."""
+    """The request to check mirrors, the limits for all of them, and the reader of a status."""
 
     is_requested: bool
     limits: FreshnessSettings
+    read: Callable[[Path], MirrorStatus] = _read_status
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
@@ -120,16 +129,16 @@ class _StatusTarget(NamedTuple):
     folder: Path
     mirror: ConfiguredMirror | None = None
 
-    def status(self) -> MirrorStatus:
+    def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
         """Return the mirror's status; a configured mirror without a pull is new."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
-            return mirror_state.read_status(self.folder)
+            return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
         if not mirror_state.is_mirror(self.folder):
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        found = mirror_state.read_status(self.folder)
+        found = read(self.folder)
         return replace(found, folder=name, source=found.source or source)
 
     @property
@@ -167,7 +176,7 @@ def read_statuses(
     for target in _targets(places, configuration):
         try:
             mirror = _target(target, configuration) if isinstance(target, str) else target
-            status = mirror.status()
+            status = mirror.status(check.read)
         except (ResourceSyncError, OSError) as error:
             folder = target if isinstance(target, str) else target.folder
             problem = problem_of(_as_library_error(error, folder))
@@ -175,11 +184,26 @@ def read_statuses(
             codes.append(problem.exit)
             unknown += 1
             continue
-        seen.append(check.measure(status, mirror.limits, now))
+        checked = check.measure(status, mirror.limits, now)
+        seen.append(checked._replace(disk=disk_space(mirror.folder)))
         screen.report("mirror", status_fields(status, now))
         if check.is_requested and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
     return StatusResult(seen, now, unknown, worst(codes))
+
+
+def disk_space(folder: Path) -> DiskSpace | None:
+    """Return the space of the file system of a mirror's folder; ``None`` if it is unknown.
+
+    A folder that is not made yet will be in the file system of the one above it.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
 def _table(found: StatusResult, order: str) -> CommandOutcome:
@@ -219,7 +243,7 @@ def _targets(
     seen: set[Path] = set()
     for place in places:
         try:
-            named = configuration.mirror(place) if place in configuration.names else None
+            named = configuration.mirror(place) if place in configuration else None
             folder = configuration.folder(place)
         except ResourceSyncError:
             yield place
@@ -333,8 +357,13 @@ def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
     return [TextLine(""), *lines] if lines else []
 
 
-def notes_of(mirror: MirrorStatus) -> list[str]:
-    """Return the notes about a mirror that is not in sync, and the next steps."""
+def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
+    """Return the notes about a mirror that is not in sync, and the next steps.
+
+    Args:
+        mirror: The mirror.
+        next_pull: The time of its next pull; empty if it is not known.
+    """
     notes = []
     if mirror.held and mirror.state is not MirrorState.STOPPED:
         deletions = formatting.counted(mirror.held, "deletion")
@@ -350,18 +379,21 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
     if mirror.state is MirrorState.FAILING:
         notes += _why_failed(mirror)
     if not mirror.is_counted and mirror.resources:
+        pull = (
+            "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
+        )
         notes.append(
-            "no pull has completed yet, so the number of missing resources is unknown;"
+            f"{pull}, so the number of missing resources is unknown;"
             f" continue with: resourcesync pull {mirror.folder}"
         )
     if mirror.pending:
         waiting = formatting.counted(mirror.pending, "listed resource")
-        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror)}.")
+        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
         if mirror.contradicting:
             copies = formatting.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
     notes += _edited(mirror)
-    notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
+    notes += [f"! {failing.uri}   {_failure(failing)}" for failing in mirror.failures[:3]]
     refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
     not_given = formatting.not_given(mirror.absent, mirror.skipped)
     return notes + [f"{text}." for text in (not_given, refused) if text]
@@ -378,15 +410,23 @@ def _edited(mirror: MirrorStatus) -> list[str]:
     ]
 
 
-def _tried_again(mirror: MirrorStatus) -> str:
+def _failure(failing: Failing) -> str:
+    """Return the reason of a failure, and the time of the next try if it waits for that."""
+    if failing.due is None:
+        return failing.reason
+    return f"{failing.reason}; next try after {formatting.moment(failing.due)}"
+
+
+def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
     """Return the time of the next try; resources that failed often wait longer."""
+    pull = f"the next pull ({next_pull})" if next_pull else "the next pull"
     if not mirror.resting or mirror.tried_again is None:
-        return "the next pull tries again"
+        return f"{pull} tries again"
     rest = f"tried again after {formatting.moment(mirror.tried_again)}"
     if mirror.resting >= mirror.pending:
         return rest
     soon = formatting.count(mirror.pending - mirror.resting)
-    return f"the next pull tries {soon} again, the others are {rest}"
+    return f"{pull} tries {soon} again, the others are {rest}"
 
 
 def _why_failed(mirror: MirrorStatus) -> list[str]:
@@ -397,15 +437,15 @@ def _why_failed(mirror: MirrorStatus) -> list[str]:
     why = failed.message or failed.code
     notes = [f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"]
     again = f"resourcesync pull {mirror.folder}" if mirror.source else ""
-    next_step = with_command(failed.hint, failed.remedy) or again
+    next_step = with_command(failed.hint, failed.remedy, mirror.folder) or again
     return [*notes, f"next   {next_step}"] if next_step else notes
 
 
-def _failed_fields(failed: FailedRun | None) -> dict[str, object] | None:
+def _failed_fields(failed: FailedRun | None, mirror: str) -> dict[str, object] | None:
     if failed is None:
         return None
     code = exit_code_of_kind(failed.kind)
-    hint = with_command(failed.hint, failed.remedy)
+    hint = with_command(failed.hint, failed.remedy, mirror)
     fields = {"code": failed.code, "message": failed.message, "hint": hint}
     return {**fields, "exit": None if code is None else int(code)}
 
@@ -434,7 +474,7 @@ def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "in_sync_at": status.in_sync_at,
         "last_run": status.last_run,
         "outcome": status.outcome,
-        "failed_run": _failed_fields(status.failed),
+        "failed_run": _failed_fields(status.failed, status.folder),
         "failures": [
             {
                 "uri": failure.uri,

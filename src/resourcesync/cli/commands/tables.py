@@ -57,7 +57,7 @@ def _home_of(mirror: str, configuration: MirrorConfiguration) -> "Home":
     from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.configured_mirrors import locate_mirror  # noqa: PLC0415 - help stays quick
 
-    if mirror in configuration.names:
+    if mirror in configuration:
         known = configuration.mirror(mirror)
         return Home(known.dest, known.store)
     return Home(*locate_mirror(mirror, None))

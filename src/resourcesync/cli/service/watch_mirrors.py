@@ -70,6 +70,13 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
 
 OnPulled = Callable[[WatchedMirror], None]
 
+OnProgress = Callable[[str, Mapping[str, object]], None]
+"""Receives the progress of a mirror's pull, on the thread of the pull."""
+
+
+def _ignore_progress(mirror: str, fields: Mapping[str, object]) -> None:
+    del mirror, fields
+
 
 class WatchJobRunner:
     """A runner of jobs, each on its own thread (``watch.loop.UnitFunction``).
@@ -77,11 +84,14 @@ class WatchJobRunner:
     Args:
         clock: The clock.
         on_pulled: Called with each pulled mirror, on the thread of the pull.
+        on_progress: Receives the progress of pulls.
     """
 
-    def __init__(self, clock: Clock, on_pulled: OnPulled) -> None:
+    def __init__(
+        self, clock: Clock, on_pulled: OnPulled, on_progress: OnProgress = _ignore_progress
+    ) -> None:
         self._clock = clock
-        self._on_pulled = on_pulled
+        self._on_pulled, self._on_progress = on_pulled, on_progress
         self._watched: Mapping[str, WatchedMirror] = {}
         self._resolver: TargetResolver | None = None
 
@@ -119,7 +129,13 @@ class WatchJobRunner:
         notes = CollectingScreen()
         words = PullRenderer(itemize=False, dry_run=False)
         way = PullContext(self._resolver.configuration, words, cancel)
-        outcome = pull(mirror.target, way, notes, notes.report)
+
+        def report(event: str, fields: Mapping[str, object]) -> None:
+            notes.report(event, fields)
+            if event == "progress":
+                self._on_progress(mirror.target.name, fields)
+
+        outcome = pull(mirror.target, way, notes, report)
         self._on_pulled(mirror)
         return _job_result(
             JobReport(

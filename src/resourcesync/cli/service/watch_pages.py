@@ -12,6 +12,7 @@ from msgspec import structs
 
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching import mirror_views
+from resourcesync.app.watching.state_cache import StateCache
 from resourcesync.cli.commands.status import StatusCheck, notes_of, read_statuses
 from resourcesync.cli.commands.why import explanation_lines, resource_names
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -21,6 +22,7 @@ from resourcesync.cli.render.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.render.explore_pages import CachedExplorer, own_sources
 from resourcesync.cli.render.status_formats import CheckedMirror, as_listed
 from resourcesync.cli.service.watch_reports import next_pull_text, result_parts
+from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.timestamps import from_microseconds
@@ -36,14 +38,24 @@ from resourcesync.server.dashboard.views import (
     MirrorDetail,
     MirrorSummary,
     PushStatus,
+    RunningJob,
 )
 from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.settings.network import Network
 from resourcesync.watch.loop import NextPull
+from resourcesync.watch.scheduler import JobKind, MirrorJob
 
 _MAX_RUNS: Final = 200
 _MAX_NOTICES: Final = 2_000
 _DAYS: Final = 7
+_EVENT_SPAN: Final = timedelta(days=30)
+_MOST_EVENT_MIRRORS: Final = 200
+_MOST_EVENTS: Final = 20_000
+_FEWEST_EVENTS: Final = 100
+_RECORDING: Final = timedelta(seconds=5)
+"""Most time from the end of a pull in its state to the report of its job."""
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+_RESULTS: Final = {0: "good", 1: "findings", 3: "incomplete", 7: "stopped"}
 
 
 class WatchPages:
@@ -54,6 +66,8 @@ class WatchPages:
         clock: The clock.
         pushed: Returns the push status of the mirrors with ``push``.
         planned: Returns the next pull of a mirror.
+        running: Returns the running jobs, and for how many seconds each runs.
+        cache: The values that were read from the mirrors' states.
     """
 
     def __init__(
@@ -62,14 +76,20 @@ class WatchPages:
         clock: Clock,
         pushed: Callable[[], Mapping[str, PushStatus]] = dict,
         planned: Callable[[str], NextPull | None] = lambda _: None,
+        running: Callable[[], Mapping[MirrorJob, float]] = dict,
+        cache: StateCache | None = None,
     ) -> None:
-        self._planned = planned
+        self._planned, self._running = planned, running
+        self._cache = StateCache() if cache is None else cache
         self._names, self._clock, self._pushed = names, clock, pushed
         self._explorer = CachedExplorer(clock)
         self._ended: deque[EndedRun] = deque(maxlen=_MAX_RUNS)
         self._count = 0
+        self._progress: dict[str, tuple[int, int]] = {}
+        self._version, self._mark = 0, object()
         self._notices: dict[str, deque[datetime]] = {}
-        self._activity = mirror_views.ActivityCache(_DAYS)
+        self._folders_of: MirrorConfiguration | None = None
+        self._by_folder: Mapping[Path, str] = {}
 
     def notice(self, mirror: str) -> None:
         """Record a notification for a mirror."""
@@ -83,11 +103,42 @@ class WatchPages:
                 time=fields["time"],
                 mirror=str(fields["mirror"]),
                 kind=kind,
-                exit=int(fields["exit"]),
+                word=_RESULTS.get(int(fields["exit"]), "failed"),
+                is_good=not fields["exit"],
                 text=", ".join(result_parts(kind, fields)),
             )
         )
+        self._progress.pop(str(fields["mirror"]), None)
         self._count += 1
+
+    def show_progress(self, mirror: str, fields: Mapping[str, Any]) -> None:
+        """Record the progress of a running pull, by the fields of its event."""
+        self._progress[mirror] = int(fields["done"]), int(fields["total"] or 0)
+
+    def version(self) -> int:
+        """Return a number that is another one once a job started, made progress, or ended."""
+        mark = self._count, tuple(self._running()), dict(self._progress)
+        if mark != self._mark:
+            self._mark = mark
+            self._version += 1
+        return self._version
+
+    def running(self) -> Sequence[RunningJob]:
+        """Return the running jobs, the longest running first."""
+        now = self._clock.now()
+        jobs = sorted(self._running().items(), key=lambda item: -item[1])
+        return [self._running_job(job, now - timedelta(seconds=seconds)) for job, seconds in jobs]
+
+    def _running_job(self, job: MirrorJob, since: datetime) -> RunningJob:
+        is_pull = job.kind is JobKind.PULL
+        done, total = self._progress.get(job.mirror, (0, 0)) if is_pull else (0, 0)
+        kind = job.kind.value
+        return RunningJob(mirror=job.mirror, kind=kind, since=since, done=done, total=total)
+
+    def watched_name(self, name: str) -> str:
+        """Return the name by which a mirror of the pages is watched; empty for an unknown one."""
+        folder = self._folder(name)
+        return "" if folder is None else _watched_name(folder, self._watched())
 
     def now(self) -> datetime:
         """Return the present moment, UTC."""
@@ -103,12 +154,13 @@ class WatchPages:
         found = {}
         for name in names:
             with suppress(ResourceSyncError, OSError):  # the page of mirrors says so
-                folder = configuration.folder(name) if name in configuration.names else Path(name)
-                found[name] = self._activity.read(folder, now)
+                folder = configuration.folder(name) if name in configuration else Path(name)
+                read = partial(mirror_views.read_activity, folder, now, _DAYS)
+                found[name] = self._cache.read(folder, ("activity", now.date()), read)
         return found
 
-    def mirror(self, name: str, days: int) -> MirrorDetail | None:
-        """Return one mirror and its last days."""
+    def mirror(self, name: str, length: timedelta | None) -> MirrorDetail | None:
+        """Return one mirror and its recent past."""
         found = self._find(name)
         if found is None:
             return None
@@ -116,7 +168,8 @@ class WatchPages:
         now = self._clock.now()
         watched_as = _watched_name(folder, self._watched())
         notices = tuple(self._notices.get(watched_as, ()))
-        return mirror_views.read_detail(folder, brief, now - timedelta(days=days), now, notices)
+        since = None if length is None else now - length
+        return mirror_views.read_detail(folder, brief, since, now, notices)
 
     def resource(self, name: str, resource: str) -> ExplainedResource | None:
         """Return the explanation of one resource."""
@@ -138,7 +191,7 @@ class WatchPages:
         found: list[EndedAudit] = []
         for name, folder in self._folders():
             try:
-                _, audits = mirror_views.read_audits(folder)
+                _, audits = self._audits_of(folder)
             except (ResourceSyncError, OSError):  # the page of mirrors says so
                 continue
             found += [
@@ -152,12 +205,15 @@ class WatchPages:
             ]
         return sorted(found, key=lambda audit: audit.ended, reverse=True)
 
+    def _audits_of(self, folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
+        return self._cache.read(folder, "audits", lambda: mirror_views.read_audits(folder))
+
     def audit(self, name: str, run: str) -> str | None:
         """Return the report of one audit, as ``audit --report html`` writes it."""
         folder = self._folder(name)
         if folder is None:
             return None
-        source, audits = mirror_views.read_audits(folder)
+        source, audits = self._audits_of(folder)
         stored = next((audit for audit in audits if audit.report.run == run), None)
         if stored is None:
             return None
@@ -203,19 +259,43 @@ class WatchPages:
         source = brief.status.source
         watched_as = _watched_name(folder, self._watched())
         network = partial(configuration.network, watched_as, {})
-        again = name if name in configuration.names else ""
+        again = name if name in configuration else ""
         explore = self._explorer.explore
         return explore(name, source, network, depth, again) if source else None
 
-    def ended(self) -> tuple[int, Sequence[EndedRun]]:
-        """Return the number of finished jobs, and the last ones, the newest first."""
-        return self._count, tuple(self._ended)
+    def events(self) -> Sequence[EndedRun]:
+        """Return the runs of the last 30 days, the newest first.
+
+        Pulls are read from the states of the mirrors that were pulled last; other jobs, and pulls
+        whose failure a state could not record, are those of this service.
+        """
+        now = self._clock.now()
+        read = [
+            (brief, folder) for brief, folder in self._each(self._names()[0]) if not brief.error
+        ]
+        read.sort(key=lambda pair: pair[0].status.last_run or _NEVER, reverse=True)
+        read = read[:_MOST_EVENT_MIRRORS]
+        most = max(_MOST_EVENTS // max(len(read), 1), _FEWEST_EVENTS)
+        found: list[EndedRun] = []
+        for brief, folder in read:
+            events = partial(mirror_views.read_events, folder, brief.name, now - _EVENT_SPAN, most)
+            with suppress(ResourceSyncError, OSError):  # the page of mirrors says so
+                found += self._cache.read(folder, ("events", now.date(), most), events)
+        recorded = {brief.name: brief.status.last_run for brief, _ in read}
+        found += (run for run in tuple(self._ended) if _is_unrecorded(run, recorded))
+        return sorted(found, key=lambda run: run.time, reverse=True)
 
     def _find(self, name: str) -> tuple[MirrorSummary, Path] | None:
         """Return a watched mirror; ``None`` for any other."""
         return None if self._folder(name) is None else next(iter(self._each((name,))), None)
 
     def _folder(self, name: str) -> Path | None:
+        configuration = self._names()[1]
+        if name in configuration and name in self._watched().values():
+            with suppress(ResourceSyncError):  # the page of mirrors says so
+                folder = configuration.folder(name)
+                if mirror_state.each_mirror([folder]) == (folder,):
+                    return folder
         return dict(self._folders()).get(name)
 
     def _folders(self) -> Iterator[tuple[str, Path]]:
@@ -228,48 +308,41 @@ class WatchPages:
             except ResourceSyncError:  # the page of mirrors says so
                 continue
             if own == (folder,):
-                yield name if name in configuration.names else str(folder), folder
+                yield name if name in configuration else str(folder), folder
             else:
                 yield from ((str(path), path) for path in own)
 
     def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
         configuration = self._names()[1]
         notes, pushed, watched = CollectingScreen(), self._pushed(), self._watched()
-        found = read_statuses(
-            names, configuration, notes, StatusCheck(is_requested=False, limits=FreshnessSettings())
-        )
+        running = {job.mirror: job for job in self.running() if job.kind != JobKind.HAND_OVER}
+        check = StatusCheck(is_requested=False, limits=FreshnessSettings(), read=self._cache.status)
+        found = read_statuses(names, configuration, notes, check)
         yield from ((_unreadable_mirror(problem), Path()) for problem in notes.problems)
         for seen in found.mirrors:
             name = seen.status.folder
-            folder = configuration.folder(name) if name in configuration.names else Path(name)
+            folder = configuration.folder(name) if name in configuration else Path(name)
             watched_as = _watched_name(folder, watched)
-            brief = self._brief(seen, pushed.get(watched_as))
-            yield self._with_plan(brief, watched_as), folder
+            brief = self._brief(seen, self._planned(watched_as))
+            push, job = pushed.get(watched_as), running.get(watched_as)
+            yield structs.replace(brief, push=push, running=job), folder
 
-    def _with_plan(self, brief: MirrorSummary, name: str) -> MirrorSummary:
-        """Return a summary with the next pull of the mirror."""
-        planned = self._planned(name)
-        if planned is None:
-            return brief
-        return structs.replace(
-            brief,
-            next_pull=next_pull_text(planned, self._clock.now()),
-            next_at=None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
-            tries=planned.failures,
-        )
-
-    def _watched(self) -> dict[Path, str]:
+    def _watched(self) -> Mapping[Path, str]:
         names, configuration = self._names()
-        found: dict[Path, str] = {}
-        for name in names:
-            with suppress(ResourceSyncError):  # the page of mirrors says so
-                found[configuration.folder(name)] = name
-        return found
+        if self._folders_of is not configuration:
+            found: dict[Path, str] = {}
+            for name in names:
+                with suppress(ResourceSyncError):  # the page of mirrors says so
+                    found[configuration.folder(name)] = name
+            self._folders_of, self._by_folder = configuration, found
+        return self._by_folder
 
-    def _brief(self, seen: CheckedMirror, push: PushStatus | None) -> MirrorSummary:
+    def _brief(self, seen: CheckedMirror, planned: NextPull | None) -> MirrorSummary:
         status = seen.status
         right, every = as_listed(status)
-        notes = tuple(notes_of(status))
+        next_pull = "" if planned is None else next_pull_text(planned, self._clock.now())
+        time = None if planned is None else planned.time
+        notes = tuple(notes_of(status, next_pull))
         if seen.is_too_quiet:
             notes = (*notes, "the Source has not published for long: check that it still runs.")
         return MirrorSummary(
@@ -279,8 +352,21 @@ class WatchPages:
             listed=every - status.held,
             notes=notes,
             max_lag=seen.limits.max_lag,
-            push=push,
+            next_pull=next_pull,
+            next_at=None if time is None else datetime.fromtimestamp(time, UTC),
+            tries=0 if planned is None else planned.failures,
+            is_paused=planned is not None and planned.is_paused,
+            disk_free=None if seen.disk is None else seen.disk.free,
+            disk_size=0 if seen.disk is None else seen.disk.total,
         )
+
+
+def _is_unrecorded(run: EndedRun, recorded: Mapping[str, datetime | None]) -> bool:
+    """True if no state has a run: all but pulls, and failures before a state was opened."""
+    if run.kind != "pull":
+        return True
+    last = recorded.get(run.mirror)
+    return not run.is_good and (last is None or run.time > last + _RECORDING)
 
 
 def _watched_name(folder: Path, watched: Mapping[Path, str]) -> str:

@@ -126,7 +126,7 @@ class Audit:
         self._contents: dict[str, CopyContent | StorageError | None] = {}
         self._has_gap = self._is_offline = self._is_served = False
         self._is_read = True
-        self._has_unavailable = any(count_unavailable(pull.state, pull.sync_state))
+        self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = SuspectMarker(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: AuditRolling | None = None) -> AuditReport:

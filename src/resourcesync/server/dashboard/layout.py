@@ -220,11 +220,12 @@ def card(*pieces: Piece, title: str = "", look: str = "") -> Markup:
     return tag("section", head, *pieces, class_=f"card {look}".strip())
 
 
-def advice(notes: Sequence[str], *, is_bad: bool) -> Markup | None:
-    """Return notes of problems and remedies."""
-    if not notes:
+def advice(notes: Sequence[str], *, first: Piece = None, is_bad: bool) -> Markup | None:
+    """Return notes of problems and remedies, and what stands before them."""
+    if not notes and first is None:
         return None
-    drawn = [tag("p", sentence(note)) for note in notes]
+    drawn = [tag("p", first) if first is not None else None]
+    drawn += [tag("p", sentence(note)) for note in notes]
     return card(drawn, look="advice bad" if is_bad else "advice")
 
 

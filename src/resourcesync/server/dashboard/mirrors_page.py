@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from resourcesync.destination.reports import MirrorStatus
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import spark
 from resourcesync.server.dashboard.layout import (
@@ -62,19 +63,24 @@ _NO_ACTIVITY: Final = MirrorActivity()
 
 
 def mirrors_page(
-    selection: MirrorSelection, activity: Mapping[str, MirrorActivity], now: datetime
+    selection: MirrorSelection,
+    activity: Mapping[str, MirrorActivity],
+    running: Sequence[RunningJob],
+    now: datetime,
 ) -> str:
     """Return the page of some of the mirrors.
 
     Args:
         selection: The mirrors.
         activity: The recent past of those of the page, as far as it is known.
+        running: The jobs that run now.
         now: The present moment.
     """
     problems = selection.problems
     title = f"({formatting.count(problems)}) Mirrors" if problems else "Mirrors"
     live = tag(
         "div",
+        _running(running, now),
         _filters(selection),
         _groups(selection),
         _table(selection, activity, now),
@@ -88,6 +94,14 @@ def mirrors_page(
     return page(title, head, live, now=now, here="Mirrors", script=True)
 
 
+def _running(jobs: Sequence[RunningJob], now: datetime) -> Markup:
+    shown = [
+        tag("span", tag("strong", job.mirror), f" {running_text(job, now)}", class_="running")
+        for job in jobs
+    ]
+    return tag("p", "Now: ", shown or "nothing runs.", class_="muted now")
+
+
 def _search(query: MirrorQuery) -> Markup:
     hidden = [
         tag("input", type="hidden", name=name, value=value)
@@ -97,7 +111,14 @@ def _search(query: MirrorQuery) -> Markup:
     return tag(
         "form",
         hidden,
-        tag("input", name="q", value=query.text, type="search", aria_label="Name or host"),
+        tag(
+            "input",
+            name="q",
+            value=query.text,
+            type="search",
+            aria_label="Name or host",
+            placeholder="Name or host",
+        ),
         tag("button", "Search"),
         clear if query.text else None,
         method="get",
@@ -112,7 +133,12 @@ def _filters(selection: MirrorSelection) -> Markup:
         count for name, count in selection.counts.items() if name not in {"problems", "paused"}
     )
     shown = [("", f"all {formatting.count(total)}")] + [
-        (name, f"{formatting.count(count)} {_WORDS.get(name, name)}")
+        (
+            name,
+            formatting.counted(count, "problem")
+            if name == "problems"
+            else f"{formatting.count(count)} {_WORDS.get(name, name)}",
+        )
         for name, count in selection.counts.items()
     ]
     links = [
@@ -240,7 +266,9 @@ def _rows(
         shown = [more[head] for head in heads[len(_HEADS) :]]
         yield row(heads, [*_cells(summary, activity, now), *shown])
     notes = summary.notes or ((summary.error,) if summary.error else ())
-    sentences = [tag("p", text) for text in (failing_text(summary, activity),) if text]
+    sentences = [
+        tag("p", text) for text in (failing_text(summary, activity.failing_since),) if text
+    ]
     sentences += [tag("p", sentence(_without_exit(note))) for note in _first_notes(notes)]
     if sentences:
         yield tag("tr", tag("td", sentences, colspan=len(heads)), class_="note")
@@ -252,9 +280,8 @@ def _without_exit(note: str) -> str:
     return before if mark and code.isdigit() else note
 
 
-def failing_text(summary: MirrorSummary, activity: MirrorActivity) -> Piece:
+def failing_text(summary: MirrorSummary, since: datetime | None) -> Piece:
     """Return since when a mirror fails, and when it is tried again; ``None`` if it does not."""
-    since = activity.failing_since
     if since is None:
         return None
     again = summary.next_pull and not summary.is_paused
@@ -298,7 +325,7 @@ def _cells(summary: MirrorSummary, activity: MirrorActivity, now: datetime) -> I
     lag = "-" if summary.lag is None else formatting.age(summary.lag)
     yield tag("span", lag, class_="state bad") if summary.is_late else lag
     yield formatting.count(status.resources)
-    yield formatting.count(status.pending)
+    yield _pending(status)
     yield spark(activity.days, "Changes of the last 7 days") if activity.days else "-"
     yield "never" if status.last_run is None else ago(status.last_run, now)
 
@@ -313,6 +340,14 @@ def state_words(summary: MirrorSummary, now: datetime) -> Piece:
         if running is None
         else (" ", tag("span", running_text(running, now), class_="muted running")),
     )
+
+
+def _pending(status: MirrorStatus) -> Piece:
+    """Return the number of pending resources, and of deletions that are not applied."""
+    if not status.held:
+        return formatting.count(status.pending)
+    held = f"{formatting.counted(status.held, 'deletion')} held"
+    return f"{formatting.count(status.pending)}, {held}" if status.pending else held
 
 
 def share(summary: MirrorSummary) -> str:
