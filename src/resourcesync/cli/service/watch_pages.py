@@ -126,6 +126,11 @@ class WatchPages:
         kind = job.kind.value
         return RunningJob(mirror=job.mirror, kind=kind, since=since, done=done, total=total)
 
+    def watched_name(self, name: str) -> str:
+        """Return the name by which a mirror of the pages is watched; empty for an unknown one."""
+        folder = self._folder(name)
+        return "" if folder is None else _watched_name(folder, self._watched())
+
     def now(self) -> datetime:
         """Return the present moment, UTC."""
         return self._clock.now()
@@ -322,6 +327,7 @@ class WatchPages:
             next_pull=next_pull,
             next_at=None if time is None else datetime.fromtimestamp(time, UTC),
             tries=0 if planned is None else planned.failures,
+            is_paused=planned is not None and planned.is_paused,
         )
 
 

@@ -42,6 +42,7 @@ from resourcesync.server.dashboard.layout import (
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
+from resourcesync.server.dashboard.operator_actions import ACT_PATH, OperatorApplication
 from resourcesync.server.dashboard.source_page import (
     DEPTHS,
     SOURCE_MENU,
@@ -81,12 +82,19 @@ class Dashboard:
         views: The source of the values to show.
         others: The application for all other paths.
         advise: Adds to a hint the command of its remedy, for the operators who see the pages.
+        operator: The application of the forms with which operators act; ``None``: the pages only
+            read.
     """
 
     def __init__(
-        self, views: Views, others: ASGIApp, advise: AdviceFunction = lambda hint, _: hint
+        self,
+        views: Views,
+        others: ASGIApp,
+        advise: AdviceFunction = lambda hint, _: hint,
+        operator: OperatorApplication | None = None,
     ) -> None:
         self._views, self._fallback, self._advise = views, others, advise
+        self._operator = operator
         self._readers = asyncio.Semaphore(_READERS)
         # A request to explore a Source waits for the network: it keeps no other page waiting.
         self._explorers = asyncio.Semaphore(1)
@@ -106,6 +114,9 @@ class Dashboard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
         path = path_within(scope) if scope["type"] == "http" else None
+        if self._operator is not None and path == ACT_PATH:
+            await self._operator(scope, receive, send)
+            return
         if path is None or path not in {*self._pages, *_FILES, _STREAM}:
             await self._fallback(scope, receive, send)
             return
@@ -151,7 +162,10 @@ class Dashboard:
     def _mirror(self, query: _Query) -> str | None:
         days = _days(query)
         found = self._views.mirror(_field(query, "name"), days)
-        return None if found is None else mirror_page(found, days)
+        if found is None:
+            return None
+        can_act = self._operator is not None
+        return mirror_page(found, days, can_act=can_act)
 
     def _resource(self, query: _Query) -> str | None:
         name = _field(query, "name")

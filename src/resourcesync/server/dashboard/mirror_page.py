@@ -34,6 +34,7 @@ from resourcesync.server.dashboard.mirrors_page import (
     share,
     state_words,
 )
+from resourcesync.server.dashboard.operator_actions import operator_form
 from resourcesync.server.dashboard.push_status import push_card
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
@@ -43,12 +44,13 @@ _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Next try", "Example")
 _SHOWN_RUNS: Final = 12
 
 
-def mirror_page(detail: MirrorDetail, days: int) -> str:
+def mirror_page(detail: MirrorDetail, days: int, *, can_act: bool = False) -> str:
     """Return the page.
 
     Args:
         detail: The mirror.
         days: The length of the window in days.
+        can_act: True to show the form with which operators act.
     """
     status = detail.summary.status
     bad = status.state in {MirrorState.FAILING, MirrorState.STOPPED}
@@ -73,6 +75,7 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
     return page(
         detail.summary.name,
         tag("div", live, id="mirror", **LIVE),
+        operator_form(detail.summary.name, is_paused=detail.summary.is_paused) if can_act else None,
         _find(detail),
         now=detail.until,
         here="Mirrors",

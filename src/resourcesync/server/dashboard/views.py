@@ -414,3 +414,20 @@ class Views(Protocol):
 
     def ended(self) -> tuple[int, Sequence[EndedRun]]:
         """Return the number of runs that ended, and the last of them, the newest first."""
+
+
+class MirrorOperations(Protocol):
+    """What operators may do with a mirror; each method may be called on any thread.
+
+    They return False for a mirror that does not exist, and raise a ``ResourceSyncError`` if it
+    cannot be done.
+    """
+
+    def pull_now(self, name: str) -> bool:
+        """Pull a mirror soon, also if it waits after a failure or is paused."""
+
+    def pause(self, name: str) -> bool:
+        """Start no pulls and audits of a mirror any more, also after a restart."""
+
+    def resume(self, name: str) -> bool:
+        """Start the pulls and audits of a paused mirror again."""
