@@ -150,9 +150,11 @@ def result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
         yield forms.counted(changes, "change")
     if fields.get("bytes"):
         yield forms.size(fields["bytes"])
-    for name in ("failed", "refused", "held"):
+    for name in ("failed", "refused"):
         if fields.get(name):
             yield f"{forms.count(fields[name])} {name}"
+    if fields.get("held"):
+        yield f"{forms.counted(fields['held'], 'deletion')} held"
 
 
 def _recovery(fields: Mapping[str, Any]) -> Iterator[str]:
