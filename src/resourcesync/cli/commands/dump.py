@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from resourcesync.cli import formatting, options
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -16,6 +17,7 @@ from resourcesync.cli.render import publish as render_publish
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.publication_options import PublishRequest
 
 
 @click.command("dump", cls=SectionedCommand)
@@ -58,13 +60,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
-    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - help stays quick
     from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - help stays quick
 
-    request = PublishRequest(
-        dumps=dump_publication.DumpRequest(
-            resources=values["resources"], changes=values["changes"], may_fork=True
-        )
+    request = request_dumps(
+        PublishRequest(), resources=values["resources"], changes=values["changes"]
     )
     chosen = {name: values[name] for name in ("url", "max_package") if values[name]}
     clock = machine.system_clock()
@@ -74,6 +73,14 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     return with_packages(
         render_publish.conclude(done, tree, clock.monotonic() - started), done.dumped, screen
     )
+
+
+def request_dumps(request: "PublishRequest", *, resources: bool, changes: bool) -> "PublishRequest":
+    """Return a request to publish that also makes a Resource Dump, a Change Dump, or both."""
+    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - help stays quick
+
+    dumps = dump_publication.DumpRequest(resources=resources, changes=changes, may_fork=True)
+    return replace(request, dumps=dumps)
 
 
 def with_packages(

@@ -399,8 +399,7 @@ def _publish_dumps(
     """
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
-    from resourcesync.cli.commands.dump import with_packages  # noqa: PLC0415 - rarely needed
-    from resourcesync.source.dumps.dump_publication import DumpRequest  # noqa: PLC0415 - the same
+    from resourcesync.cli.commands.dump import request_dumps, with_packages  # noqa: PLC0415 - rarely needed
 
     for name in ("watch", "dry_run"):
         if values[name]:
@@ -415,11 +414,9 @@ def _publish_dumps(
         chosen[name] = document_stores.out_setting(tree, values[name])
     if values["max_package"]:
         chosen["max_package"] = values["max_package"]
-    dumps = DumpRequest(resources=kinds != "changes", changes=kinds != "resources", may_fork=True)
+    request = request_dumps(asked, resources=kinds != "changes", changes=kinds != "resources")
     started = clock.monotonic()
-    done = trees.publish_tree(
-        tree, chosen, clock=clock, asked=replace(asked, dumps=dumps), state=values["state"]
-    )
+    done = trees.publish_tree(tree, chosen, clock=clock, asked=request, state=values["state"])
     report(done, screen)
     outcome = conclude(done, tree, clock.monotonic() - started)
     return with_packages(outcome, done.dumped, screen)
