@@ -280,7 +280,7 @@ def _with_traces(job: Job, screen: Screen, held: ExitStack) -> Screen:
     if job.command not in _TRACED or not read_telemetry().traces:
         return screen
     from resourcesync.app.telemetry import open_traces  # noqa: PLC0415 - rarely needed
-    from resourcesync.cli.traces import TracedScreen  # noqa: PLC0415 - rarely needed
+    from resourcesync.cli.render.traces import TracedScreen  # noqa: PLC0415 - rarely needed
 
     exporter = held.enter_context(open_traces())
     return screen if exporter is None else TracedScreen(job, screen, exporter.export)
