@@ -72,7 +72,9 @@ _FRONTS: Final = ("nginx", "caddy")
 
 
 @click.command("config", cls=SectionedCommand)
-@click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS, *_FRONTS]))
+@click.argument(
+    "action", metavar="ACTION", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS, *_FRONTS])
+)
 @option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
 @option("--events", is_flag=True, help="For schema: the schema of the lines that --json writes.")
 @option(

@@ -289,6 +289,7 @@ def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bo
     if place in configuration.names:
         return
     _check_folder(place)
+    configuration.check_name(place)
     if not is_only and not os.path.lexists(place):
         hint = f"for an address, write https://{place}/"
         raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")
