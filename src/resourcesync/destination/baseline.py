@@ -111,9 +111,8 @@ class Baseline:
                 self._check_time(snapshot, gap=gap)
                 history = self._read_changes(snapshot, held)
                 sorters = [sorter] if history is None else [sorter, history.sorter]
-                self._linked = collect_linked(
-                    self._pull, deduplicated_rows(sorters, ignore_conflict), held
-                )
+                rows = deduplicated_rows(sorters, ignore_conflict)
+                self._linked = collect_linked(self._pull, rows, held)
             return self._synchronize(snapshot, history, sorters)
 
     def read_listed_rows(self, held: ExitStack) -> ListedRows:
@@ -353,10 +352,7 @@ class Baseline:
         return not refused
 
     def _fetch_planned(
-        self,
-        pulled: SyncOutcome,
-        sorters: list[ExternalSorter[ListedEntry]],
-        through: int,
+        self, pulled: SyncOutcome, sorters: list[ExternalSorter[ListedEntry]], through: int
     ) -> None:
         """Fetch what is planned, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found

@@ -358,10 +358,8 @@ class Destination:
         refusals = Refusals(self._report_refused, known)
         links = self._link_filter(scope, filters)
         yielding = self._sync_state.relocated_uris
-        mapping, largest = (
-            identity.mapping(equipment.mappers, yielding),
-            PatchSizeLimits(equipment.patches),
-        )
+        mapping = identity.mapping(equipment.mappers, yielding)
+        largest = PatchSizeLimits(equipment.patches)
         return ResourceSelection(scope, mapping, refusals, largest, links, identity.moved)
 
     def _link_filter(self, scope: Scope, filters: Filters) -> LinkFilter | None:

@@ -105,10 +105,9 @@ class Incremental:
             ResourceSyncError: The lists cannot be used now; the mirror is unchanged.
         """
         pull = self._pull
+        lists, follows = pull.change_lists, partial(is_followed, pull.cursor)
         with timed_phase(pull.dependencies, "lists"):
-            history = pull.change_lists.read(
-                uri, pull.cursor.start(), pull.state, partial(is_followed, pull.cursor)
-            )
+            history = lists.read(uri, pull.cursor.start(), pull.state, follows)
         with ExitStack() as held:
             held.enter_context(history.sorter)
             if self._offers_moved_lists():  # even with news: a moved list may still grow
