@@ -24,7 +24,6 @@ LONG = {
     "how-to/engines.md",
     "how-to/from-resync.md",
     "how-to/keep-mirrors-as-a-service.md",
-    "how-to/serve.md",
     "how-to/validate-a-source.md",
     "how-to/write-a-plug-in.md",
     "reference/faults.md",

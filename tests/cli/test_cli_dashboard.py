@@ -256,12 +256,10 @@ def test_a_mirror_that_cannot_be_read_is_said_to_be_so(
 def test_events_are_told_as_they_happen(pages: WatchPages, address: str) -> None:
     with urlopen(f"{address}events.stream", timeout=20) as stream:
         assert stream.headers["content-type"] == "text/event-stream"
-        pages.count(
-            "pull", {"time": pages.now(), "mirror": "museum", "exit": 0, "state": "in sync"}
-        )
+        pages.count("audit", {"time": pages.now(), "mirror": "museum", "exit": 0})
         assert stream.readline().startswith(b"data: ")
     rows = Rows(get(f"{address}events")).rows
-    assert rows[1][1:] == ["museum", "pull", "good", "in sync"]
+    assert rows[1][1:] == ["museum", "audit", "good", "audit: in sync"]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium")
@@ -393,9 +391,11 @@ def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) 
 
     (tmp_path / "empty.toml").write_text("")
     configuration = load(tmp_path / "empty.toml")
-    found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(place, 1)
+    found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(
+        place, timedelta(days=1)
+    )
     assert found is not None
-    page = mirror_page(found, 1)
+    page = mirror_page(found)
     assert (found.summary.right, found.summary.listed) == (10, 10)
     assert "  25 %  " in status_table([found.summary.status], world.clock.now())[1]
     assert page.count(">25 %<") >= 2  # the tile, and the table of the chart

@@ -120,8 +120,8 @@ def test_without_a_token_configured_the_pages_only_read() -> None:
     health = OperationsApplication(look=lambda: None)
     with ServerThread(Dashboard(None, health)) as server:  # type: ignore[arg-type]  # no page of it is read
         assert post(urlsplit(server.uri).netloc, PULL)[0] == 405
-    assert "token" not in mirror_page(detail("museum"), 1)
-    seen = Seen(mirror_page(detail("museum"), 1, can_act=True))
+    assert "token" not in mirror_page(detail("museum"))
+    seen = Seen(mirror_page(detail("museum"), can_act=True))
     assert "act" in seen.addresses
     assert {"Pull now", "Pause"} <= set(seen.texts)
     assert "Resume" not in seen.texts

@@ -135,6 +135,18 @@ def failed_run(error: BaseException) -> FailedRun:
     )
 
 
+def record_failed_opening(error: BaseException, state: MirrorStateStore, clock: Clock) -> None:
+    """Record the error that ended a pull before it began."""
+    now, failed = to_microseconds(clock.now()), failed_run(error)
+    counts = msgspec.json.encode(failed).decode()
+    SyncState(state).write(word=Word.FAILING)
+    state.add_run(
+        RunRow(
+            run=new_run_id(), started=now, ended=now, mode="", outcome=failed.code, counts=counts
+        )
+    )
+
+
 def new_run_id() -> str:
     """Return the id of a run."""
     return os.urandom(6).hex()

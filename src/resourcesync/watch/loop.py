@@ -99,6 +99,7 @@ class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
         report: The result that the work returned.
         next_due: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
         failures: Number of failures in a row, this one included.
+        recovered: Number of failures since the last success, if this is one.
         seconds: Seconds that it took.
     """
 
@@ -106,6 +107,7 @@ class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
     report: object
     next_due: float
     failures: int
+    recovered: int = 0
     seconds: float
 
 
@@ -130,6 +132,7 @@ class WatchLoop:
         self._ended: SimpleQueue[tuple[MirrorJob, JobOutcome, object]] = SimpleQueue()
         self._requests: SimpleQueue[Callable[[Now], object]] = SimpleQueue()
         self._threads: dict[MirrorJob, tuple[threading.Thread, CancelToken, float]] = {}
+        self._unrecovered: dict[MirrorJob, int] = {}
         self._ahead: float | None = None
 
     def configure(
@@ -274,9 +277,18 @@ class WatchLoop:
                     report=report,
                     next_due=following,
                     failures=failures,
+                    recovered=self._count_recovered(errand, ended.status),
                     seconds=now.steady - began,
                 )
             )
+
+    def _count_recovered(self, job: MirrorJob, status: JobStatus) -> int:
+        """Return the failures that this end makes good; a ``SIGHUP`` in between counts on."""
+        if status is JobStatus.DONE:
+            return self._unrecovered.pop(job, 0)
+        if status is JobStatus.FAILED:
+            self._unrecovered[job] = self._unrecovered.get(job, 0) + 1
+        return 0
 
 
 def _poll_queue(queue: "SimpleQueue[_T]") -> "_T | None":

@@ -379,8 +379,11 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
     if mirror.state is MirrorState.FAILING:
         notes += _why_failed(mirror)
     if not mirror.is_counted and mirror.resources:
+        pull = (
+            "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
+        )
         notes.append(
-            "no pull has completed yet, so the number of missing resources is unknown;"
+            f"{pull}, so the number of missing resources is unknown;"
             f" continue with: resourcesync pull {mirror.folder}"
         )
     if mirror.pending:
@@ -434,15 +437,15 @@ def _why_failed(mirror: MirrorStatus) -> list[str]:
     why = failed.message or failed.code
     notes = [f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"]
     again = f"resourcesync pull {mirror.folder}" if mirror.source else ""
-    next_step = with_command(failed.hint, failed.remedy) or again
+    next_step = with_command(failed.hint, failed.remedy, mirror.folder) or again
     return [*notes, f"next   {next_step}"] if next_step else notes
 
 
-def _failed_fields(failed: FailedRun | None) -> dict[str, object] | None:
+def _failed_fields(failed: FailedRun | None, mirror: str) -> dict[str, object] | None:
     if failed is None:
         return None
     code = exit_code_of_kind(failed.kind)
-    hint = with_command(failed.hint, failed.remedy)
+    hint = with_command(failed.hint, failed.remedy, mirror)
     fields = {"code": failed.code, "message": failed.message, "hint": hint}
     return {**fields, "exit": None if code is None else int(code)}
 
@@ -471,7 +474,7 @@ def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "in_sync_at": status.in_sync_at,
         "last_run": status.last_run,
         "outcome": status.outcome,
-        "failed_run": _failed_fields(status.failed),
+        "failed_run": _failed_fields(status.failed, status.folder),
         "failures": [
             {
                 "uri": failure.uri,

@@ -64,6 +64,8 @@ def job_fields(
         "tries": done.failures,
         "again": None if following is None else datetime.fromtimestamp(following, UTC),
     }
+    if done.recovered:
+        fields["recovered"] = done.recovered
     for name in ("state", *_COUNTS):
         if isinstance(report.fields.get(name), int | float | str):
             fields[name] = report.fields[name]
@@ -123,10 +125,11 @@ def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
 
 
 def _level(kind: str, fields: Mapping[str, Any]) -> int:
-    """Return the level of a line: a pull without changes is shown only with ``-v``."""
+    """Return the level of a line: pulls without changes or a recovery only with ``-v``."""
     if fields["exit"]:
         return QUIET
-    is_news = kind != "pull" or any(fields.get(name) for name in (*_CHANGES, "refused"))
+    news = (*_CHANGES, "refused", "recovered")
+    is_news = kind != "pull" or any(fields.get(name) for name in news)
     return NORMAL if is_news else DETAIL
 
 
@@ -138,16 +141,25 @@ def result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
         return
     if kind == "hand-on":
         yield f"sent {forms.counted(fields.get('changes', 0), 'change')} to the program"
+        yield from _recovery(fields)
         return
     yield f"audit: {_audit_state(fields)}" if kind == "audit" else str(fields.get("state", "done"))
+    yield from _recovery(fields)
     changes = sum(fields.get(name, 0) for name in _CHANGES)
     if changes:
         yield forms.counted(changes, "change")
     if fields.get("bytes"):
         yield forms.size(fields["bytes"])
-    for name in ("failed", "refused", "held"):
+    for name in ("failed", "refused"):
         if fields.get(name):
             yield f"{forms.count(fields[name])} {name}"
+    if fields.get("held"):
+        yield f"{forms.counted(fields['held'], 'deletion')} held"
+
+
+def _recovery(fields: Mapping[str, Any]) -> Iterator[str]:
+    if fields.get("recovered"):
+        yield f"after {forms.counted(fields['recovered'], 'failure')}"
 
 
 def next_pull_text(planned: "NextPull", now: datetime) -> str:

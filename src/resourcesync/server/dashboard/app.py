@@ -43,6 +43,7 @@ from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.operator_actions import ACT_PATH, OperatorApplication
+from resourcesync.server.dashboard.ranges import parse_range
 from resourcesync.server.dashboard.source_page import (
     DEPTHS,
     SOURCE_MENU,
@@ -107,7 +108,7 @@ class Dashboard:
             b"/run": self._run,
             b"/audits": lambda _: audits_page(views.audits(), views.now(), advise),
             _EXPLORE: self._explore,
-            b"/events": lambda _: events_page(*views.ended(), views.now()),
+            b"/events": self._list_events,
             b"/audit": lambda query: views.audit(_field(query, "name"), _field(query, "run")),
         }
 
@@ -159,13 +160,17 @@ class Dashboard:
         activity, running = self._views.activity(names), self._views.running()
         return mirrors_page(selection, activity, running, self._views.now())
 
+    def _list_events(self, query: _Query) -> str:
+        only_problems = query.get("only") == "problems"
+        return events_page(self._views.events(), self._views.now(), only_problems=only_problems)
+
     def _mirror(self, query: _Query) -> str | None:
-        days = _days(query)
-        found = self._views.mirror(_field(query, "name"), days)
+        chosen = parse_range(query)
+        found = self._views.mirror(_field(query, "name"), chosen.length)
         if found is None:
             return None
         can_act = self._operator is not None
-        return mirror_page(found, days, can_act=can_act)
+        return mirror_page(found, chosen, can_act=can_act)
 
     def _resource(self, query: _Query) -> str | None:
         name = _field(query, "name")
