@@ -1,4 +1,4 @@
-"""The judge: runs a client after each step of a scenario, and compares its files with the Source's."""
+"""The judge: runs a client after each step of a scenario, and compares its files."""
 
 import shlex
 import subprocess
