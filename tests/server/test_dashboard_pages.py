@@ -44,6 +44,7 @@ from resourcesync.server.dashboard.views import (
     PushStatus,
     ValidationStatus,
 )
+from resourcesync.server.metrics import Metric
 from tests.support.dashboard_values import (
     HOUR,
     NOW,
@@ -222,6 +223,14 @@ def test_the_page_of_a_source_tells_its_changes_its_subscribers_and_what_was_jud
     assert [word for word in words if word not in page] == []
     assert ">errors<" in page
     assert "Subscribers" not in source_page(replace(source("x"), subscribers=None))
+    received = Metric(
+        name="x_bytes_total",
+        kind="counter",
+        help_text="Received; or not.",
+        values=(((), 8_558_623),),
+    )
+    figures = "".join(Seen(source_page(replace(source("x"), figures=(received,)))).texts)
+    assert "Received8.6 MB" in figures
     assert "There are no subscribers." in source_page(replace(source("x"), subscribers=()))
 
     def judged(**told: Any) -> str:

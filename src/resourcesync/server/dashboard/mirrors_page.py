@@ -111,7 +111,14 @@ def _search(query: MirrorQuery) -> Markup:
     return tag(
         "form",
         hidden,
-        tag("input", name="q", value=query.text, type="search", aria_label="Name or host"),
+        tag(
+            "input",
+            name="q",
+            value=query.text,
+            type="search",
+            aria_label="Name or host",
+            placeholder="Name or host",
+        ),
         tag("button", "Search"),
         clear if query.text else None,
         method="get",
@@ -126,7 +133,12 @@ def _filters(selection: MirrorSelection) -> Markup:
         count for name, count in selection.counts.items() if name not in {"problems", "paused"}
     )
     shown = [("", f"all {formatting.count(total)}")] + [
-        (name, f"{formatting.count(count)} {_WORDS.get(name, name)}")
+        (
+            name,
+            formatting.counted(count, "problem")
+            if name == "problems"
+            else f"{formatting.count(count)} {_WORDS.get(name, name)}",
+        )
         for name, count in selection.counts.items()
     ]
     links = [
