@@ -6,6 +6,6 @@ but its files and its exit code.
 
 - ``scripted_source``: the resources of a scenario, their changes, and the documents about them.
 - ``scenarios``: the scenarios.
-- ``site_server``: the answers over HTTP.
+- ``site``: what is served at one time, and its server.
 - ``judge``: runs a client and compares.
 """

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.conformance.scenarios import Scenario, Step
+from resourcesync.conformance.scenarios import ClientScenario, Step
 from resourcesync.conformance.scripted_source import ScriptedSource
-from resourcesync.conformance.site_server import SiteServer
+from resourcesync.conformance.site import SiteServer
 from resourcesync.errors import ConfigurationError
 
 _MOST_BYTES: Final = 65_536
@@ -93,7 +93,7 @@ def parse_command(text: str) -> tuple[str, ...]:
         raise ConfigurationError(f"{text!r} is not a command: {error}") from error
 
 
-def judge(scenario: Scenario, client: JudgedClient, home: Path) -> Iterator[StepResult]:
+def judge(scenario: ClientScenario, client: JudgedClient, home: Path) -> Iterator[StepResult]:
     """Run a client in a scenario; yield the result of each step.
 
     Args:

@@ -9,10 +9,9 @@ import msgspec
 from resourcesync.conformance.scripted_source import (
     CHANGES,
     RESOURCES,
-    Answer,
     ScriptedSource,
-    Site,
 )
+from resourcesync.conformance.site import ScriptedAnswer, ScriptedSite
 from resourcesync.documents import Dialect, Resource
 
 _NAMES: Final = ("index.html", "a/one.txt", "a/two.txt", "b/three.txt", "b/c/four.txt")
@@ -32,7 +31,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     title: str
-    site: Site
+    site: ScriptedSite
     expected: Mapping[str, bytes]
     is_possible: bool | None = True
     tolerated: frozenset[bytes] = frozenset()
@@ -41,7 +40,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 Script = Callable[[ScriptedSource], Iterator[Step]]
 
 
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+class ClientScenario(msgspec.Struct, frozen=True, kw_only=True):
     """A scenario.
 
     Attributes:
@@ -59,7 +58,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect = Dialect.V1_1
 
 
-def _step(source: ScriptedSource, title: str, site: Site | None = None) -> Step:
+def _step(source: ScriptedSource, title: str, site: ScriptedSite | None = None) -> Step:
     return Step(title=title, site=site or source.site(), expected=dict(source.contents))
 
 
@@ -157,7 +156,7 @@ def _folder_and_file(source: ScriptedSource) -> Iterator[Step]:
 def _contradicting_hash(source: ScriptedSource) -> Iterator[Step]:
     first = _begin(source)
     wrong = b"these bytes are not what is listed\n"
-    site = first.site.with_answers({"a/one.txt": Answer(body=wrong)})
+    site = first.site.with_answers({"a/one.txt": ScriptedAnswer(body=wrong)})
     expected = {name: body for name, body in source.contents.items() if name != "a/one.txt"}
     yield Step(
         title="one resource is not what the list says",
@@ -171,7 +170,7 @@ def _contradicting_hash(source: ScriptedSource) -> Iterator[Step]:
 def _cut_short(source: ScriptedSource) -> Iterator[Step]:
     first = _begin(source)
     whole = source.contents["a/one.txt"]
-    cut = Answer(body=whole[:9], claimed=len(whole))
+    cut = ScriptedAnswer(body=whole[:9], claimed=len(whole))
     expected = {name: body for name, body in source.contents.items() if name != "a/one.txt"}
     yield Step(
         title="one response ends too early",
@@ -188,7 +187,7 @@ def _missing(source: ScriptedSource) -> Iterator[Step]:
     expected = {name: body for name, body in source.contents.items() if name != "a/one.txt"}
     yield Step(
         title="one listed resource is not served (404)",
-        site=first.site.with_answers({"a/one.txt": Answer(status=404)}),
+        site=first.site.with_answers({"a/one.txt": ScriptedAnswer(status=404)}),
         expected=expected,
         is_possible=False,
     )
@@ -197,22 +196,22 @@ def _missing(source: ScriptedSource) -> Iterator[Step]:
 
 def _busy(source: ScriptedSource) -> Iterator[Step]:
     first = _begin(source)
-    busy = Answer(body=source.contents["a/one.txt"], failures=1)
+    busy = ScriptedAnswer(body=source.contents["a/one.txt"], failures=1)
     yield _step(source, "503 once, with Retry-After", first.site.with_answers({"a/one.txt": busy}))
 
 
 def _redirect(source: ScriptedSource) -> Iterator[Step]:
     first = _begin(source)
     moved = {
-        "a/one.txt": Answer(status=302, location=f"{source.base}moved/one.txt"),
-        "moved/one.txt": Answer(body=source.contents["a/one.txt"]),
+        "a/one.txt": ScriptedAnswer(status=302, location=f"{source.base}moved/one.txt"),
+        "moved/one.txt": ScriptedAnswer(body=source.contents["a/one.txt"]),
     }
     yield _step(source, "one resource redirects", first.site.with_answers(moved))
 
 
 def _slow(source: ScriptedSource) -> Iterator[Step]:
     first = _begin(source)
-    slow = Answer(body=source.contents["a/one.txt"], pause=_SLOW)
+    slow = ScriptedAnswer(body=source.contents["a/one.txt"], pause=_SLOW)
     site = first.site.with_answers({"a/one.txt": slow})
     yield _step(source, f"one response pauses for {_SLOW:.0f} s", site)
 
@@ -232,9 +231,9 @@ def _escape(source: ScriptedSource) -> Iterator[Step]:
     bodies = {place: f"content of {place}\n".encode() for place in places}
     listed = [source.resource(name) for name in sorted(source.contents)]
     listed += [Resource(uri=source.base + place, length=len(bodies[place])) for place in places]
-    answers = {place: Answer(body=body) for place, body in bodies.items()}
-    answers |= {quote(place, safe="/"): Answer(body=body) for place, body in bodies.items()}
-    answers[RESOURCES] = Answer(body=source.resource_list(listed))
+    answers = {place: ScriptedAnswer(body=body) for place, body in bodies.items()}
+    answers |= {quote(place, safe="/"): ScriptedAnswer(body=body) for place, body in bodies.items()}
+    answers[RESOURCES] = ScriptedAnswer(body=source.resource_list(listed))
     yield Step(
         title="the list has names that lead out of the folder",
         site=first.site.with_answers(answers),
@@ -251,7 +250,7 @@ def _damaged_list(source: ScriptedSource) -> Iterator[Step]:
     source.list_resources()
     site = source.site()
     halves = {
-        name: Answer(body=site.answers[name].body[: len(site.answers[name].body) // 2])
+        name: ScriptedAnswer(body=site.answers[name].body[: len(site.answers[name].body) // 2])
         for name in (RESOURCES, CHANGES)
     }
     before = {name: body for name, body in source.contents.items() if name != "a/new.txt"}
@@ -268,7 +267,9 @@ def _damaged_list(source: ScriptedSource) -> Iterator[Step]:
 def _lists_away(source: ScriptedSource) -> Iterator[Step]:
     first = _begin(source)
     yield first
-    away = dict.fromkeys([*first.site.answers.keys() - source.contents.keys()], Answer(status=500))
+    away = dict.fromkeys(
+        [*first.site.answers.keys() - source.contents.keys()], ScriptedAnswer(status=500)
+    )
     yield Step(
         title="all documents are answered with 500",
         site=first.site.with_answers(away),
@@ -279,53 +280,65 @@ def _lists_away(source: ScriptedSource) -> Iterator[Step]:
 
 
 SCENARIOS: Final = (
-    Scenario(name="baseline", title="First copy, and nothing new", clause="10.1", script=_baseline),
-    Scenario(name="changes", title="Changes in both lists", clause="12.1", script=_changes),
-    Scenario(
+    ClientScenario(
+        name="baseline", title="First copy, and nothing new", clause="10.1", script=_baseline
+    ),
+    ClientScenario(name="changes", title="Changes in both lists", clause="12.1", script=_changes),
+    ClientScenario(
         name="changes-alone",
         title="Changes in the Change List alone",
         clause="12.1",
         script=_changes_alone,
     ),
-    Scenario(
+    ClientScenario(
         name="repeated",
         title="Several changes of one resource",
         clause="12.1",
         script=_repeated_changes,
     ),
-    Scenario(
+    ClientScenario(
         name="gap", title="Changes that the Change List no longer has", clause="12.1", script=_gap
     ),
-    Scenario(
+    ClientScenario(
         name="lists-alone",
         title="A Source without Change Lists",
         clause="10.1",
         script=_lists_alone,
     ),
-    Scenario(name="index", title="An index of Resource Lists", clause="10.2", script=_index),
-    Scenario(name="names", title="Names with all kinds of characters", clause="7", script=_names),
-    Scenario(
+    ClientScenario(name="index", title="An index of Resource Lists", clause="10.2", script=_index),
+    ClientScenario(
+        name="names", title="Names with all kinds of characters", clause="7", script=_names
+    ),
+    ClientScenario(
         name="nested", title="A resource below another one", clause="7", script=_folder_and_file
     ),
-    Scenario(
+    ClientScenario(
         name="hash",
         title="Bytes that contradict the list",
         clause="7",
         script=_contradicting_hash,
     ),
-    Scenario(name="cut", title="A response that ends too early", clause="7", script=_cut_short),
-    Scenario(name="missing", title="A resource that is not served", clause="10.1", script=_missing),
-    Scenario(name="busy", title="A server that is busy once", clause="10.1", script=_busy),
-    Scenario(name="redirect", title="A resource that redirects", clause="10.1", script=_redirect),
-    Scenario(name="slow", title="A slow response", clause="10.1", script=_slow),
-    Scenario(name="escape", title="Names that lead out of the folder", clause="7", script=_escape),
-    Scenario(
+    ClientScenario(
+        name="cut", title="A response that ends too early", clause="7", script=_cut_short
+    ),
+    ClientScenario(
+        name="missing", title="A resource that is not served", clause="10.1", script=_missing
+    ),
+    ClientScenario(name="busy", title="A server that is busy once", clause="10.1", script=_busy),
+    ClientScenario(
+        name="redirect", title="A resource that redirects", clause="10.1", script=_redirect
+    ),
+    ClientScenario(name="slow", title="A slow response", clause="10.1", script=_slow),
+    ClientScenario(
+        name="escape", title="Names that lead out of the folder", clause="7", script=_escape
+    ),
+    ClientScenario(
         name="damaged", title="Lists that are not well-formed", clause="7", script=_damaged_list
     ),
-    Scenario(
+    ClientScenario(
         name="away", title="Lists that are away for a while", clause="6.3", script=_lists_away
     ),
-    Scenario(
+    ClientScenario(
         name="version-1.0",
         title="Documents of version 1.0",
         clause="12.1",

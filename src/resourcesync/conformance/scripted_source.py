@@ -8,6 +8,7 @@ from urllib.parse import quote, urljoin
 
 import msgspec
 
+from resourcesync.conformance.site import ScriptedAnswer, ScriptedSite
 from resourcesync.documents import (
     Capability,
     CapabilityEntry,
@@ -29,40 +30,6 @@ _FOLDER: Final = "resourcesync/"
 CAPABILITIES: Final = f"{_FOLDER}capabilitylist.xml"
 RESOURCES: Final = f"{_FOLDER}resourcelist.xml"
 CHANGES: Final = f"{_FOLDER}changelist.xml"
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer of the Source.
-
-    Attributes:
-        body: Its content.
-        status: Its HTTP status.
-        location: The target of a redirect; empty for none.
-        claimed: Content-Length, if it is not the length of the body.
-        failures: How often 503 is answered before this answer.
-        pause: Seconds in the middle of the body.
-    """
-
-    body: bytes = b""
-    status: int = 200
-    location: str = ""
-    claimed: int | None = None
-    failures: int = 0
-    pause: float = 0.0
-
-
-class Site(msgspec.Struct, frozen=True):
-    """All that the Source serves at one time.
-
-    Attributes:
-        answers: The answers by path, without the slash in front; others are 404.
-    """
-
-    answers: Mapping[str, Answer]
-
-    def with_answers(self, answers: Mapping[str, Answer]) -> "Site":
-        """Return the site with other answers for some paths."""
-        return Site({**self.answers, **answers})
 
 
 class ScriptedSource:
@@ -127,7 +94,7 @@ class ScriptedSource:
             digests=(Digest("sha-256", hashlib.sha256(content).hexdigest()),),
         )
 
-    def site(self) -> Site:
+    def site(self) -> ScriptedSite:
         """Return what is served now: the resources, and one list of each kind."""
         lists = {RESOURCES: Capability.RESOURCE_LIST, CHANGES: Capability.CHANGE_LIST}
         return self._site(
@@ -138,13 +105,13 @@ class ScriptedSource:
             },
         )
 
-    def site_without_changes(self) -> Site:
+    def site_without_changes(self) -> ScriptedSite:
         """Return what a Source serves that has a Resource List only."""
         return self._site(
             {RESOURCES: Capability.RESOURCE_LIST}, {RESOURCES: self.resource_list(self._listed)}
         )
 
-    def site_of_parts(self, size: int) -> Site:
+    def site_of_parts(self, size: int) -> ScriptedSite:
         """Return what is served if the Resource List is an index of parts of some entries."""
         index = Header(capability=Capability.RESOURCE_LIST, is_index=True, at=self._listed_at)
         parts: dict[str, bytes] = {}
@@ -167,7 +134,9 @@ class ScriptedSource:
         """Return a document in the dialect of the Source."""
         return b"".join(write(header, entries, self._dialect, lastmod_compat=True))
 
-    def _site(self, lists: Mapping[str, Capability], documents: Mapping[str, bytes]) -> Site:
+    def _site(
+        self, lists: Mapping[str, Capability], documents: Mapping[str, bytes]
+    ) -> ScriptedSite:
         description = self.document(
             Header(capability=Capability.DESCRIPTION),
             [_listed(self.base + CAPABILITIES, Capability.CAPABILITY_LIST)],
@@ -185,7 +154,7 @@ class ScriptedSource:
             CAPABILITIES: capabilities,
             "robots.txt": robots,
         }
-        return Site({name: Answer(body=body) for name, body in bodies.items()})
+        return ScriptedSite({name: ScriptedAnswer(body=body) for name, body in bodies.items()})
 
     def _change_header(self) -> Header:
         return self._with_up(Header(capability=Capability.CHANGE_LIST, from_=self._since))

@@ -15,7 +15,7 @@ from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
     from resourcesync.conformance.judge import JudgedClient, StepResult
-    from resourcesync.conformance.scenarios import Scenario
+    from resourcesync.conformance.scenarios import ClientScenario
 
 _PLACES: Final = ("{url}", "{folder}")
 
@@ -62,8 +62,8 @@ def command(output: OutputOptions, words: tuple[str, ...], **values: Any) -> Job
     deletion, an index, a wrong hash, or a name that leads out of the folder. After each step the
     client runs, and its files and its exit code are compared with what the Source serves: a client
     must have all that is listed, nothing else, and report success only then. Write -- before
-    COMMAND. To judge a Source, see: resourcesync validate --live. Exit 0 if the client conforms in
-    all scenarios, 1 if not.
+    COMMAND. Sources are judged by `validate --live`. Exit 0 if the client conforms in all
+    scenarios, 1 if not.
 
     \b
     resourcesync conformance -- resync-sync --baseline --delete {url} {folder}
@@ -86,7 +86,7 @@ def command(output: OutputOptions, words: tuple[str, ...], **values: Any) -> Job
     return Job(command="conformance", output=output, work=work, render=render_event)
 
 
-def _scenarios(names: tuple[str, ...]) -> "list[Scenario]":
+def _scenarios(names: tuple[str, ...]) -> "list[ClientScenario]":
     from resourcesync.conformance.scenarios import SCENARIOS  # noqa: PLC0415 - help stays quick
 
     known = {scenario.name: scenario for scenario in SCENARIOS}
@@ -106,7 +106,7 @@ def _client(words: tuple[str, ...], values: dict[str, Any]) -> "JudgedClient":
 
 
 def _judge(
-    scenarios: "list[Scenario]", client: "JudgedClient", screen: Screen
+    scenarios: "list[ClientScenario]", client: "JudgedClient", screen: Screen
 ) -> "list[StepResult]":
     from resourcesync.conformance.judge import judge  # noqa: PLC0415 - as above
 
@@ -132,7 +132,7 @@ def _fields(result: "StepResult") -> dict[str, object]:
     }
 
 
-def _outcome(scenarios: "list[Scenario]", results: "list[StepResult]") -> CommandOutcome:
+def _outcome(scenarios: "list[ClientScenario]", results: "list[StepResult]") -> CommandOutcome:
     failed = {result.scenario for result in results if result.faults}
     passed = len(scenarios) - len(failed)
     all_ = formatting.counted(len(scenarios), "scenario")

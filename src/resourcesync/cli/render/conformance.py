@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from resourcesync.cli.formatting import DETAIL, NORMAL, TextLine
 from resourcesync.conformance.judge import ConformanceFault, StepResult
-from resourcesync.conformance.scenarios import Scenario
+from resourcesync.conformance.scenarios import ClientScenario
 from resourcesync.server.dashboard.layout import card, outcome, report_page, row, table
 from resourcesync.server.dashboard.markup import Markup, tag
 
@@ -31,7 +31,7 @@ def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         yield TextLine(f"  {FAULTS[ConformanceFault(fault)]}: {evidence}")
 
 
-def report(scenarios: Sequence[Scenario], results: Sequence[StepResult], command: str) -> str:
+def report(scenarios: Sequence[ClientScenario], results: Sequence[StepResult], command: str) -> str:
     """Return a page with all results.
 
     Args:
@@ -50,7 +50,7 @@ def report(scenarios: Sequence[Scenario], results: Sequence[StepResult], command
     )
 
 
-def _rows(scenarios: Sequence[Scenario], results: Sequence[StepResult]) -> Iterator[Markup]:
+def _rows(scenarios: Sequence[ClientScenario], results: Sequence[StepResult]) -> Iterator[Markup]:
     known = {scenario.name: scenario for scenario in scenarios}
     for result in results:
         scenario = known[result.scenario]
@@ -72,7 +72,7 @@ def _faults_of(result: StepResult) -> Iterator[tuple[ConformanceFault, str]]:
     return zip(result.faults, result.evidence, strict=True)
 
 
-def badge(scenarios: Sequence[Scenario], results: Sequence[StepResult], command: str) -> str:
+def badge(scenarios: Sequence[ClientScenario], results: Sequence[StepResult], command: str) -> str:
     """Return a small picture (SVG) with the number of scenarios without a fault.
 
     Args:

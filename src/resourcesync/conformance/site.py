@@ -1,15 +1,51 @@
-"""The scripted Source over HTTP, on a free port of this machine."""
+"""What a Source serves at one time, and its server on a free port of this machine."""
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 from urllib.parse import unquote
 
-from resourcesync.conformance.scripted_source import Answer, Site
+import msgspec
 
-_NOT_FOUND = Answer(status=404)
+
+class ScriptedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer of the Source.
+
+    Attributes:
+        body: Its content.
+        status: Its HTTP status.
+        location: The target of a redirect; empty for none.
+        claimed: Content-Length, if it is not the length of the body.
+        failures: How often 503 is answered before this answer.
+        pause: Seconds in the middle of the body.
+    """
+
+    body: bytes = b""
+    status: int = 200
+    location: str = ""
+    claimed: int | None = None
+    failures: int = 0
+    pause: float = 0.0
+
+
+class ScriptedSite(msgspec.Struct, frozen=True):
+    """All that the Source serves at one time.
+
+    Attributes:
+        answers: The answers by path, without the slash in front; others are 404.
+    """
+
+    answers: Mapping[str, ScriptedAnswer]
+
+    def with_answers(self, answers: Mapping[str, ScriptedAnswer]) -> "ScriptedSite":
+        """Return the site with other answers for some paths."""
+        return ScriptedSite({**self.answers, **answers})
+
+
+_NOT_FOUND: Final = ScriptedAnswer(status=404)
 
 
 @final
@@ -21,7 +57,7 @@ class SiteServer:
     """
 
     def __init__(self) -> None:
-        self._server = _Server()
+        self._server = _ScriptedServer()
         self.base = f"http://127.0.0.1:{self._server.server_port}/"
         self._thread = Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
@@ -35,7 +71,7 @@ class SiteServer:
         self._thread.join()
         self._server.server_close()
 
-    def serve(self, site: Site) -> None:
+    def serve(self, site: ScriptedSite) -> None:
         """Serve a site from now on; the count of requests begins again."""
         self._server.serve_site(site)
 
@@ -45,7 +81,7 @@ class SiteServer:
         return self._server.requests
 
 
-class _Server(ThreadingHTTPServer):
+class _ScriptedServer(ThreadingHTTPServer):
     """The server, with the site that it serves."""
 
     daemon_threads = True
@@ -53,17 +89,17 @@ class _Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self._lock = Lock()
-        self._site = Site({})
+        self._site = ScriptedSite({})
         self._failed: Counter[str] = Counter()
         self.requests = 0
         self.stopped = Event()
 
-    def serve_site(self, site: Site) -> None:
+    def serve_site(self, site: ScriptedSite) -> None:
         with self._lock:
             self._site, self.requests = site, 0
             self._failed.clear()
 
-    def answer(self, path: str) -> Answer:
+    def answer(self, path: str) -> ScriptedAnswer:
         """Return the answer to a request, and count it."""
         name = path.removeprefix("/")
         with self._lock:
@@ -72,19 +108,19 @@ class _Server(ThreadingHTTPServer):
             if found is None:
                 return _NOT_FOUND
             self._failed[name] += 1
-            return Answer(status=503) if self._failed[name] <= found.failures else found
+            return ScriptedAnswer(status=503) if self._failed[name] <= found.failures else found
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: _ScriptedServer
 
     def do_GET(self) -> None:
-        """Answer with a body."""
+        """ScriptedAnswer with a body."""
         self._answer(with_body=True)
 
     def do_HEAD(self) -> None:
-        """Answer without a body."""
+        """ScriptedAnswer without a body."""
         self._answer(with_body=False)
 
     def _answer(self, *, with_body: bool) -> None:
@@ -105,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         if found.claimed is not None:
             self.close_connection = True
 
-    def _send(self, found: Answer) -> None:
+    def _send(self, found: ScriptedAnswer) -> None:
         middle = len(found.body) // 2
         self.wfile.write(found.body[:middle])
         if found.pause:
