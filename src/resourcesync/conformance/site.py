@@ -1,4 +1,4 @@
-"""What a Source serves at one time, and its server on a free port of this machine."""
+"""The answers of a Source at one time, and its server on a free port of this machine."""
 
 from collections import Counter
 from collections.abc import Mapping
