@@ -189,6 +189,14 @@ EVENTS: Final = {
         always="uri path reason",
         sometimes="mirror",
     ),
+    "phase": EventSpec(
+        meaning=(
+            "A phase of a pull ended: `discovery`, `lists` (reading them), `transfer` (of resources"
+            " until the last is in place) or `commit` (of the position)."
+        ),
+        always="time name seconds",
+        sometimes="mirror",
+    ),
     "progress": EventSpec(
         meaning="The progress of the run, at most once a second.",
         always="done total",
@@ -329,12 +337,15 @@ EVENTS: Final = {
     ),
     "rule": EventSpec(
         meaning="A rule of the validator.",
-        always=("code id level severity clause document sentence why fix profiles checked reason"),
+        always=(
+            "code id level severity clause document sentence why fix profiles checked reason "
+            "page:text"
+        ),
         sometimes="brief:flag",
     ),
     "error-code": EventSpec(
         meaning="An error code, and the exit code of a command that ends with it.",
-        always="code meaning:text exit_code:integer exit_meaning:text passes:flag",
+        always="code meaning:text exit_code:integer exit_meaning:text passes:flag page:text",
     ),
     "part": EventSpec(
         meaning="A part of the table of a mirror's copies: a file, and its first and last URI.",
