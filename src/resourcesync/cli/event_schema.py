@@ -96,7 +96,7 @@ _RUN_FIELDS: Final = (
     "restored unverified "
     "contradicting renamed linked patched:any unpatched requests bytes useful_bytes "
     "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
-    "coverage? accuracy? "
+    "scenarios:count passed:count coverage? accuracy? "
     "read_bytes proven? proven_since? stopped:any doubted? skew_seconds "
     "changes:count cursor? position path? mistakes entries plain_sitemaps tolerated "
     "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
@@ -187,6 +187,14 @@ EVENTS: Final = {
     "patch": EventSpec(
         meaning="A patch that cannot be used: the whole resource is fetched.",
         always="uri path reason",
+        sometimes="mirror",
+    ),
+    "phase": EventSpec(
+        meaning=(
+            "A phase of a pull ended: `discovery`, `lists` (reading them), `transfer` (of resources"
+            " until the last is in place) or `commit` (of the position)."
+        ),
+        always="time name seconds",
         sometimes="mirror",
     ),
     "progress": EventSpec(
@@ -329,12 +337,15 @@ EVENTS: Final = {
     ),
     "rule": EventSpec(
         meaning="A rule of the validator.",
-        always=("code id level severity clause document sentence why fix profiles checked reason"),
+        always=(
+            "code id level severity clause document sentence why fix profiles checked reason "
+            "page:text"
+        ),
         sometimes="brief:flag",
     ),
     "error-code": EventSpec(
         meaning="An error code, and the exit code of a command that ends with it.",
-        always="code meaning:text exit_code:integer exit_meaning:text passes:flag",
+        always="code meaning:text exit_code:integer exit_meaning:text passes:flag page:text",
     ),
     "part": EventSpec(
         meaning="A part of the table of a mirror's copies: a file, and its first and last URI.",
@@ -351,6 +362,11 @@ EVENTS: Final = {
     ),
     "row": EventSpec(
         meaning="A row of a catalogue that cannot be published.", always="place uri reason"
+    ),
+    "conformance": EventSpec(
+        meaning="A client ran after a step of a scenario; `faults` is empty if it conforms.",
+        always="scenario:text step conforms:flag faults:texts evidence:texts exit:any"
+        " requests text",
     ),
     "step": EventSpec(
         meaning="A step of the demonstration; its other fields depend on the step.",

@@ -2,13 +2,14 @@
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from math import isfinite
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from resourcesync.app import machine
+from resourcesync.app.telemetry import exported_metrics
 from resourcesync.app.watching import service
 from resourcesync.app.watching.service_requests import PausedMirrors, accept_requests
 from resourcesync.app.watching.state_cache import StateCache
@@ -109,7 +110,6 @@ class _OperatorRequests:
         watched = self._pages.watched_name(name)
         if watched:
             self._paused.set(watched, is_paused=is_paused)
-            self._watch.pause(self._paused.names)
         return bool(watched)
 
     def pull_folders(self, folders: Sequence[str]) -> Sequence[str]:
@@ -159,7 +159,7 @@ class _WatchService:
             self.watch.running_seconds,
             cache,
         )
-        paused = PausedMirrors(settings.paused_file())
+        paused = PausedMirrors(settings.paused_file(), self.watch.pause)
         self._requests = _OperatorRequests(self.watch, self._pages, paused)
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
@@ -195,6 +195,10 @@ class _WatchService:
                 )
                 self._screen.report("admin", {"uri": uri})
             yield
+
+    def exporting(self) -> AbstractContextManager[None]:
+        """Return a block in which the metrics are exported to OpenTelemetry, if it is set up."""
+        return exported_metrics(self._figures.figures, self._figures.known())
 
     def _hint(self, mirror: str) -> None:
         """Handle a notification: the mirror is due."""
@@ -326,6 +330,8 @@ class _WatchService:
         if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
             return  # there was no change to send, as after most pulls
         self._pages.count(kind, fields)
+        for phase in report.phases:
+            self._screen.report("phase", {**phase, "mirror": mirror})
         self._screen.report(f"watch.{kind}", fields)
 
     @property
@@ -350,7 +356,11 @@ def run_service(
     signals = _SignalFlags()
     watching = _WatchService(first, screen)
     try:
-        with _handling_signals(signals, watching.watch.wake_up.fileno()), watching.listening():
+        with (
+            _handling_signals(signals, watching.watch.wake_up.fileno()),
+            watching.listening(),
+            watching.exporting(),
+        ):
             watching.apply(first)
             watching.run_loop(signals, read_settings)
             watching.finish()
