@@ -14,6 +14,7 @@ from resourcesync.watch.scheduler import (
     HINT_GAP,
     HINT_GAP_FAILING,
     LOCKED_PAUSE,
+    LONGEST_OFTEN,
     LONGEST_PAUSE,
     PULL_TURN,
     Cron,
@@ -143,14 +144,14 @@ def test_a_mirror_that_is_overdue_is_pulled_soon_after_a_restart() -> None:
     assert 0 <= rota.next_moment() <= 60
 
 
-def test_each_failure_doubles_the_pause_up_to_a_day() -> None:
+def test_each_failure_doubles_the_pause_up_to_an_hour() -> None:
     rota, now, pauses = rota_of(MirrorSchedule(pull=Every(60.0))), 0.0, []
     for _ in range(12):
         assert begun(rota, now) == [JobKind.PULL]
         due = rota.record_end(PULL, FAILED, at(now))
         pauses.append(due - now)
         now = due
-    most = [min(FIRST_PAUSE * 2**number, LONGEST_PAUSE) for number in range(12)]
+    most = [min(FIRST_PAUSE * 2**number, LONGEST_OFTEN) for number in range(12)]
     assert all(high * 0.9 <= pause <= high for high, pause in zip(most, pauses, strict=True))
 
     begun(rota, now)
@@ -159,7 +160,15 @@ def test_each_failure_doubles_the_pause_up_to_a_day() -> None:
 
 @pytest.mark.parametrize(
     ("failures", "every", "pause"),
-    [(1, 3_600.0, 60.0), (1, 10.0, 10.0), (2, 10.0, 20.0), (5, inf, 960.0), (99, 10.0, 86_400.0)],
+    [
+        (1, 3_600.0, 60.0),
+        (1, 10.0, 10.0),
+        (2, 10.0, 20.0),
+        (5, inf, 960.0),
+        (99, 10.0, 3_600.0),
+        (99, 7_200.0, 7_200.0),
+        (99, inf, 86_400.0),
+    ],
 )
 def test_the_first_retry_comes_within_a_minute_or_as_soon_as_the_next_pull_would(
     failures: int, every: float, pause: float

@@ -222,6 +222,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         size: Bytes of the copies; ``None`` if that takes too long to count.
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.
+        left: While a run goes on, the state that the last one left; else ``None``.
     """
 
     folder: str
@@ -249,3 +250,9 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     certificate_until: datetime | None = None
     size: int | None = None
     is_counted: bool = True
+    left: MirrorState | None = None
+
+    @property
+    def settled(self) -> MirrorState:
+        """The state by which the mirror is judged: a run that goes on is neither good nor bad."""
+        return self.left or self.state

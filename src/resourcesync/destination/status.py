@@ -53,6 +53,7 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         folder=folder,
         source="" if identity is None else identity.source,
         state=Word.SYNCING if running else _current_state(memory, cursor, pending + held + edited),
+        left=memory.last_state if running else None,
         resources=resources,
         pending=pending,
         outdated=outdated,

@@ -128,6 +128,11 @@ FIRST_PAUSE: Final = 60.0
 """Most seconds from the first failure to the next try."""
 
 LONGEST_PAUSE: Final = 86_400.0
+"""Most seconds between two tries of a mirror that is pulled as rarely."""
+
+LONGEST_OFTEN: Final = 3_600.0
+"""The same of a mirror that is pulled more often: an outage ends so much later for it at most."""
+
 PULL_TURN: Final = 600.0
 """Seconds of a pull while others wait for a worker; doubled each time it is interrupted."""
 
@@ -149,9 +154,10 @@ def retry_pause(failures: int, every: float, longest: float = LONGEST_PAUSE) -> 
     Args:
         failures: Number of failures in a row, at least 1: each further one doubles the pause.
         every: Seconds between two tries when all is well; a first retry comes no later.
-        longest: Most seconds.
+        longest: Most seconds; of what is tried more than hourly, an hour is the most.
     """
-    return min(min(FIRST_PAUSE, every) * 2.0 ** min(failures - 1, 30), longest)
+    most = min(max(every, LONGEST_OFTEN), longest)
+    return min(min(FIRST_PAUSE, every) * 2.0 ** min(failures - 1, 30), most)
 
 
 class JobKind(StrEnum):

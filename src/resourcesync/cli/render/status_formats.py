@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Labels = tuple[tuple[str, str], ...]
 _PREFIX: Final = "resourcesync_mirror_"
-_WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW, MirrorState.SYNCING})
+_WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW})
 
 
 def as_listed(status: MirrorStatus) -> tuple[int, int]:
@@ -63,7 +63,7 @@ class CheckedMirror(NamedTuple):
     @property
     def is_fine(self) -> bool:
         """True if the mirror is in sync, within the limits."""
-        in_sync = self.status.state is MirrorState.IN_SYNC
+        in_sync = self.status.settled is MirrorState.IN_SYNC
         return in_sync and not self.is_late and not self.is_too_quiet
 
 
@@ -101,12 +101,12 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
 
 
 def _is_critical(seen: CheckedMirror) -> bool:
-    return seen.status.state not in _WARNING and seen.status.state is not MirrorState.IN_SYNC
+    return seen.status.settled not in _WARNING and seen.status.settled is not MirrorState.IN_SYNC
 
 
 def _reason(seen: CheckedMirror) -> str:
-    if seen.status.state is not MirrorState.IN_SYNC:
-        return seen.status.state.value
+    if seen.status.settled is not MirrorState.IN_SYNC:
+        return seen.status.settled.value
     if not seen.is_late:
         return "its Source has not published" + (
             "" if seen.quiet is None else f" for {formatting.age(seen.quiet)}"
@@ -160,13 +160,13 @@ def known_mirror_figures() -> "Iterator[Metric]":
         yield Metric(name=_PREFIX + name, kind="gauge", help_text=what, values=())
 
 
-_STATE_HELP: Final = "State of the mirror: 1 for the one that it is in, 0 for the others."
+_STATE_HELP: Final = "State of the mirror after the last run: 1 for the one it left, 0 for others."
 
 
 def _states(mirrors: Sequence[CheckedMirror]) -> "Iterator[tuple[Labels, float]]":
     for seen in mirrors:
         for state in MirrorState:
-            yield (*_label(seen), ("state", state.value)), int(seen.status.state is state)
+            yield (*_label(seen), ("state", state.value)), int(seen.status.settled is state)
 
 
 def _label(seen: CheckedMirror) -> "Labels":
@@ -192,6 +192,11 @@ def _disk_free(seen: CheckedMirror) -> float | None:
 
 
 _FIGURES: Final[tuple[tuple[str, str, Callable[[CheckedMirror], float | None]], ...]] = (
+    (
+        "running",
+        "1 while a pull or an audit of the mirror runs.",
+        lambda mirror: float(mirror.status.state is MirrorState.SYNCING),
+    ),
     (
         "lag_seconds",
         "Time since the last run that found the mirror in sync.",
