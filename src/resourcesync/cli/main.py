@@ -59,6 +59,7 @@ GROUPS: Final = {
         "config": "create, check or show the configuration file",
         "plugins": "list the installed plug-ins",
         "doctor": "check this machine, a mirror or a Source for problems",
+        "completion": "print what lets a shell complete commands",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
@@ -203,8 +204,8 @@ def _run(arguments: Sequence[str], environment: Environment) -> ExitCode:
         )
     except click.Abort:
         return ExitCode.INTERRUPTED
-    except SystemExit:  # click's answer to a closed pipe while it writes help
-        return ExitCode.PIPE
+    except SystemExit as end:  # click answered a shell, or its pipe closed while it wrote help
+        return ExitCode.PIPE if end.code else ExitCode.OK
     except click.ClickException as error:
         return _run_job(_usage_job(_usage(error), arguments, environment), environment, arguments)
     except ResourceSyncError as error:  # of the configuration file

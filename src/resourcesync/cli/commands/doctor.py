@@ -26,7 +26,9 @@ _LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 
 
 @click.command("doctor", cls=SectionedCommand)
-@click.argument("target", required=False, metavar="[MIRROR|SOURCE]")
+@click.argument(
+    "target", required=False, metavar="[MIRROR|SOURCE]", shell_complete=options.complete_mirror
+)
 @options.CONNECTION
 @options.CONFIG
 @options.output_options
