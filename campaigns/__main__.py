@@ -39,6 +39,7 @@ NAMES: Final = (
     "lives",
     "machines",
     "oai",
+    "overview",
     "power",
     "push",
     "race",

@@ -33,6 +33,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.FindingKind",
     ),
     "api-changes-of-a-mirror": (
+        "resourcesync.MirroredResource",
         "resourcesync.MirrorChange",
         "resourcesync.MirrorChangeKind",
     ),
@@ -98,6 +99,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 SECTIONS = {
     "Args": "Arguments",
     "Attributes": "Attributes",
+    "Example": "Example",
     "Raises": "Raises",
     "Returns": "Returns",
     "Yields": "Yields",
@@ -193,6 +195,8 @@ def words(entry: object) -> str:
         elif section and line and not line.startswith(" "):
             section = ""
             out.append(line)
+        elif section == "Example":
+            out.append(line.removeprefix("    "))
         elif section:
             out.append(item(line))
         else:

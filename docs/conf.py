@@ -1,4 +1,4 @@
-"""How the pages are built: ``sphinx-build -W docs docs/_build/html``."""
+"""How the pages are built: ``sphinx-build -W -n docs docs/_build/html``."""
 
 import inspect
 import tomllib
@@ -24,6 +24,8 @@ myst_heading_anchors = 3
 smartquotes_action = "qe"  # not dashes: --json is an option
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_title = f"resourcesync {release}"
 html_show_sphinx = False
 html_copy_source = False

@@ -2,6 +2,7 @@
 
 from html import escape
 from itertools import pairwise
+from math import atan2, degrees
 
 _SVG = "http://www.w3.org/2000/svg"
 _STYLE = """
@@ -19,6 +20,8 @@ svg { --page: #ffffff; --box: #f3f5f8; --edge: #8a94a3; --ink: #1c2430; --quiet:
 text { fill: var(--ink); font-size: 14px; }
 .name { font-weight: 600; }
 .small { fill: var(--quiet); font-size: 12px; }
+.over { fill: var(--quiet); font-size: 12px; paint-order: stroke; stroke: var(--page);
+  stroke-width: 5; }
 .code { fill: var(--quiet); font-size: 12px;
   font-family: ui-monospace, Menlo, Consolas, monospace; }
 .count { fill: var(--page); font-size: 11px; font-weight: 600; }
@@ -78,6 +81,15 @@ class Picture:
         """Draw the head of an arrow that ends here."""
         x, y = at
         self.add(f'<path class="head" d="M{x:g} {y:g}l-4.5 -8h9z"/>')
+
+    def arrow(self, start: Point, end: Point) -> None:
+        """Draw a straight arrow."""
+        turn = degrees(atan2(end[1] - start[1], end[0] - start[0]))
+        self.line(start, end)
+        self.add(
+            f'<path class="head" d="M0 0l-8 -4.5v9z" '
+            f'transform="translate({_point(end)}) rotate({turn:g})"/>'
+        )
 
     def dot(self, at: Point, number: int) -> None:
         """Draw a numbered dot."""

@@ -37,7 +37,13 @@ WIDTH = 88
 MOST_SHOWN = 400
 
 sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their tests
-from docs import architecture_text, keywords_text, reading_text, scenario_text  # noqa: E402 - as above
+from docs import (  # noqa: E402 - as above
+    architecture_text,
+    concept_drawings,
+    keywords_text,
+    reading_text,
+    scenario_text,
+)
 from docs.api_text import NAMES, part  # noqa: E402 - as above
 from docs.suite_text import suites  # noqa: E402 - as above
 
@@ -348,7 +354,7 @@ def files() -> Iterator[tuple[Path, str, str]]:
         yield page, text, filled(text)
     module = ROOT / keywords_text.MODULE
     yield module, module.read_text("utf-8"), keywords_text.module()
-    for name, draw in architecture_text.PICTURES.items():
+    for name, draw in {**architecture_text.PICTURES, **concept_drawings.PICTURES}.items():
         picture = DOCS / name
         yield picture, picture.read_text("utf-8") if picture.exists() else "", draw()
 

@@ -33,6 +33,7 @@ _HOMES = {
     "MirrorOptions": "app.settings",
     "MirrorState": "destination.reports",
     "MirrorStatus": "destination.reports",
+    "MirroredResource": "app.mirror_changes",
     "Mode": "destination.reports",
     "Network": "settings.network",
     "OfferedSet": "discovery.sets",

@@ -1,6 +1,7 @@
 from resourcesync.app.mirror import Event as Event
 from resourcesync.app.mirror import Mirror as Mirror
 from resourcesync.app.mirror_changes import MirrorChange as MirrorChange
+from resourcesync.app.mirror_changes import MirroredResource as MirroredResource
 from resourcesync.app.plans import Plan as Plan
 from resourcesync.app.plans import PlannedAction as PlannedAction
 from resourcesync.app.publisher import Catalogue as Catalogue
@@ -71,6 +72,7 @@ __all__ = [
     "MirrorOptions",
     "MirrorState",
     "MirrorStatus",
+    "MirroredResource",
     "Mode",
     "Network",
     "OfferedSet",

@@ -40,7 +40,9 @@
 """
 
 import sys
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
+
+_MAX_SHOWN: Final = 500
 
 Evidence = tuple[tuple[str, str], ...]
 """Pairs of a short label (``tried``, ``got``, ``kept``) and a value, most specific first."""
@@ -91,6 +93,24 @@ class ResourceSyncError(Exception):
         self.hint = hint
         self.code = code or self.default_code
         self.remedy = remedy
+
+    def __str__(self) -> str:
+        """Return the message, and the address that it is about unless the message has it.
+
+        The address is without user, password and query, which may be secret: the text may be
+        logged.
+        """
+        address = _shown_address(getattr(self, "uri", ""))
+        return f"{self.message}: {address}" if address not in self.message else self.message
+
+
+def _shown_address(uri: str) -> str:
+    """Return an address without what may be secret, short enough for a line of a log."""
+    base, _, rest = uri.partition("://")
+    if not rest:
+        return ""
+    host, slash, path = rest.partition("?")[0].partition("#")[0].partition("/")
+    return f"{base}://{host.rpartition('@')[2]}{slash}{path}"[:_MAX_SHOWN]
 
 
 class ConfigurationError(ResourceSyncError):

@@ -1,4 +1,4 @@
-"""The page on serving is true: its examples are run, its tables are those of the code."""
+"""The pages on the server are true: its examples are run, its tables are those of the code."""
 
 import asyncio
 import re
@@ -14,7 +14,8 @@ from resourcesync.server.asgi import run_lifespan
 from resourcesync.server.uvicorn_server import ConnectionLimits
 from tests.support.servers.asgi import ask
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
+MOUNT, OPERATE = HOW_TO / "mount-the-server.md", HOW_TO / "operate-a-server.md"
 
 
 def test_the_examples_of_the_page_do_what_it_says(
@@ -24,11 +25,11 @@ def test_the_examples_of_the_page_do_what_it_says(
     (tmp_path / "public").mkdir()
     (tmp_path / "public" / "jug.txt").write_text("a jug")
     Publisher("public", url="https://museum.example/data/").publish()
-    text = PAGE.read_text("utf-8")
+    text = MOUNT.read_text("utf-8")
     names: dict[str, Any] = {"__name__": "example"}
 
     for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        exec(compile(block, PAGE.name, "exec"), names)
+        exec(compile(block, MOUNT.name, "exec"), names)
 
     app = names["app"]
 
@@ -45,11 +46,11 @@ def test_the_examples_of_the_page_do_what_it_says(
     figures = ask(names["operations"], "/metrics").body.decode()
     assert 'served_requests_total{status="200"} 2' in figures
     for name in re.findall(r"^# TYPE (\w+)", figures, re.MULTILINE):
-        assert f"`{name}" in text
+        assert f"`{name}" in OPERATE.read_text("utf-8")
 
 
 def test_the_limits_on_the_page_are_those_of_the_code() -> None:
-    text, limits = PAGE.read_text("utf-8"), ConnectionLimits()
+    text, limits = OPERATE.read_text("utf-8"), ConnectionLimits()
 
     assert f"`--connections`, {limits.connections};" in text
     assert f"| {limits.header_bytes // 1024} KiB |" in text

@@ -28,6 +28,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.startswith("RESOURCESYNC_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
+    if "XDG_STATE_HOME" not in os.environ:  # a fixture of the module may have set it
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "no-state"))
     return tmp_path
 
 

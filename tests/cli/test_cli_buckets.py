@@ -326,3 +326,21 @@ def test_killed_in_the_middle_it_goes_on_at_once_and_another_machine_waits(
     assert run(words) == 0
     assert contents(bucket) == MIRRORED
     assert own(bucket, "quarantine/") == []
+
+
+def test_a_store_that_does_not_answer_is_in_the_status(
+    source: TinySource, bucket: str, between: Interposed, said: Said
+) -> None:
+    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+    between.spoil = lambda method, target: Answer(0, b"")
+    assert run(["audit", "state"]) == 8
+    assert run(["status", "state", "--check"]) == 0  # no pull failed
+    assert run(["pull", "state", "--dry-run"]) == 8
+    assert run(["status", "state", "--check"]) == 0
+    assert run(["pull", "state"]) == 8
+    said.readouterr()
+    assert run(["status", "state", "--check"]) == 1
+    assert "the last pull failed" in said.readouterr().out
+    between.spoil = lambda method, target: None
+    assert run(["pull", "state"]) == 0
+    assert run(["status", "state", "--check"]) == 0

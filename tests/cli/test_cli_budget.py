@@ -134,8 +134,8 @@ def test_the_figures_of_a_pull_are_written_for_prometheus(source: TinySource, sa
     assert found['resourcesync_pull_in_sync{mirror="museum"}'] == 1
     assert found['resourcesync_pull_exit_code{mirror="museum"}'] == 0
     assert found['resourcesync_pull_resources{mirror="museum"}'] == 12
-    assert found['resourcesync_pull_applied{mirror="museum"}'] == 12
-    assert found['resourcesync_pull_pending{mirror="museum"}'] == 0
+    assert found['resourcesync_pull_applied_resources{mirror="museum"}'] == 12
+    assert found['resourcesync_pull_pending_resources{mirror="museum"}'] == 0
     assert (
         found['resourcesync_pull_complete_until_timestamp_seconds{mirror="museum"}'] == 1767225600
     )
@@ -167,9 +167,9 @@ def test_the_figures_of_several_mirrors_stand_in_one_file(source: TinySource, sa
     assert run(["pull", "one", 'two "2"', "--metrics-file", "m.prom"]) == 0
 
     found = figures(Path("m.prom"))
-    assert found['resourcesync_pull_applied{mirror="one"}'] == 1
-    assert found['resourcesync_pull_applied{mirror="two \\"2\\""}'] == 1
-    assert Path("m.prom").read_text().count("# TYPE resourcesync_pull_applied gauge") == 1
+    assert found['resourcesync_pull_applied_resources{mirror="one"}'] == 1
+    assert found['resourcesync_pull_applied_resources{mirror="two \\"2\\""}'] == 1
+    assert Path("m.prom").read_text().count("# TYPE resourcesync_pull_applied_resources gauge") == 1
 
 
 def test_figures_that_cannot_be_written_are_an_error_and_the_mirror_is_kept(

@@ -49,6 +49,28 @@ def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
     assert "museum is not a mirror" in said.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["pull", "audit", "status", "repair", "changes"])
+def test_a_mistyped_name_gets_the_nearest_one_and_nothing_is_made(
+    command: str, source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+
+    assert run([command, "musuem"]) == 2
+
+    error = said.readouterr().err
+    assert "musuem" in error
+    assert "did you mean museum?" in error
+    assert not Path("musuem").exists()
+
+
+def test_a_name_unlike_all_others_gets_no_suggestion(source: TinySource, said: Said) -> None:
+    put(museum(source))
+
+    assert run(["audit", "archive"]) == 2
+
+    assert "did you mean" not in said.readouterr().err
+
+
 def test_all_mirrors_are_pulled_though_some_are_bad(
     source: TinySource, said: Said, dead: str
 ) -> None:

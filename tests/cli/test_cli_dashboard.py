@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -13,7 +12,6 @@ from contextlib import suppress
 from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
@@ -27,80 +25,40 @@ from resourcesync.cli.commands.status import status_table
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_pages import WatchPages
-from resourcesync.cli.service.watch_reports import WatchFigures
 from resourcesync.model import formatting
-from resourcesync.server.admin import AdminApplication, OperationsApplication
+from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.views import EndedAudit, MirrorSummary, PushStatus
+from resourcesync.server.dashboard.views import EndedAudit, MirrorSummary
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.websub.subscription_status import (
-    DeliveryFault,
-    SubscriptionReport,
-    SubscriptionStatus,
-)
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
-from tests.support.simulated.simulated_week import simulate
-from tests.support.sources.own_source import published_for_days, source_pages
+from tests.support.sources.dashboard_week import configured, served, subscriptions
+from tests.support.sources.own_source import source_pages
 from tests.support.worlds.world import World
 
-HOURS = 5
 SHOWN = (
     *("", "mirror?name=theses", "audits", "events", "explore"),
     "explore?name=source.demo&depth=8",
 )
-OWN = ("", "validate", "?validated")
-CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture(scope="module")
 def configuration(tmp_path_factory: pytest.TempPathFactory) -> MirrorConfiguration:
-    folder = tmp_path_factory.mktemp("week")
-    path = simulate(folder, hours=HOURS)
-    demo = folder / "demo"
-    published_for_days(demo, days=4)
-    path.write_text(f'{path.read_text()}\n[source.demo]\npath = "{demo}"\n')
-    return load(path)
+    return configured(tmp_path_factory.mktemp("week"))
 
 
 @pytest.fixture(scope="module")
 def pages(configuration: MirrorConfiguration) -> WatchPages:
     names = lambda: (configuration.names, configuration)  # noqa: E731 - said twice
-    return WatchPages(names, SystemClock(), pushed)
-
-
-def pushed() -> dict[str, PushStatus]:
-    now = SystemClock().now()
-    base = "https://museum.example/resourcesync"
-
-    def one(topic: str, standing: SubscriptionStatus, **more: Any) -> SubscriptionReport:
-        hub = "https://hub.example/"
-        return SubscriptionReport(mirror="theses", topic=topic, hub=hub, status=standing, **more)
-
-    good = one(
-        f"{base}/changenotification.xml",
-        SubscriptionStatus.VERIFIED,
-        until=now + timedelta(days=9),
-        accepted=41,
-        last=now - timedelta(minutes=3),
-        refusals=((DeliveryFault.SIGNATURE, 2),),
-    )
-    bad = one(
-        f"{base}/frameworknotification.xml",
-        SubscriptionStatus.REFUSED,
-        reason="the hub refuses it: 403",
-    )
-    return {"theses": PushStatus(subscriptions=(good, bad)), "maps": PushStatus(is_known=True)}
+    return WatchPages(names, SystemClock(), subscriptions)
 
 
 @pytest.fixture(scope="module")
 def address(configuration: MirrorConfiguration, pages: WatchPages) -> Iterator[str]:
-    figures = WatchFigures(lambda: (configuration.names, configuration), dict)
-    health = OperationsApplication(look=lambda: None, counts=[figures.figures])
-    with ServerThread(AdminApplication(figures.status, Dashboard(pages, health))) as server:
-        yield server.uri
+    with served(configuration, pages) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -256,50 +214,10 @@ def test_a_mirror_that_cannot_be_read_is_said_to_be_so(
 def test_events_are_told_as_they_happen(pages: WatchPages, address: str) -> None:
     with urlopen(f"{address}events.stream", timeout=20) as stream:
         assert stream.headers["content-type"] == "text/event-stream"
-        pages.count(
-            "pull", {"time": pages.now(), "mirror": "museum", "exit": 0, "state": "in sync"}
-        )
+        pages.count("audit", {"time": pages.now(), "mirror": "museum", "exit": 0})
         assert stream.readline().startswith(b"data: ")
     rows = Rows(get(f"{address}events")).rows
-    assert rows[1][1:] == ["museum", "pull", "good", "in sync"]
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here: apt-get install chromium")
-def test_chromium_shows_the_pages_without_a_word_on_its_console(
-    address: str, own_source: str
-) -> None:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    out = Path(__file__).parents[2] / "build" / "dashboard"
-    out.mkdir(parents=True, exist_ok=True)
-    told: list[str] = []
-    ours = (address, own_source, "data:")
-    with api.sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for scheme, width in (("light", 1280), ("dark", 390)):
-            context = browser.new_context(
-                color_scheme=scheme, viewport={"width": width, "height": 900}
-            )
-            page = context.new_page()
-            page.on("console", lambda item: told.append(item.text))
-            page.on("pageerror", lambda item: told.append(str(item)))
-            page.on(
-                "request",
-                lambda item: told.append(item.url) if _is_elsewhere(item.url, ours) else None,
-            )
-            for place in (*map(address.__add__, SHOWN), *map(own_source.__add__, OWN)):
-                page.goto(place)
-                assert page.evaluate("document.documentElement.scrollWidth") == width
-                name = place.removeprefix(address).removeprefix(own_source).partition("&")[0]
-                top = "mirrors" if place.startswith(address) else "source"
-                label = name.replace("?name=", "-") or top
-                page.screenshot(path=out / f"{label}-{scheme}-{width}.png", full_page=True)
-            context.close()
-        browser.close()
-    assert told == []
-
-
-def _is_elsewhere(place: str, ours: tuple[str, ...]) -> bool:
-    return not place.startswith(ours)
+    assert rows[1][1:] == ["museum", "audit", "good", "audit: in sync"]
 
 
 def test_watch_serves_the_pages_and_tells_what_ended(source: TinySource, said: Said) -> None:
@@ -393,9 +311,11 @@ def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) 
 
     (tmp_path / "empty.toml").write_text("")
     configuration = load(tmp_path / "empty.toml")
-    found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(place, 1)
+    found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(
+        place, timedelta(days=1)
+    )
     assert found is not None
-    page = mirror_page(found, 1)
+    page = mirror_page(found)
     assert (found.summary.right, found.summary.listed) == (10, 10)
     assert "  25 %  " in status_table([found.summary.status], world.clock.now())[1]
     assert page.count(">25 %<") >= 2  # the tile, and the table of the chart

@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -220,6 +221,26 @@ def test_what_is_not_published_is_absent_and_a_folder_that_is_gone_is_a_fault(
 
     assert set(absent.values()) == {404}, absent
     assert gone == (503, 503)
+
+
+@KINDS
+def test_a_folder_is_its_page_and_never_a_listing(
+    kind: str, tree: Path, port: int, said: Said
+) -> None:
+    (tree / "pages of" / "sub").mkdir(parents=True)
+    (tree / "pages of" / "index.html").write_text("<p>page")
+    assert run(["publish", str(tree), "--quiet"]) == 0
+    with both(kind, tree, port, said):
+        page = ask(port, "/pages%20of/")
+        lost = ask(port, "/pages%20of?x=1")
+        absent = [ask(port, path)[0] for path in ("/shelf/", "/shelf", "/pages%20of/sub/")]
+
+    assert page[:2] == (200, b"<p>page")
+    assert page[2]["content-type"].startswith("text/html")
+    assert page[2]["link"].endswith('rel="resourcesync"')
+    assert lost[0] in {301, 308}
+    assert unquote(urlsplit(lost[2]["location"]).path) == "/pages of/"
+    assert absent == [404, 404, 404]
 
 
 @KINDS

@@ -1,6 +1,7 @@
 """The edge: help, mistakes, errors and crashes. What a process really does."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -24,8 +25,8 @@ HEAVY = ("pycurl", "starlette", "uvicorn", "rich", "sqlite3", "protego", "asynci
 # --- help ---
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
-def test_the_help_screen_is_grouped_and_fits_a_terminal(
+@pytest.mark.parametrize("arguments", [["--help"], ["help"]])
+def test_the_whole_help_is_grouped_fits_a_terminal_and_has_every_exit_code(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(arguments) == 0
@@ -36,6 +37,65 @@ def test_the_help_screen_is_grouped_and_fits_a_terminal(
         assert f"\n{group:<11}" in said
         for name, text in commands.items():
             assert f"{name:<11}{text}" in said
+    for code in ExitCode:
+        assert f"\n{code.value:<11}{code.meaning}\n" in said
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"]])
+def test_the_first_screen_has_five_commands_and_names_the_others_on_24_lines(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == 0
+
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 24
+    explained = [name for name, text in main.COMMANDS.items() if f"\n{name:<11}{text}\n" in said]
+    assert sorted(explained) == sorted(main.FIRST)
+    for name in main.COMMANDS:
+        assert re.search(rf"\b{name}\b", said)
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_the_short_help_of_a_command_fits_a_screen_and_leads_to_the_whole(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run([name, "-h"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 36
+    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith(f"Usage: resourcesync {name} ")
+    assert any(line.endswith(".") for line in lines[2:4])
+    assert re.fullmatch(rf"All \d+ options: resourcesync {name} --help", lines[-1])
+
+
+def test_help_and_a_command_show_the_whole_help_of_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["help", "pull"]) == 0
+    by_word = capsys.readouterr().out
+
+    assert main.run(["pull", "--help"]) == 0
+    assert capsys.readouterr().out == by_word
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fix"),
+    [
+        (["pul"], "did you mean pull? resourcesync --help"),
+        (["pull", "--incude", "x"], "did you mean --include? resourcesync pull --help"),
+        (["--vresion"], "did you mean --version? resourcesync --help"),
+        (["frobnicate"], "resourcesync --help"),
+    ],
+)
+def test_a_mistyped_word_gets_the_nearest_one(
+    arguments: list[str], fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == 2
+
+    assert capsys.readouterr().err.splitlines()[-2] == f"  fix    {fix}"
 
 
 def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:

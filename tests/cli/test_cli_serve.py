@@ -1,5 +1,6 @@
 """``serve``: the address to pull from, and the end."""
 
+import json
 import signal
 import socket
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started
 from tests.support.servers.tiny_source import TinySource
+from tests.support.waiting import wait_until
 
 
 @contextmanager
@@ -102,6 +104,63 @@ def test_serve_behind_a_proxy_names_the_address_of_the_proxy(tree: Path, here: P
 
     assert lines[1] == "Pull      resourcesync pull https://museum.example/"
     assert err == ""
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_answers_are_logged_to_a_file_that_a_hangup_begins_again(
+    tree: Path, here: Path, form: str
+) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
+    log, old = here / "access.log", here / "access.log.1"
+
+    with served(*arguments, "--access-log", "access.log", "--log-format", form, cwd=here) as (
+        process,
+        lines,
+    ):
+        address = lines[0].split()[-1]
+        urlopen(address).read()
+        wait_until(lambda: log.exists() and "/" in log.read_text())
+        log.rename(old)
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: ask_status(address + "nope") == 404 and log.exists())
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+    assert process.returncode == 0
+    first, last = old.read_text().splitlines()[0], log.read_text().splitlines()[-1]
+    if form == "json":
+        assert [json.loads(line)["status"] for line in (first, last)] == [200, 404]
+    else:
+        assert first.startswith("127.0.0.1 - - [")
+        assert '"GET /nope HTTP/1.1" 404' in last
+
+
+def test_a_log_of_answers_that_cannot_be_written_is_a_warning(tree: Path, here: Path) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
+
+    with served(*arguments, "--access-log", "no/access.log", cwd=here) as (process, lines):
+        assert ask_status(lines[0].split()[-1]) == 200
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 0
+    assert err.startswith("warning[log]: cannot write the access log no/access.log: No such")
+
+
+def test_the_log_of_answers_may_go_to_standard_output(tree: Path, here: Path, said: Said) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
+
+    with served(*arguments, "--access-log", "-", cwd=here) as (process, lines):
+        urlopen(lines[0].split()[-1]).read()
+        assert '"GET / HTTP/1.1" 200' in process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+    assert run(["serve", "public", "--access-log", "-", "--json"]) == 2
+    assert "exclude each other" in said.readouterr().out
 
 
 def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:

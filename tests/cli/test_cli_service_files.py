@@ -11,13 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
 from resourcesync.cli.render.service_files import ServiceInstallation, systemd
-from resourcesync.cli.render.status_formats import CheckedMirror, mirror_figures
-from resourcesync.cli.service.watch_reports import WatchFigures
-from resourcesync.destination.reports import MirrorState, MirrorStatus
-from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import put
 
@@ -162,76 +157,9 @@ def test_the_list_for_launchd_names_our_command(said: Said) -> None:
     assert "watch" in words
 
 
-def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None:
-    put(TABLES)
-    configuration = MirrorConfiguration(None)
-    figures = WatchFigures(lambda: (("nowhere",), configuration), dict)
-    status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
-    names = {
-        figure.name
-        for figure in mirror_figures(
-            [CheckedMirror(status, 1.0, FreshnessSettings(max_lag=1.0, max_quiet=1.0), 1.0)]
-        )
-    }
-    names |= {"resourcesync_mirror_last_success_timestamp_seconds"}
-    names |= {figure.name for figure in figures.figures()}
-
-    dashboard = printed(said, "grafana")
-    rules = printed(said, "alerts")
-
-    used = set(re.findall(r"resourcesync_\w+", json.dumps(json.loads(dashboard)["panels"]) + rules))
-    assert used <= names
-    assert len(used) > 10
-    assert rules.count("- alert:") == 5
-
-
-def expression(said: Said, alert: str) -> str:
-    rule = printed(said, "alerts").partition(f"alert: {alert}")[2].partition("expr:")[2]
-    return " ".join(re.split(r"\n +(?:for|labels):", rule)[0].removeprefix(" >-").split())
-
-
-def test_a_service_that_is_down_is_alerted_of(said: Said) -> None:
-    assert expression(said, "ResourcesyncDown") == "absent(resourcesync_build_info)"
-
-
-def test_a_mirror_is_late_without_a_max_lag_too(said: Said) -> None:
-    assert expression(said, "MirrorLate") == (
-        "resourcesync_mirror_lag_seconds > 2 * resourcesync_mirror_max_lag_seconds"
-        " or (resourcesync_mirror_lag_seconds > 172800"
-        " unless resourcesync_mirror_max_lag_seconds)"
-    )
-    status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
-    names = {
-        figure.name for figure in mirror_figures([CheckedMirror(status, 1.0)]) if figure.values
-    }
-    assert "resourcesync_mirror_lag_seconds" in names
-    assert "resourcesync_mirror_max_lag_seconds" not in names
-
-
-def test_a_mirror_that_never_was_in_sync_is_alerted_of_too(said: Said) -> None:
-    assert expression(said, "MirrorWithoutSuccess") == (
-        "time() - resourcesync_mirror_last_success_timestamp_seconds"
-        " > 3 * resourcesync_mirror_interval_seconds"
-        ' or resourcesync_mirror_state{state="failing"} == 1'
-        " unless ignoring(state) resourcesync_mirror_last_success_timestamp_seconds"
-    )
-
-
 def test_a_program_gets_a_file_as_json(said: Said) -> None:
     assert run(["config", "compose", "--json"]) == 0
     [line] = [
         item for item in map(json.loads, said.readouterr().out.splitlines()) if "text" in item
     ]
     assert "resourcesync watch" in line["text"]
-
-
-def test_a_mirror_that_cannot_be_read_is_told_by_its_name() -> None:
-    configuration = MirrorConfiguration(None)
-    figures = WatchFigures(lambda: (("nowhere", "no-more"), configuration), dict)
-
-    told = json.loads(figures.status())["mirrors"]
-
-    assert [(item["mirror"], item["code"]) for item in told] == [
-        ("nowhere", "config"),
-        ("no-more", "config"),
-    ]

@@ -111,7 +111,7 @@ def test_status_speaks_to_programs_that_watch(source: TinySource, said: Said) ->
     assert fine.startswith("RESOURCESYNC OK - 1 of 1 in sync | 'museum lag'=")
     assert len(fine.splitlines()) == 1
     assert both.startswith("RESOURCESYNC WARNING - 1 of 2 in sync, late behind | ")
-    assert 'resourcesync_mirror_pending{mirror="late"} 1\n' in figures
+    assert 'resourcesync_mirror_pending_resources{mirror="late"} 1\n' in figures
 
 
 def test_a_mirror_that_cannot_be_read_is_unknown(source: TinySource, said: Said) -> None:

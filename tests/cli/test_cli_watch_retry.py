@@ -16,7 +16,7 @@ from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_reports import next_pull_text, render_event
 from resourcesync.watch.loop import NextPull
 from resourcesync.watch.scheduler import PullReason
-from tests.support.commands.command_line import FILES, MIRRORED
+from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.settings_file import museum, put
@@ -77,12 +77,13 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
     assert "Failing since <time" in seen["page"]
 
 
+def hang_up() -> bool:
+    os.kill(os.getpid(), signal.SIGHUP)
+    return True
+
+
 def test_sighup_tries_at_once_what_waits_after_a_failure(source: TinySource) -> None:
     service = Service(source)
-
-    def hang_up() -> bool:
-        os.kill(os.getpid(), signal.SIGHUP)
-        return True
 
     service.run(
         service.mend, hang_up, lambda: files_of(Path("copies/museum")) == MIRRORED
@@ -146,3 +147,40 @@ def test_the_line_of_a_failure_says_which_retry_comes_when() -> None:
         "watch.pull", {"time": NOW, "mirror": "m", "exit": 0, "tries": 0, "again": NOW}
     )
     assert "next 13:44:00Z" in line.text
+
+
+def test_the_line_of_a_success_says_how_many_failures_it_ended(
+    source: TinySource, said: Said
+) -> None:
+    source.offer(FILES)
+    put(museum(source, 'every = "1s"\nretries = 0\n'))
+    lists, log = dict(source.answers), Path("watch.log")
+
+    def has(text: str, times: int = 1) -> bool:
+        return log.exists() and log.read_text().count(text) >= times
+
+    def away() -> bool:
+        source.answers.clear()
+        return True
+
+    def back() -> bool:
+        source.answers.update(lists)
+        return True
+
+    with meanwhile(
+        lambda: has("museum in sync"),
+        away,
+        lambda: has("exit 5"),
+        hang_up,  # tried again at once, which fails; all failures count
+        lambda: has("exit 5", 2),
+        back,
+        lambda: has("after "),
+    ):
+        assert run(["watch", "--log-file", "watch.log"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    failures = sum(line.endswith("exit 5") for line in lines)
+    assert failures >= 2
+    recovered = [line for line in lines if "after" in line]
+    assert len(recovered) == 1
+    assert f"  in sync  after {failures} failures " in recovered[0]

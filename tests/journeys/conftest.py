@@ -1,5 +1,9 @@
-"""Worlds that the journeys start from."""
+"""Worlds that the journeys start from, and a disk that is soon full."""
 
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,3 +20,24 @@ def world(tmp_path: Path) -> World[PublishedSource]:
     world.source.put("index.html", "home")
     world.source.publish()
     return world
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or os.geteuid() != 0:
+        pytest.skip("a small disk can only be mounted by root")
+    done = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)],
+        check=False,
+        capture_output=True,
+    )
+    if done.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

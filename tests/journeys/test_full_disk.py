@@ -1,6 +1,5 @@
 """A disk that is full, and a folder that may not be written: real ones."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,27 +14,6 @@ from tests.support.commands.started import command
 
 SIZES = {60: 40_000, 180: 20_000}
 """Bytes of each file, by their number: few stay in memory until their group is written."""
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = shutil.which("mount")
-    if mount is None or os.geteuid() != 0:
-        pytest.skip("a small disk can only be mounted by root")
-    done = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)],
-        check=False,
-        capture_output=True,
-    )
-    if done.returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.fixture(params=SIZES)

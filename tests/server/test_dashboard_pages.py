@@ -23,9 +23,10 @@ from resourcesync.server.dashboard.detail_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.layout import STYLE, WINDOWS
+from resourcesync.server.dashboard.layout import STYLE
 from resourcesync.server.dashboard.markup import Markup, address, join_markup, tag
 from resourcesync.server.dashboard.mirror_page import mirror_page
+from resourcesync.server.dashboard.ranges import RANGES
 from resourcesync.server.dashboard.source_page import (
     explore_page,
     explored_page,
@@ -43,6 +44,7 @@ from resourcesync.server.dashboard.views import (
     PushStatus,
     ValidationStatus,
 )
+from resourcesync.server.metrics import Metric
 from tests.support.dashboard_values import (
     HOUR,
     NOW,
@@ -63,6 +65,12 @@ header html i input label li line link main meta nav noscript p path pattern rec
 span strong summary svg table tbody td text th thead time title tr ul
 """
 TAGS = frozenset(_NAMES.split())
+
+
+def ended(text: str, *, is_good: bool = False) -> EndedRun:
+    return EndedRun(time=NOW, mirror=text, kind=text, word=text, is_good=is_good, text=text)
+
+
 HOSTILE = st.one_of(
     st.text(max_size=40),
     st.sampled_from(
@@ -81,7 +89,7 @@ HOSTILE = st.one_of(
 
 PAGES: tuple[Callable[[str], str], ...] = (
     lambda text: overview([brief(text), replace(brief(text), error=text or "x")], text=text),
-    *(lambda text, days=days: mirror_page(detail(text), days) for days in WINDOWS),
+    *(lambda text, found=found: mirror_page(detail(text), found) for found in RANGES),
     lambda text: resource_page(
         text,
         ExplainedResource(uri=text, lines=((text, text),), history=detail(text).changes),
@@ -94,9 +102,7 @@ PAGES: tuple[Callable[[str], str], ...] = (
         NOW,
         with_command,
     ),
-    lambda text: events_page(
-        1, [EndedRun(time=NOW, mirror=text, kind=text, exit=3, text=text)], NOW
-    ),
+    lambda text: events_page([ended(text), ended(text)], NOW),
     lambda text: missing_page(text, NOW),
     lambda text: source_page(source(text)),
     lambda text: validating_page(validated(text)),
@@ -120,6 +126,7 @@ def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
         assert seen.scripts == ["live.js"], number
         ours = ("./", "mirror?", "resource?", "run?", "audit?", "explore?", "data:,", "#content")
         exact = {"audits", "events", "style.css", "resource", "metrics", "explore"}
+        exact |= {"events?only=problems"}
         exact |= {"validate", "validate?again=1"}
         for place in seen.addresses - exact:
             is_source = place == formatting.escape(text) and text.startswith(
@@ -167,7 +174,7 @@ def test_each_change_is_joined_to_the_pull_that_brought_it() -> None:
 
 
 def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
-    page = mirror_page(detail("museum"), 1)
+    page = mirror_page(detail("museum"))
     assert "created: 1</title>" in page
     assert page.count("<summary>") == 5
     assert "2 h 0 min</td>" in page
@@ -186,9 +193,9 @@ def test_the_next_pull_is_shown_where_it_is_known() -> None:
     assert sorted(map(_text, cells)) == ["-", "13:45:00Z (retry 1)"]
     assert "Next pull" not in overview([brief("other")])
 
-    known = mirror_page(replace(detail("museum"), summary=waits), 1)
+    known = mirror_page(replace(detail("museum"), summary=waits))
     assert "next pull: 13:45:00Z (retry 1)" in _text(known)
-    assert "next pull:" not in mirror_page(detail("museum"), 1)
+    assert "next pull:" not in mirror_page(detail("museum"))
 
 
 def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors() -> None:
@@ -202,7 +209,7 @@ def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors(
     assert "not yet" in cell(PushStatus())
     without = overview([replace(brief("museum"), push=None)])
     assert ">Push<" not in without
-    card = mirror_page(detail("museum"), 1).partition("<h2>Notifications</h2>")[2]
+    card = mirror_page(detail("museum")).partition("<h2>Notifications</h2>")[2]
     assert "Refused: 2 without a valid signature." in card
     assert "5 sent to a former callback" in card
     assert "1 h ago" in card
@@ -216,6 +223,14 @@ def test_the_page_of_a_source_tells_its_changes_its_subscribers_and_what_was_jud
     assert [word for word in words if word not in page] == []
     assert ">errors<" in page
     assert "Subscribers" not in source_page(replace(source("x"), subscribers=None))
+    received = Metric(
+        name="x_bytes_total",
+        kind="counter",
+        help_text="Received; or not.",
+        values=(((), 8_558_623),),
+    )
+    figures = "".join(Seen(source_page(replace(source("x"), figures=(received,)))).texts)
+    assert "Received8.6 MB" in figures
     assert "There are no subscribers." in source_page(replace(source("x"), subscribers=()))
 
     def judged(**told: Any) -> str:
@@ -336,9 +351,7 @@ def test_times_at_an_axis_are_round_and_differ() -> None:
     for wait in waits:
         late = replace(change, dated=change.time - wait)
         long = replace(detail("museum"), since=NOW - 240 * HOUR, changes=(late,))
-        plot = (
-            mirror_page(long, 7).partition("Latency of changes</title>")[2].partition("</svg>")[0]
-        )
+        plot = mirror_page(long).partition("Latency of changes</title>")[2].partition("</svg>")[0]
         labels = re.findall(r'class="end">([^<]+)</text>', plot)
         assert len(set(labels)) == len(labels) >= 2
         assert labels[0] == "0"
@@ -348,7 +361,7 @@ def test_the_worst_pull_of_an_interval_is_shown() -> None:
     good = ran("a")
     assert good.report is not None
     bad = replace(good, report=replace(good.report, pending=1, refused=1))
-    page = mirror_page(replace(detail("museum"), runs=(good, bad, good)), 1)
+    page = mirror_page(replace(detail("museum"), runs=(good, bad, good)))
     assert "in sync: 77.7778 %</title>" in page
     assert "in sync: 100 %</title>" not in page
 
@@ -362,7 +375,7 @@ def test_copies_that_the_source_lists_no_more_are_not_called_listed() -> None:
         before.summary.status, state=MirrorState.STOPPED, resources=500, pending=0, held=400
     )
     museum = replace(before.summary, status=status, right=100, listed=100)
-    page = mirror_page(replace(before, summary=museum, runs=(replace(held, report=report),)), 1)
+    page = mirror_page(replace(before, summary=museum, runs=(replace(held, report=report),)))
     texts = Seen(page).texts
 
     assert "500 listed" not in page
@@ -378,7 +391,7 @@ def test_each_cause_says_when_its_resources_are_tried_again() -> None:
     late = replace(museum.causes[0], due=NOW + HOUR)
     early = replace(museum.causes[0], due=NOW - HOUR)
     soon = replace(museum.summary, next_pull="15:05:00Z", next_at=NOW)
-    text = _text(mirror_page(replace(museum, summary=soon, causes=(late, early)), 1))
+    text = _text(mirror_page(replace(museum, summary=soon, causes=(late, early))))
 
     assert f"from {formatting.moment(NOW + HOUR)}" in text
     assert "with the next pull, 15:05:00Z" in text
@@ -388,7 +401,7 @@ def test_an_interval_in_which_nothing_was_right_stands_in_the_table_of_the_chart
     bad = ran("a")
     assert bad.report is not None
     bad = replace(bad, report=replace(bad.report, pending=9))
-    page = mirror_page(replace(detail("museum"), runs=(bad,)), 1)
+    page = mirror_page(replace(detail("museum"), runs=(bad,)))
     chart = page.partition("In sync, minimum")[2].partition("</figure>")[0]
 
     assert "<td>0 %</td>" in chart
@@ -397,5 +410,5 @@ def test_an_interval_in_which_nothing_was_right_stands_in_the_table_of_the_chart
 def test_what_was_made_before_the_window_counts_for_no_latency() -> None:
     old = AppliedChange(time=NOW - HOUR, kind="created", uri="a", dated=NOW - 999 * HOUR)
     both = replace(detail("museum"), changes=(*detail("museum").changes, old))
-    assert "95 % within 2 h 0 min" in mirror_page(both, 1)
-    assert "no dated changes" in mirror_page(replace(both, changes=(old,)), 1)
+    assert "95 % within 2 h 0 min" in mirror_page(both)
+    assert "no dated changes" in mirror_page(replace(both, changes=(old,)))

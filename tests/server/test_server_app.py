@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from email import message_from_bytes
 from email.message import Message as EmailMessage
 from pathlib import Path
@@ -171,8 +172,87 @@ def test_the_page_of_the_tree_itself_is_preferred(root: Path) -> None:
     assert answer.body == b"<p>mine"
     assert answer.fields["content-type"] == "text/html"
     assert answer.fields["link"] == LINK
-    assert ask(app, "/a/").status == 404
-    assert ask(app, "/a").status == 404
+    assert ask(app, "/a/").body == b"<p>deeper"
+
+
+def test_a_folder_is_its_page_in_every_answer(root: Path) -> None:
+    (root / "a" / "index.html").write_bytes(b"<p>deeper")
+    os.utime(root / "a" / "index.html", (1_600_000_000, 1_600_000_000))
+    app = application(root, settled())
+    page = ask(app, "/a/index.html")
+    asked: list[dict[str, str]] = [
+        {},
+        {"range": "bytes=1-2"},
+        {"range": "bytes=99-"},
+        {"if-none-match": page.fields["etag"]},
+        {"if-modified-since": page.fields["last-modified"]},
+        {"if-match": '"other"'},
+    ]
+
+    for method in ("GET", "HEAD"):
+        for fields in asked:
+            folder = ask(app, "/a/", method=method, fields=fields)
+            assert folder == ask(app, "/a/index.html", method=method, fields=fields)
+    assert page.fields["link"] == LINK
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_folder_without_its_slash_is_redirected_to(root: Path, method: str) -> None:
+    for name in ("a", "b c:d", "\xfc"):
+        (root / name).mkdir(exist_ok=True)
+        (root / name / "index.html").write_bytes(b"<p>")
+    app = application(root)
+
+    found = {
+        path: ask(app, path, method=method)
+        for path in ("/a", "/b%20c:d", "/%C3%BC", "http://evil.example/a")
+    }
+    below = ask(app, "/base/a", method=method, root_path="/base")
+
+    assert {answer.status for answer in (*found.values(), below)} == {301}
+    assert [answer.fields["location"] for answer in found.values()] == [
+        "./a/",
+        "./b%20c%3Ad/",
+        "./%C3%BC/",
+        "./a/",
+    ]
+    assert below.fields["location"] == "./a/"
+
+
+def test_a_folder_without_a_page_is_absent_and_never_listed(root: Path) -> None:
+    (root / "a" / "sub").mkdir()
+    (root / "a" / "sub" / "index.html").mkdir()
+    (root / ".hidden").mkdir()
+    (root / ".hidden" / "index.html").write_bytes(b"<p>")
+    (root / "resourcesync" / "index.html").write_bytes(b"<p>")
+    app = application(root)
+
+    for path in ("a", "a/sub", ".hidden", "resourcesync", ".well-known", "a/one.txt", "nope"):
+        assert ask(app, f"/{path}/").status == 404, path
+    for path in ("/a", "/a/sub", "/.hidden", "/resourcesync", "/.well-known", "//", "/a//", "//a"):
+        assert ask(app, path).status == 404, path
+    assert ask(app, "/a/one.txt").status == 200
+
+
+def test_a_page_that_is_not_published_makes_no_folder(root: Path) -> None:
+    (root / "a" / "index.html").write_bytes(b"<p>")
+    served = ServedSource(
+        root=root,
+        capability_list_uri=LIST_URI,
+        media_type=media_type,
+        is_published=lambda path: path != "a/index.html",
+    )
+    app = create_app(served, clock=SystemClock())
+
+    assert [ask(app, path).status for path in ("/a/", "/a")] == [404, 404]
+
+
+def test_a_page_that_is_a_link_out_of_the_tree_is_absent(root: Path) -> None:
+    (root / "a" / "index.html").symlink_to("../../outside")
+    (root.parent / "outside").write_bytes(b"secret")
+    app = application(root)
+
+    assert [ask(app, path).status for path in ("/a/", "/a")] == [404, 404]
 
 
 def test_the_host_of_a_request_appears_nowhere(app: ASGIApp) -> None:
@@ -382,3 +462,19 @@ def test_serving_writes_nothing(root: Path) -> None:
 
     assert {answer.status for answer in answers} == {200, 404, 405}
     assert picture() == before
+
+
+@pytest.mark.parametrize("listed", ["a/", "a/index.html"])
+def test_a_folder_of_known_files_is_its_page_under_either_address(root: Path, listed: str) -> None:
+    (root / "a" / "index.html").write_bytes(b"<p>deeper")
+    served = ServedSource(
+        root=root,
+        capability_list_uri=LIST_URI,
+        media_type=media_type,
+        file_at={listed: "a/index.html", "gone/": "gone/index.html"}.get,
+    )
+    app = create_app(served, clock=SystemClock())
+
+    assert ask(app, "/a/").body == b"<p>deeper"
+    assert ask(app, "/a").fields["location"] == "./a/"
+    assert [ask(app, path).status for path in ("/b/", "/b", "/gone/")] == [404, 404, 503]

@@ -107,6 +107,8 @@ def brief(text: str) -> MirrorSummary:
         listed=9,
         notes=(text, f"next   {text}"),
         push=pushed(text),
+        disk_free=5_000,
+        disk_size=9_000,
     )
 
 

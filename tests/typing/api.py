@@ -31,6 +31,7 @@ from resourcesync import (
     Mirror,
     MirrorChange,
     MirrorChangeKind,
+    MirroredResource,
     MirrorOptions,
     MirrorState,
     MirrorStatus,
@@ -96,6 +97,10 @@ def keep_a_mirror(folder: Path) -> bool:
         for change in mirror.changes(since="start", follow=True, stop=lambda: True):
             assert_type(change.read(), bytes | None)
             assert_type(change.position, str)
+        for resource in mirror.resources():
+            assert_type(resource, MirroredResource)
+            assert_type(mirror.path(resource.uri), Path | None)
+            assert_type(mirror.uri(resource.path), str | None)
         status = assert_type(mirror.status(), MirrorStatus)
         assert_type(status.failed, FailedRun | None)
     failures: tuple[Failing, ...] = report.failures

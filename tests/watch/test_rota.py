@@ -25,6 +25,7 @@ from resourcesync.watch.scheduler import (
     MirrorJob,
     MirrorSchedule,
     Now,
+    PlannedPull,
     PullReason,
     Scheduler,
     retry_pause,
@@ -197,7 +198,7 @@ def test_a_source_that_asked_to_be_left_alone_is_so_whoever_asks() -> None:
     rota.retry(at(10))
 
     assert rota.next_moment() == 5_000.0
-    assert rota.next_pull("m") == (5_000.0, PullReason.RETRY_AFTER, 0)
+    assert rota.next_pull("m") == PlannedPull(5_000.0, PullReason.RETRY_AFTER, 0)
 
 
 def test_a_pull_of_another_program_ends_the_pause_of_a_failure() -> None:
@@ -212,18 +213,18 @@ def test_a_pull_of_another_program_ends_the_pause_of_a_failure() -> None:
 
 def test_the_next_pull_is_known_with_its_reason() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(600.0), accepts_hints=True))
-    assert rota.next_pull("m") == (0.0, PullReason.SCHEDULED, 0)
+    assert rota.next_pull("m") == PlannedPull(0.0, PullReason.SCHEDULED, 0)
     begun(rota, 0)
-    assert rota.next_pull("m") == (inf, PullReason.RUNNING, 0)
+    assert rota.next_pull("m") == PlannedPull(inf, PullReason.RUNNING, 0)
     due = rota.record_end(PULL, FAILED, at(0))
-    assert rota.next_pull("m") == (due, PullReason.RETRY, 1)
+    assert rota.next_pull("m") == PlannedPull(due, PullReason.RETRY, 1)
     begun(rota, due)
     assert rota.record_end(PULL, JobOutcome(status=JobStatus.LOCKED), at(due)) == due + LOCKED_PAUSE
-    assert rota.next_pull("m") == (due + LOCKED_PAUSE, PullReason.LOCKED, 1)
+    assert rota.next_pull("m") == PlannedPull(due + LOCKED_PAUSE, PullReason.LOCKED, 1)
     begun(rota, due + 60)
     rota.record_end(PULL, DONE, at(due + 60))
     rota.hint("m")
-    assert rota.next_pull("m") == (due + 60 + HINT_GAP, PullReason.NOTIFIED, 0)
+    assert rota.next_pull("m") == PlannedPull(due + 60 + HINT_GAP, PullReason.NOTIFIED, 0)
     assert rota.next_pull("nobody") is None
 
 

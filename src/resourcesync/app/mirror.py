@@ -16,13 +16,17 @@ from resourcesync.app import engines, machine
 from resourcesync.app.mirror_changes import (
     ChangeQuery,
     MirrorChange,
+    MirroredResource,
     Since,
+    find_path,
+    find_uri,
     read_changes,
+    read_resources,
     wait_for_changes,
 )
 from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.plans import Plan
-from resourcesync.app.settings import MirrorOptions, mirror_settings
+from resourcesync.app.settings import KeywordSignature, MirrorOptions, mirror_settings
 from resourcesync.destination.audits.audit import AuditMethod
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport
@@ -121,11 +125,18 @@ class Mirror:
         engine: Engine that runs the units of a pull into a store that all workers reach, such as
             ``processes:4``, ``dask://HOST:PORT``, ``spark://HOST:PORT``, or an executor of
             ``concurrent.futures``; the rows of the copies are a table then.
-        **options: See `MirrorOptions`.
+        **options: The settings of a pull; ``help(resourcesync.MirrorOptions)`` explains each.
 
     Raises:
         ConfigurationError: An option cannot work.
+
+    Example:
+        >>> mirror = Mirror("https://museum.example", "museum", exclude=["*.tmp"])
+        >>> mirror.pull().state
+        <MirrorState.IN_SYNC: 'in sync'>
     """
+
+    __signature__ = KeywordSignature(MirrorOptions)
 
     def __init__(
         self,
@@ -219,6 +230,11 @@ class Mirror:
 
         Raises:
             ResourceSyncError: As `pull` does.
+
+        Example:
+            >>> with mirror.plan() as plan:
+            ...     print(plan.create, plan.update, plan.delete)
+            0 0 0
         """
         plan = Plan(self.folder, mode)
         try:
@@ -342,6 +358,65 @@ class Mirror:
         """
         return mirror_state.read_status(self.folder)
 
+    def resources(self) -> Iterator[MirroredResource]:
+        """Yield every resource that is here, with its file, in order of URI.
+
+        Nothing is read but the mirror's state, a few thousand rows at a time: any size is fine. A
+        pull may go on meanwhile; what it changes behind the reader is not yielded again. To follow
+        a mirror, use `changes`, which also has what was deleted.
+
+        Raises:
+            ConfigurationError: The folder is not a mirror.
+            StateError: The state is damaged or from a newer version.
+
+        Example:
+            >>> for resource in mirror.resources():
+            ...     print(resource.path.name, resource.length, resource.media_type)
+            1.txt 5 text/plain
+            2.txt 6 text/plain
+        """
+        return read_resources(self.folder)
+
+    def path(self, uri: str) -> Path | None:
+        """Return the file that has the copy of a resource; ``None`` if there is no copy.
+
+        Args:
+            uri: The resource; any spelling that is equal by RFC 3986 §6.2.2.
+
+        Raises:
+            ConfigurationError: The folder is not a mirror, or its copies are in a store.
+            StateError: The state is damaged or from a newer version.
+
+        Example:
+            >>> mirror.path("https://museum.example/objects/1.txt").read_text()
+            'a jug'
+        """
+        self._check_files()
+        return find_path(self.folder, uri)
+
+    def uri(self, path: str | os.PathLike[str]) -> str | None:
+        """Return the resource that a file of the mirror is the copy of; ``None`` for other files.
+
+        Args:
+            path: The file, as `path` returns it; a relative one begins at the working directory.
+
+        Raises:
+            ConfigurationError: The folder is not a mirror, or its copies are in a store.
+            StateError: The state is damaged or from a newer version.
+
+        Example:
+            >>> mirror.uri("museum/objects/1.txt")
+            'https://museum.example/objects/1.txt'
+        """
+        self._check_files()
+        return find_uri(self.folder, Path(path))
+
+    def _check_files(self) -> None:
+        if stores.store_of(self.folder):
+            raise ConfigurationError(
+                "the copies of this mirror are in a store", hint="iterate over its resources"
+            )
+
     def changes(
         self,
         consumer: str | None = None,
@@ -376,6 +451,12 @@ class Mirror:
                 made again. Start over with everything.
             ConfigurationError: The folder is not a mirror, or the arguments contradict each other.
             StateError: The state is damaged or from a newer version.
+
+        Example:
+            >>> for change in mirror.changes(since="start"):
+            ...     print(change.kind, change.path.name, change.read())
+            created 1.txt b'a jug'
+            created 2.txt b'a bowl'
         """
         query = ChangeQuery.of(consumer, since, touched=touched, restart=restart)
         waiting = CancelToken(self._calls.cancel.clock, stop)

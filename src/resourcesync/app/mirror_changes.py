@@ -1,4 +1,4 @@
-"""Changes of a mirror's content, for other programs: each at least once, from a position on."""
+"""A mirror's content for other programs: its resources, and its changes from a position on."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
+from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
-from resourcesync.app import machine
+from resourcesync.app import machine, plugins
 from resourcesync.app.mirrors import mirror_state, stores
+from resourcesync.destination.mapping.names import owner_of
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.discovery.uris import normalise_if_possible
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
 from resourcesync.model.digests import Digest, agree, parse_digests, usable
 from resourcesync.model.timestamps import from_microseconds
@@ -37,6 +41,81 @@ _TRIES: Final = 50
 _TRY_SECONDS: Final = 0.1
 
 
+def _media_type(uri: str, path: str) -> str:
+    """Return the media type by the ending of the address, else of the file (``index.html``)."""
+    found = media_type(uri.partition("?")[0])
+    return media_type(path) if found == UNKNOWN_TYPE else found
+
+
+class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource that a mirror has a copy of.
+
+    Attributes:
+        uri: Its URI, normalised (RFC 3986 §6.2.2).
+        path: Its file; for a mirror in a store, the key of the copy, below the folder of the state.
+        length: Bytes; ``None`` while a run replaces the file, or after such a run was killed.
+        digests: Digests of the bytes, computed when they were fetched; none if ``length`` is.
+        lastmod: ``lastmod`` of the Source's entry, UTC, if it is known to be that of these bytes.
+        media_type: Media type by the ending of the address, else of the file's name;
+            ``application/octet-stream`` if unknown.
+        fetched: Time when the copy was put in place, UTC.
+    """
+
+    uri: str
+    path: Path
+    length: int | None
+    digests: tuple[Digest, ...]
+    lastmod: datetime | None
+    media_type: str
+    fetched: datetime
+
+
+def read_resources(folder: Path) -> Iterator[MirroredResource]:
+    """Yield the resources of a mirror; see ``Mirror.resources``."""
+    _check_mirror(folder)
+    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        for copy in state.copies():
+            yield _resource(folder, copy)
+
+
+def _resource(folder: Path, copy: "Copy") -> MirroredResource:
+    is_known = copy.length >= 0
+    return MirroredResource(
+        uri=copy.uri,
+        path=folder / copy.path,
+        length=copy.length if is_known else None,
+        digests=parse_digests(copy.digests) if is_known else (),
+        lastmod=from_microseconds(copy.lastmod) if copy.lastmod is not None else None,
+        media_type=_media_type(copy.uri, copy.path),
+        fetched=from_microseconds(copy.installed),
+    )
+
+
+def find_path(folder: Path, uri: str) -> Path | None:
+    """Return the file of a resource; see ``Mirror.path``."""
+    _check_mirror(folder)
+    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        copy = state.copy(normalise_if_possible(uri)) or state.copy(uri)
+    return None if copy is None else folder / copy.path
+
+
+def find_uri(folder: Path, path: Path) -> str | None:
+    """Return the resource of a file; see ``Mirror.uri``."""
+    _check_mirror(folder)
+    inside = path.absolute()
+    if not inside.is_relative_to(folder.absolute()):
+        return None
+    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        mapping = SyncState(state).mapping(plugins.mapper)
+        name = inside.relative_to(folder.absolute()).as_posix()
+        return None if mapping is None else owner_of(state, mapping, name)
+
+
+def _check_mirror(folder: Path) -> None:
+    if not mirror_state.is_mirror(folder):
+        raise mirror_state.not_a_mirror_error(folder)
+
+
 class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
     """One change of a mirror's content.
 
@@ -53,6 +132,8 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
         digests: Digests of the bytes now; none when they were deleted.
         previous: Digests of the bytes before; none when there were none, or they are not known.
         mirror: The mirror's folder.
+        media_type: Media type by the ending of the address, else of the file's name;
+            ``application/octet-stream`` if unknown.
     """
 
     number: int
@@ -65,6 +146,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
     digests: tuple[Digest, ...]
     previous: tuple[Digest, ...]
     mirror: Path
+    media_type: str
 
     def read(self) -> bytes | None:
         """Return the bytes of this change, compared with its digest; they are in memory at once.
@@ -241,4 +323,5 @@ def _change(folder: Path, row: LoggedChange, position: str) -> MirrorChange:
         digests=parse_digests(row.digests),
         previous=parse_digests(row.previous),
         mirror=folder,
+        media_type=_media_type(row.uri, row.path),
     )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from resourcesync.app import machine
 from resourcesync.app.publishing import catalogues, document_stores, trees
 from resourcesync.app.serving import applications
-from resourcesync.app.settings import publisher_settings
+from resourcesync.app.settings import KeywordSignature, publisher_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import Posted
@@ -81,8 +81,16 @@ class Publisher:
 
     Args:
         folder: The folder.
-        **options: See `PublisherOptions`; remembered with the folder.
+        **options: The settings of a publication, remembered with the folder;
+            ``help(resourcesync.PublisherOptions)`` explains each.
+
+    Example:
+        >>> publisher = Publisher("public", url="https://museum.example/")
+        >>> publisher.publish().files
+        2
     """
+
+    __signature__ = KeywordSignature(PublisherOptions)
 
     def __init__(self, folder: str | os.PathLike[str], **options: Unpack[PublisherOptions]) -> None:
         self.folder = Path(folder)
@@ -153,6 +161,14 @@ class Catalogue:
 
     Args:
         file: The catalogue, an SQLite file; it is made with the first post.
+
+    Example:
+        >>> catalogue = Catalogue("catalogue.db")
+        >>> jug = Resource("https://museum.example/jug", media_type="text/plain")
+        >>> catalogue.fill([jug]).created
+        1
+        >>> catalogue.publish(url="https://museum.example/", out="lists").files
+        1
     """
 
     def __init__(self, file: str | os.PathLike[str]) -> None:

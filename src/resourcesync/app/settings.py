@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from msgspec import structs
 
@@ -15,6 +15,9 @@ from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import from_keywords
+
+if TYPE_CHECKING:
+    from inspect import Signature
 
 
 class MirrorOptions(MirrorKeywords, total=False):
@@ -56,6 +59,41 @@ class MirrorSettings(NamedTuple):
     def options(self, now: datetime) -> PullOptions:
         """Return the options of a pull that begins now."""
         return pull_options(self.pull, now, set_name=self.set_name)
+
+
+def complete_docstring(options: type, keywords: type) -> None:
+    """Let the docstring of some keyword arguments describe those of its base too, for ``help``."""
+    inherited = (keywords.__doc__ or "").partition("Attributes:\n")[2].rstrip()
+    if options.__doc__ and inherited:  # there is none with python -OO
+        options.__doc__ = f"{options.__doc__.rstrip()}\n{inherited}\n    "
+
+
+complete_docstring(MirrorOptions, MirrorKeywords)
+
+
+class KeywordSignature:
+    """The signature of a class whose keyword arguments are a ``TypedDict``, for ``help``.
+
+    It is computed when it is read, since only people need it.
+
+    Args:
+        options: The keyword arguments.
+    """
+
+    def __init__(self, options: type) -> None:
+        self._options = options
+
+    def __get__(self, _instance: object, owner: type) -> "Signature":
+        from inspect import Parameter, signature  # noqa: PLC0415 - only help needs it
+
+        called = signature(vars(owner)["__init__"])
+        _self, *named, _options = called.parameters.values()
+        hints = self._options.__annotations__
+        options = (
+            Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=hints[name])
+            for name in sorted(hints)
+        )
+        return called.replace(parameters=[*named, *options])
 
 
 def mirror_settings(options: MirrorOptions) -> MirrorSettings:

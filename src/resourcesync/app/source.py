@@ -131,6 +131,11 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
         SourceRefusedError: It refuses to answer.
         ConfigurationError: The address is not an http or https URI, or offers several sets of
             resources of which none is chosen; then the evidence lists them.
+
+    Example:
+        >>> source = discover("https://museum.example")
+        >>> [resource.uri for resource in source.resources()]
+        ['https://museum.example/objects/1.txt', 'https://museum.example/objects/2.txt']
     """
     chosen = network or Network()
     with _open_network(address, chosen) as documents:

@@ -3,9 +3,11 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
+from functools import partial
 from math import floor
 from random import Random
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
 
@@ -27,6 +29,21 @@ _LONGEST_NAMED: Final = 2_592_000.0
 _OURS: Final = ("http", "https", "")
 
 
+class OpenFetcher(NamedTuple):
+    """An open fetcher.
+
+    Attributes:
+        fetcher: The fetcher.
+        traffic: Returns requests sent and bytes received so far.
+        certificate_until: Returns the end of the first certificate of the servers of the lists, by
+            the connections so far; ``None`` without TLS.
+    """
+
+    fetcher: Fetcher
+    traffic: Callable[[], tuple[int, int]]
+    certificate_until: Callable[[], datetime | None]
+
+
 @contextmanager
 def open_fetcher(
     address: str,
@@ -34,7 +51,7 @@ def open_fetcher(
     cancel: CancelToken,
     known_rules: KnownRules,
     report: Reporter = lambda _event, _fields: None,
-) -> Iterator[tuple[Fetcher, Callable[[], tuple[int, int]]]]:
+) -> Iterator[OpenFetcher]:
     """Open the fetcher for a Source.
 
     URIs may have the scheme of a plug-in from then on, in this process. A scheme is only accepted
@@ -48,7 +65,7 @@ def open_fetcher(
         report: Receives a warning when a host asks for a longer delay than the limit.
 
     Yields:
-        The fetcher, and the counter of requests sent and bytes received.
+        The fetcher, and what it has counted.
 
     Raises:
         ConfigurationError: No transport handles such addresses, or a setting cannot work.
@@ -69,8 +86,11 @@ def open_fetcher(
         def by_http() -> tuple[int, int]:
             return http.stats.requests, http.stats.received
 
+        def certificate_until() -> datetime | None:
+            return http.stats.certificate_until
+
         if not is_of_others:
-            yield http, by_http
+            yield OpenFetcher(http, by_http, certificate_until)
             return
         from resourcesync.adapters.transport_router import Transports  # noqa: PLC0415 - rarely
 
@@ -79,7 +99,8 @@ def open_fetcher(
 
         with closing(Transports(http, open_plugin_fetcher, settings.body_limits)) as fetcher:
             open_plugin_fetcher(scheme)  # so that its errors are raised first
-            yield fetcher, lambda: _add_traffic(by_http(), fetcher.traffic)
+            traffic = partial(_sum_traffic, by_http, lambda: fetcher.traffic)
+            yield OpenFetcher(fetcher, traffic, certificate_until)
 
 
 def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
@@ -95,8 +116,9 @@ def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
     return fields
 
 
-def _add_traffic(item: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return item[0] + other[0], item[1] + other[1]
+def _sum_traffic(*counters: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+    counts = [counter() for counter in counters]
+    return sum(requests for requests, _ in counts), sum(received for _, received in counts)
 
 
 def _open_plugin(scheme: str, settings: FetchSettings, cancel: CancelToken) -> Fetcher:

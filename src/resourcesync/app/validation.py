@@ -43,6 +43,10 @@ def validate(
         ConfigurationError: There is no such file, or an argument cannot work.
         SourceError: Nothing was found at the address, or something cannot be fetched.
         StorageError: A file cannot be read.
+
+    Example:
+        >>> [finding.rule.code for finding in validate(b"<html></html>")]
+        ['RS102']
     """
     try:
         chosen = RuleProfile(profile)

@@ -3,11 +3,12 @@
 No two mirrors may share a folder, or have folders inside one another.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -37,6 +38,9 @@ from resourcesync.settings.tables import (
 
 if TYPE_CHECKING:
     from resourcesync.settings.network import Network
+
+_NEAR: Final = 0.75
+"""Similarity of a mistyped name to the name of a mirror, from 0 to 1."""
 
 
 def configured_folder(
@@ -320,6 +324,34 @@ class MirrorConfiguration:
 
     def folder(self, place: str) -> Path:
         """Return the folder of a mirror, from its name or its folder.
+
+        Raises:
+            ConfigurationError: The mirror's table has a mistake, the path is a file, or nothing
+                has this name but a mirror has a similar one.
+        """
+        self.check_name(place)
+        return self.planned_folder(place)
+
+    def check_name(self, place: str) -> None:
+        """Refuse what is neither a mirror's name nor on the disk, and is similar to a name.
+
+        Raises:
+            ConfigurationError: It is probably mistyped.
+        """
+        if place in self or "/" in place or not self.names or os.path.lexists(place):
+            return
+        from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
+
+        near = get_close_matches(place, self.names, n=1, cutoff=_NEAR)
+        if near:
+            raise ConfigurationError(
+                f"there is no mirror {place} in the configuration, and no such folder",
+                evidence=self._searched_files(),
+                hint=f"did you mean {near[0]}?",
+            )
+
+    def planned_folder(self, place: str) -> Path:
+        """Return the folder of a mirror, or of a future mirror, from its name or its folder.
 
         Raises:
             ConfigurationError: The mirror's table has a mistake, or the path is a file.

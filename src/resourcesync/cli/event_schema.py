@@ -50,7 +50,7 @@ _FIELDS: Final = {
         "hashed proven changing rules plugins packages_unopened packages "
         "packages_kept filtered packed_entries packed_bytes contradicting hubs "
         "count plain_sitemaps versions patches taken seed lies wrong restored resting "
-        "refetched absent skipped unread edited messages server_verified"
+        "refetched absent skipped unread edited messages server_verified recovered"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -207,11 +207,14 @@ EVENTS: Final = {
     "watch": EventSpec(meaning="The watched mirrors.", always="mirrors"),
     **{
         f"watch.{kind}": EventSpec(
-            meaning=f"{what} ended; tries: failures in a row, again: time of the next one.",
+            meaning=(
+                f"{what} ended; tries: failures in a row, again: time of the next one; recovered: "
+                "failures since the last success, if this is one."
+            ),
             always="time mirror exit:integer seconds tries again?",
             sometimes=(
                 "state resources created updated deleted failed refused held requests bytes "
-                "changes:count accuracy code message hint uri"
+                "changes:count accuracy code message hint uri recovered"
             ),
         )
         for kind, what in (

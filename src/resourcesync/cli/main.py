@@ -70,21 +70,37 @@ GROUPS: Final = {
 
 COMMANDS: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
 
-_HELP: Final = """\
+FIRST: Final = ("pull", "status", "watch", "publish", "serve")
+"""The commands of the first hour."""
+
+_HEAD: Final = """\
 resourcesync keeps copies of web resources in sync with their source.
 ResourceSync (ANSI/NISO Z39.99-2017) and plain sitemaps.
 
+  resourcesync demo
+      see it work: publish, mirror and change a tree on this machine
   resourcesync pull https://docs.example.org ./docs
       mirror a site; run again to update
   resourcesync publish ./public --url https://museum.example
       publish a folder as a Source
 
-{commands}
+"""
 
-resourcesync COMMAND -h for options.
-Exit codes: 0 in sync, 1 findings, 2 usage, 3 partial, 4 unreachable,
-5 unusable, 6 refused, 7 stopped, 8 local, 9 locked, 10 budget, 70 bug,
-130 interrupted.
+_SHORT_HELP: Final = f"""\
+{_HEAD}{{first}}
+
+{{others}}
+
+resourcesync COMMAND -h   its most important options; --help: all of them
+resourcesync --help       all commands in a sentence each, and the exit codes
+"""
+
+_HELP: Final = f"""\
+{_HEAD}{{commands}}
+
+{{exit_codes}}
+
+resourcesync COMMAND -h   its most important options; --help: all of them
 """
 
 
@@ -135,7 +151,25 @@ class LazyGroup(click.Group):
             heads = [group, *[""] * (len(commands) - 1)]
             pairs = zip(heads, commands.items(), strict=True)
             rows += [f"{head:<11}{name:<11}{text}" for head, (name, text) in pairs]
-        formatter.write(_HELP.format(commands="\n".join(rows)))
+        codes = ["Exit code  Meaning"]
+        codes += [f"{code.value:<11}{code.meaning}" for code in ExitCode]
+        formatter.write(_HELP.format(commands="\n".join(rows), exit_codes="\n".join(codes)))
+
+
+def short_help() -> str:
+    """Return the help of the first hour: five commands, and the names of the others."""
+    first = [f"{name:<11}{COMMANDS[name]}" for name in FIRST]
+    others = []
+    for group, commands in GROUPS.items():
+        names = [name for name in commands if name not in FIRST]
+        others.append(f"{group:<11}{', '.join(names)}")
+    return _SHORT_HELP.format(first="\n".join(first), others="\n".join(others))
+
+
+def _show_short_help(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it
+    if value and not ctx.resilient_parsing:
+        click.echo(short_help(), nl=False)
+        ctx.exit()
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it
@@ -147,7 +181,17 @@ def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> N
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"max_content_width": 100},
+)
+@click.option(
+    "-h",
+    "short",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    allow_from_autoenv=False,
+    callback=_show_short_help,
+    help="Show the commands of the first hour.",
 )
 @click.option(
     "--version",
@@ -161,7 +205,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> N
 def cli(ctx: click.Context) -> None:
     """Keep copies of web resources in sync with their source."""
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        click.echo(short_help(), nl=False)
 
 
 def main() -> NoReturn:
@@ -195,6 +239,8 @@ def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
 
 
 def _run(arguments: Sequence[str], environment: Environment) -> ExitCode:
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
         job = cli.main(
             args=list(arguments),
@@ -218,10 +264,14 @@ def _run(arguments: Sequence[str], environment: Environment) -> ExitCode:
 
 def _usage(error: click.ClickException) -> Problem:
     context = error.ctx if isinstance(error, click.UsageError) else None
+    message, likely = error.format_message(), ""
+    if isinstance(error, click.NoSuchCommand | click.NoSuchOption):
+        message = error.message
+        likely = f"did you mean {error.possibilities[0]}? " if error.possibilities else ""
     return Problem(
         code="usage",
-        message=" ".join(error.format_message().split()).rstrip("."),
-        hint=f"{'resourcesync' if context is None else context.command_path} --help",
+        message=" ".join(message.split()).rstrip("."),
+        hint=f"{likely}{'resourcesync' if context is None else context.command_path} --help",
         exit=ExitCode.USAGE,
     )
 

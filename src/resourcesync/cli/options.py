@@ -1,6 +1,7 @@
 """Options that commands share, and the options of the settings of a schema."""
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -55,8 +56,57 @@ class SectionOption(click.Option):
         self.section = section
 
 
+def _show_short_help(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it
+    if value and not ctx.resilient_parsing:
+        assert isinstance(ctx.command, SectionedCommand)
+        click.echo(ctx.command.get_short_help(ctx))
+        ctx.exit()
+
+
+_SHORT_HELP: Final = click.Option(
+    ["-h", "short_help"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    allow_from_autoenv=False,
+    callback=_show_short_help,
+    help="Show the most important options in a sentence each, and exit.",
+)
+
+
+def _first_sentence(text: str) -> str:
+    """Return the first sentence of a help text, on one line."""
+    return re.split(r"(?<=[.!?])\s", " ".join(text.split()), maxsplit=1)[0]
+
+
 class SectionedCommand(click.Command):
     """A command whose help shows the options in sections, and their variables once."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with ``-h`` before ``--help``."""
+        found = super().get_params(ctx)
+        return [*found[:-1], _SHORT_HELP, *found[-1:]]
+
+    def get_short_help(self, ctx: click.Context) -> str:
+        """Return the usage, one sentence, and the first section of the options."""
+        options = [
+            param
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and not param.hidden
+        ]
+        first = [param for param in options if getattr(param, "section", None) is Section.MAIN]
+        records = [(param.get_help_record(ctx), param.help or "") for param in first]
+        rows = [(record[0], _first_sentence(text)) for record, text in records if record]
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(_first_sentence(self.help or ""))
+        if rows:
+            with formatter.section(Section.MAIN.value):
+                formatter.write_dl(rows)
+        formatter.write_paragraph()
+        formatter.write_text(f"All {len(options)} options: {ctx.command_path} --help")
+        return formatter.getvalue().rstrip("\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by their sections, then how they are set in the environment."""

@@ -210,7 +210,9 @@ def _pull_one(
         network=network,
         report=report,
         cancel=cancel,
-        is_expected=pull.target.is_configured,
+        failed_pulls=opening.recorded_pulls(
+            is_configured=pull.target.is_configured, dry_run=pull.target.dry_run
+        ),
     ) as destination:
         words.first = destination.is_new
         review = item_review(on_event) if pull.target.dry_run else None

@@ -94,11 +94,19 @@ _FIELD: Final = re.compile(r"\{(target|value|choice)\|([^}]*)\}")
 _OR: Final = ", or "
 
 
-def with_command(hint: str, remedy: Remedy | None) -> str:
-    """Return a hint followed by the command or option that does what it advises."""
+def with_command(hint: str, remedy: Remedy | None, mirror: str = "") -> str:
+    """Return a hint followed by the command or option that does what it advises.
+
+    Args:
+        hint: The hint.
+        remedy: The same for programs.
+        mirror: The mirror that it is about, if the remedy does not name its target.
+    """
     template = "" if remedy is None else COMMANDS.get(remedy.name, "")
     if remedy is None or not template:
         return hint
+    if "{target|MIRROR}" in template and not remedy.target:
+        remedy = remedy._replace(target=mirror)
     command = _fill(template, remedy, "")
     if not hint:
         return command

@@ -30,6 +30,8 @@ DEFAULT_INTERVAL: Final = 3_600.0
 DEFAULT_LIMIT: Final = 3_600.0
 """Default time limit of the program of ``on_change``, in seconds."""
 
+_BEARER: Final = "Bearer "
+_SHORTEST_TOKEN: Final = 16
 _FULL_AUDIT: Final = AuditOptions()
 
 
@@ -88,10 +90,44 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Return the place of the subscriptions of this configuration."""
         file = self.configuration.file
         return PushState(
-            folder=self.service.state or environment.state_folder(),
+            folder=self.state_folder(),
             configuration=None if file is None else file.path,
             mirrors=frozenset((*self.configuration.names, *self.names)),
         )
+
+    def state_folder(self) -> Path:
+        """Return the folder of the service's state."""
+        return self.service.state or environment.state_folder()
+
+    def paused_file(self) -> Path:
+        """Return the file with the mirrors of this configuration that operators paused."""
+        return (
+            self.push_state()
+            .path.with_suffix(".json")
+            .with_stem(self.push_state().path.stem.replace("push-", "paused-", 1))
+        )
+
+    def operator_token(self) -> str:
+        """Return the secret with which operators act on the pages; empty if they only read.
+
+        Raises:
+            ConfigurationError: It cannot be read, or is no token of at least 16 characters.
+        """
+        name = self.service.operator
+        if not name:
+            return ""
+        [secret] = self.configuration.credentials(name, "")
+        token = dict(secret.fields).get("Authorization", "")
+        if not token.startswith(_BEARER):
+            raise ConfigurationError(
+                f"`operator` in [watch] names [auth.{name}], which is not of type bearer"
+            )
+        if len(token) < len(_BEARER) + _SHORTEST_TOKEN:
+            raise ConfigurationError(
+                f"the token of [auth.{name}] is too short to be an operator's",
+                hint=f"use at least {_SHORTEST_TOKEN} random characters",
+            )
+        return token.removeprefix(_BEARER)
 
     def _watched_mirror(self, name: str, chosen: TargetResolver) -> WatchedMirror:
         schedule = make(ScheduleSettings, values_of(self._settings(name)))
@@ -157,5 +193,11 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
             check_log(Path(log.value))
         except StorageError as error:
             yield error
+    operator = configuration.service.get("operator")
+    file = configuration.file
+    name = "" if operator is None else operator.value
+    if name and file is not None and name not in file.table("auth"):
+        reason = f"names [auth.{name}], which does not exist"
+        yield file.key_error(("watch",), "operator", reason)
     names = configuration.names
     yield from WatchSettings(configuration=configuration, names=names).problems()

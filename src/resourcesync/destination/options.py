@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
 
 import msgspec
@@ -141,6 +142,8 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
         is_case_sensitive: The file system of a new mirror distinguishes case and the Unicode forms
             of a letter.
         traffic: Returns requests sent and bytes received so far.
+        certificate_until: Returns the end of the first TLS certificate of the servers of the
+            Source's lists, by the connections so far; ``None`` without TLS.
         room: Returns the bytes free on the mirror's disk; ``None`` if unknown.
         patches: Formats of patches that can be applied, by media type.
         mappers: Returns a plug-in's mapper factory by name.
@@ -165,6 +168,7 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     drop_parts: Callable[[], None] = lambda: None
     is_case_sensitive: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    certificate_until: Callable[[], datetime | None] = lambda: None
     room: Callable[[], int | None] = lambda: None
     patches: "Mapping[str, PatchFormat]" = msgspec.field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = load_no_mapper

@@ -217,6 +217,9 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         outcome: Outcome of the last run, one of its codes or ``ok``.
         failed: Error that ended the last run; ``None`` if it completed.
         failures: The first listed resources that are not in the mirror as listed, and the reasons.
+        certificate_until: End of the first TLS certificate of the servers of the Source's lists, as
+            the last run met it, UTC; ``None`` without TLS.
+        size: Bytes of the copies; ``None`` if that takes too long to count.
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.
     """
@@ -243,4 +246,6 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""
     failed: FailedRun | None = None
     failures: tuple[Failing, ...] = ()
+    certificate_until: datetime | None = None
+    size: int | None = None
     is_counted: bool = True

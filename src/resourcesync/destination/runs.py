@@ -93,6 +93,7 @@ class MirrorRun:
         self, mode: str, outcome: str, counts: str, word: Word, *, in_sync_at: int | None = None
     ) -> None:
         ended = to_microseconds(self._dependencies.clock.now())
+        certificate = self._certificate_note(is_complete=bool(mode))
         began, state = self._began_at, self._dependencies.state
         row = RunRow(
             run=self.id, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts
@@ -100,10 +101,23 @@ class MirrorRun:
         if word is Word.IN_SYNC:
             state.add_run(row)
             moved = "" if SyncState(state).moved_from else None  # the move is complete
-            SyncState(state).write(word=word, in_sync_at=in_sync_at, moved_from=moved)
+            SyncState(state).write(
+                word=word, in_sync_at=in_sync_at, moved_from=moved, certificate_until=certificate
+            )
         else:  # after a kill between the two it must not count as in sync
-            SyncState(state).write(word=word)
+            SyncState(state).write(word=word, certificate_until=certificate)
             state.add_run(row)
+
+    def _certificate_note(self, *, is_complete: bool) -> int | None:
+        """Return the note of the end of the Source's certificate; ``None`` for the known one.
+
+        A run that failed may not have connected, so that it does not know.
+        """
+        until = self._dependencies.certificate_until()
+        known = SyncState(self._dependencies.state).certificate_until
+        if until == known or (until is None and not is_complete):
+            return None
+        return 0 if until is None else to_microseconds(until)
 
 
 def failed_run(error: BaseException) -> FailedRun:
@@ -118,6 +132,18 @@ def failed_run(error: BaseException) -> FailedRun:
         message=f"{error.message}{of}"[:_MAX_MESSAGE],
         hint=error.hint[:_MAX_MESSAGE],
         remedy=error.remedy,
+    )
+
+
+def record_failed_opening(error: BaseException, state: MirrorStateStore, clock: Clock) -> None:
+    """Record the error that ended a pull before it began."""
+    now, failed = to_microseconds(clock.now()), failed_run(error)
+    counts = msgspec.json.encode(failed).decode()
+    SyncState(state).write(word=Word.FAILING)
+    state.add_run(
+        RunRow(
+            run=new_run_id(), started=now, ended=now, mode="", outcome=failed.code, counts=counts
+        )
     )
 
 

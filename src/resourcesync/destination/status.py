@@ -1,6 +1,7 @@
 """Status of a mirror by its own state."""
 
 from itertools import chain, islice
+from typing import Any
 
 import msgspec
 
@@ -67,12 +68,19 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         edited=edited,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
-        last_run=None if last is None else from_microseconds(last.ended),
-        outcome="" if last is None else last.outcome,
-        failed=read_failed(last),
+        **_last_run(last),
         failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
+        certificate_until=memory.certificate_until,
+        size=state.size(),
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete),
     )
+
+
+def _last_run(last: RunRow | None) -> dict[str, Any]:
+    if last is None:
+        return {}
+    ended = from_microseconds(last.ended)
+    return {"last_run": ended, "outcome": last.outcome, "failed": read_failed(last)}
 
 
 def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> Word:

@@ -251,6 +251,12 @@ class SyncState:
             moment = last.started if last is not None and last.outcome == "ok" else None
         return from_microseconds(moment) if moment else None
 
+    @property
+    def certificate_until(self) -> datetime | None:
+        """End of the first TLS certificate of the servers of the lists, by the last run."""
+        moment = self._number("certificate-until")
+        return from_microseconds(moment) if moment else None
+
     def is_note_set(self, key: str) -> bool:
         """True if the value of a note is "1"."""
         return self._state.note(key) == "1"

@@ -528,6 +528,12 @@ def read(
         TruncatedDocumentError: It stops before its end.
         MalformedDocumentError: No well-formed XML, a DOCTYPE, or a broken header.
         DocumentLimitError: Over one of the limits.
+
+    Example:
+        >>> with open("public/resourcesync/resourcelist.xml", "rb") as stream:
+        ...     document = read(stream, uri="https://museum.example/resourcesync/resourcelist.xml")
+        ...     print(document.header.phrase, [entry.length for entry in document.entries()])
+        Resource List [5, 6]
     """
     return read_stream(
         io.BytesIO(source) if isinstance(source, bytes) else source,

@@ -217,6 +217,13 @@ def write(
     Raises:
         ValueError: The header or an entry would not be valid, see `opening` and `render`; or the
             dialect is not written, or has no such document.
+
+    Example:
+        >>> from datetime import UTC, datetime
+        >>> header = Header(capability=Capability.RESOURCE_LIST, at=datetime.now(UTC))
+        >>> text = b"".join(write(header, [Resource("https://museum.example/jug", length=5)]))
+        >>> [entry.uri for entry in read(text).entries()]
+        ['https://museum.example/jug']
     """
     form = form_of(dialect)
     text = _opening(header, form)

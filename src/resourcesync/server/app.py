@@ -6,9 +6,10 @@ Its answers:
 - ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
   only ``.xml`` files, the ``.zip`` packages of dumps and the stream of activities are served. The
   plain sitemap of the publisher is at the top. All other paths are resources of the tree.
-- ``/`` is ``index.html`` of the tree when there is one, else a page that points to the lists. No
-  other folder has a page: a folder is no resource that this package lists. ``/robots.txt`` is that
-  of the tree, else one that names the Resource List.
+- A folder, whose path ends with a slash, is its ``index.html``, with all the fields of that
+  resource; without the slash it is redirected to (301). A folder without one is absent: its files
+  are never listed. Only ``/`` is then a page that points to the lists. ``/robots.txt`` is that of
+  the tree, else one that names the Resource List.
 - Files that are not published, hidden files (a name that begins with ``.`` or ends with ``~``),
   links that lead out of the tree and everything that is no regular file are absent: 404. A file
   that cannot be read is not absent: 403, or 503 when the fault may pass, because a Destination may
@@ -27,6 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
+from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 from msgspec.structs import replace
@@ -150,6 +152,9 @@ _MOST_LOCATIONS: Final = 4096
 _REMEMBERED: Final = 256
 """Longest path in bytes whose location is cached: 4096 of them take a few megabytes."""
 _WELL_KNOWN: Final = tuple(os.fsencode(WELL_KNOWN_PATH).strip(b"/").split(b"/"))
+_INDEX: Final = "index.html"
+_QUERY: Final = "/?:@!$&'()*+,;=%~"
+"""The characters of a query that need no encoding, and the mark of those that are encoded."""
 _ROBOTS: Final = (b"robots.txt",)
 _XML: Final = {"content-type": "application/xml"}
 _KINDS: Final = (
@@ -281,12 +286,35 @@ class Application:
             response = None
             if place is not None:
                 response = await self._sender.respond(request, place)
+            if response is None:
+                response = self._redirect_to_folder(request)
         except StorageError as error:
             return storage_error_response(error)
         if response is not None:
             return response
         page = await self._make_page(request.raw_path or b"/")
         return refuse(404, "Not found.") if page is None else page.response_to(request)
+
+    def _redirect_to_folder(self, request: HttpRequest) -> Response | None:
+        """Return the redirect to a folder that has a page; ``None`` for anything else.
+
+        The address is relative: a proxy may serve all this below another path.
+
+        Raises:
+            StorageError: Its page cannot be opened now.
+        """
+        path = without_authority(request.raw_path)
+        if path[-1:] in {b"", b"/"}:
+            return None
+        place = self._locate_path(path + b"/", b"")
+        opened = None if place is None else place.folder.open(place.names)
+        if opened is None:
+            return None
+        opened.close()
+        # With ./ a name with a colon is no scheme.
+        name = quote(unquote_to_bytes(path.rpartition(b"/")[2]), safe="")
+        query = f"?{quote(request.query, safe=_QUERY)}" if request.query else ""
+        return refuse(301, "It is a folder.", {"location": f"./{name}/{query}"})
 
     async def _make_page(self, path: bytes) -> InMemoryRepresentation | None:
         """Return the generated page of a path that the tree does not have."""
@@ -300,9 +328,11 @@ class Application:
         Raises:
             StorageError: It cannot be determined now.
         """
-        path = request.raw_path or b"/"
+        return self._locate_path(request.raw_path or b"/", request.query)
+
+    def _locate_path(self, path: bytes, query: bytes) -> ServedLocation | None:
         if self._file_at is not None:
-            return self._locate_known_file(self._file_at, path, request.query)
+            return self._locate_known_file(self._file_at, path, query)
         return self._locations(path) if len(path) <= _REMEMBERED else self._locate(path)
 
     def _locate_known_file(
@@ -315,7 +345,8 @@ class Application:
         path = without_authority(raw).removeprefix(b"/").decode("latin-1")
         query = raw_query.decode("latin-1")
         # Pages add a query to files that have none, so that caches see different versions.
-        for tail in (f"{path}?{query}" if query else path, path, path or "index.html"):
+        index = f"{path}{_INDEX}" if path.endswith("/") or not path else path
+        for tail in (f"{path}?{query}" if query else path, path, index):
             found = file_at(tail)
             if found:
                 place = self._locate_resource(tuple(os.fsencode(found).split(b"/")))
@@ -323,12 +354,12 @@ class Application:
         return None
 
     def _locate(self, path: bytes) -> ServedLocation | None:
-        names = read_path(path)
+        names = read_path(path + _INDEX.encode() if path.endswith(b"/") else path)
         if names is None:
             return None
         if self._is_document(names):
             return self._locate_published(names)
-        names = names or (b"index.html",)
+        names = names or (_INDEX.encode(),)
         if is_hidden(names) or not self._is_open(names):
             return None
         return self._locate_resource(names)

@@ -20,7 +20,7 @@ PARTS: Final = "mirrors.d"
 """Folder of the parts of a configuration, beside its file."""
 SYSTEM: Final = Path("/etc/resourcesync") / NAME
 VARIABLE: Final = f"{environment.PREFIX}_CONFIG"
-MOST_BYTES: Final = 1_048_576
+MOST_BYTES: Final = 16_777_216
 """Most bytes of one file of a configuration."""
 
 _PART_TABLES: Final = ("mirror", "source", "auth")

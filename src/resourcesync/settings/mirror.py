@@ -380,10 +380,20 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
             "HOST:PORT",
         ),
     ] = None
+    operator: Annotated[
+        str,
+        Setting(
+            "Let operators pull now, pause and resume on the pages of `admin`, with the token of"
+            " [auth.NAME] in the configuration file (type bearer). Without it, the pages only"
+            " read.",
+            metavar="NAME",
+        ),
+    ] = ""
     state: Annotated[
         Path | None,
         Setting(
-            "The folder for the subscriptions, instead of the user's own folder.",
+            "The folder for subscriptions, paused mirrors and requests, instead of the user's own"
+            " folder.",
             _MAIN,
             FOLDER,
             "DIR",

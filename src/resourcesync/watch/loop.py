@@ -82,11 +82,13 @@ class NextPull(msgspec.Struct, frozen=True, kw_only=True):
         time: Seconds since 1970, UTC; ``None`` when it is not known.
         reason: Reason of that time.
         failures: Number of failures in a row.
+        is_paused: True if an operator paused the mirror.
     """
 
     time: float | None
     reason: PullReason
     failures: int
+    is_paused: bool = False
 
 
 class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +99,7 @@ class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
         report: The result that the work returned.
         next_due: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
         failures: Number of failures in a row, this one included.
+        recovered: Number of failures since the last success, if this is one.
         seconds: Seconds that it took.
     """
 
@@ -104,6 +107,7 @@ class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
     report: object
     next_due: float
     failures: int
+    recovered: int = 0
     seconds: float
 
 
@@ -126,8 +130,9 @@ class WatchLoop:
         self._rota, self._work, self._tell = rota, work, tell
         self._clock, self._most = clock, most
         self._ended: SimpleQueue[tuple[MirrorJob, JobOutcome, object]] = SimpleQueue()
-        self._hints: SimpleQueue[str] = SimpleQueue()
+        self._requests: SimpleQueue[Callable[[Now], object]] = SimpleQueue()
         self._threads: dict[MirrorJob, tuple[threading.Thread, CancelToken, float]] = {}
+        self._unrecovered: dict[MirrorJob, int] = {}
         self._ahead: float | None = None
 
     def configure(
@@ -160,11 +165,24 @@ class WatchLoop:
             return None
         ahead = self._clock.now().timestamp() - self._clock.monotonic()
         time = found.due + ahead if isfinite(found.due) else None
-        return NextPull(time=time, reason=found.reason, failures=found.failures)
+        return NextPull(
+            time=time, reason=found.reason, failures=found.failures, is_paused=found.is_paused
+        )
 
     def hint(self, mirror: str) -> None:
         """Report, on any thread, that a mirror's Source calls for a pull."""
-        self._hints.put(mirror)
+        self._request(lambda _: self._rota.hint(mirror))
+
+    def pull_now(self, mirror: str) -> None:
+        """Request, on any thread, a pull of a mirror now."""
+        self._request(lambda now: self._rota.pull_now(mirror, now))
+
+    def pause(self, mirrors: frozenset[str]) -> None:
+        """Start, from any thread, no pull and no audit of these mirrors; resume all others."""
+        self._request(lambda _: self._rota.pause(mirrors))
+
+    def _request(self, request: Callable[[Now], object]) -> None:
+        self._requests.put(request)
         self.wake_up.wake()
 
     @property
@@ -225,7 +243,7 @@ class WatchLoop:
 
     def close(self) -> None:
         """Close the wake-up; nothing may call it any more."""
-        self._hints = SimpleQueue()
+        self._requests = SimpleQueue()
         if not self._threads:
             self.wake_up.close()
 
@@ -243,8 +261,8 @@ class WatchLoop:
         self.wake_up.wake()
 
     def _collect(self) -> None:
-        while (hint := _poll_queue(self._hints)) is not None:
-            self._rota.hint(hint)
+        while (request := _poll_queue(self._requests)) is not None:
+            request(self._now())
         while (found := _poll_queue(self._ended)) is not None:
             errand, ended, report = found
             thread, _, began = self._threads.pop(errand)
@@ -259,9 +277,18 @@ class WatchLoop:
                     report=report,
                     next_due=following,
                     failures=failures,
+                    recovered=self._count_recovered(errand, ended.status),
                     seconds=now.steady - began,
                 )
             )
+
+    def _count_recovered(self, job: MirrorJob, status: JobStatus) -> int:
+        """Return the failures that this end makes good; a ``SIGHUP`` in between counts on."""
+        if status is JobStatus.DONE:
+            return self._unrecovered.pop(job, 0)
+        if status is JobStatus.FAILED:
+            self._unrecovered[job] = self._unrecovered.get(job, 0) + 1
+        return 0
 
 
 def _poll_queue(queue: "SimpleQueue[_T]") -> "_T | None":

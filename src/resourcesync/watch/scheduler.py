@@ -184,6 +184,8 @@ class PullReason(StrEnum):
     LOCKED = "locked"
     NOTIFIED = "notified"
     PREEMPTED = "others first"
+    REQUESTED = "requested"
+    PAUSED = "paused"
     RUNNING = "running"
 
 
@@ -194,11 +196,13 @@ class PlannedPull(NamedTuple):
         due: Its time, by the steady clock; ``inf`` when it is not known.
         reason: Reason of that time.
         failures: Number of failures in a row.
+        is_paused: True if an operator paused the mirror.
     """
 
     due: float
     reason: PullReason
     failures: int
+    is_paused: bool = False
 
 
 class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,6 +276,8 @@ class _ScheduleRow(msgspec.Struct):
     failures: dict[JobKind, int] = msgspec.field(default_factory=dict)
     running: set[JobKind] = msgspec.field(default_factory=set)
     hinted: bool = False
+    is_paused: bool = False
+    requested_at: float = inf
     hints_from: float = -inf
     retry_from: float = -inf
     reason: PullReason = PullReason.SCHEDULED
@@ -305,6 +311,7 @@ class Scheduler:
         self._dice = dice
         self._rows: dict[str, _ScheduleRow] = {}
         self._left: dict[str, set[JobKind]] = {}
+        self._paused: frozenset[str] = frozenset()
         self._blocked = 0
         self._is_long_full = False
 
@@ -329,6 +336,7 @@ class Scheduler:
                 row.running = self._left.pop(name, row.running)
             elif row.schedule != schedule:
                 row = self._changed(row, schedule, now)
+            row.is_paused = name in self._paused
             rows[name] = row
         for name, row in self._rows.items():
             if name not in rows and row.running:
@@ -387,6 +395,24 @@ class Scheduler:
                     )
             row.failures = {}
 
+    def pause(self, names: frozenset[str]) -> None:
+        """Start no pull and no audit of these mirrors, and resume all others.
+
+        Running jobs end as usual, and changes are handed over.
+        """
+        self._paused = names
+        for name, row in self._rows.items():
+            row.is_paused = name in names
+
+    def pull_now(self, mirror: str, now: Now) -> None:
+        """Make a mirror due now, also if it waits after a failure, or is paused.
+
+        A pull that runs already is enough.
+        """
+        row = self._rows.get(mirror)
+        if row is not None and JobKind.PULL not in row.running:
+            row.requested_at = now.steady
+
     def failing(self) -> dict[str, float]:
         """Return the mirrors that wait after a failed pull, and its end by the wall clock."""
         return {
@@ -409,10 +435,15 @@ class Scheduler:
             return None
         failures = row.failures.get(JobKind.PULL, 0)
         if JobKind.PULL in row.running:
-            return PlannedPull(inf, PullReason.RUNNING, failures)
+            return PlannedPull(inf, PullReason.RUNNING, failures, row.is_paused)
         due = row.due[JobKind.PULL]
         moment = _begin_moment(row, JobKind.PULL, due)
-        return PlannedPull(moment, row.reason if moment == due else PullReason.NOTIFIED, failures)
+        reason = row.reason if moment == due else PullReason.NOTIFIED
+        if row.is_paused:
+            reason = PullReason.PAUSED
+        if row.requested_at <= moment < inf:
+            reason = PullReason.REQUESTED
+        return PlannedPull(moment, reason, failures, row.is_paused)
 
     def preempt(self, now: Now, room: int) -> list[str]:
         """Return the mirrors whose pulls are to stop, since others wait for their workers.
@@ -460,7 +491,8 @@ class Scheduler:
             left[is_telling] -= 1
             row.running.add(kind)
             row.began[kind] = now
-            row.hinted = row.hinted and kind is not JobKind.PULL
+            if kind is JobKind.PULL:
+                row.hinted, row.requested_at = False, inf
             if kind is JobKind.HAND_OVER:
                 row.due[kind] = inf
             chosen.append(MirrorJob(mirror=name, kind=kind))
@@ -589,5 +621,11 @@ class Scheduler:
 
 
 def _begin_moment(row: _ScheduleRow, kind: JobKind, due: float) -> float:
-    """Return the time to start something, hints included."""
-    return min(due, row.hints_from) if kind is JobKind.PULL and row.hinted else due
+    """Return the time to start something; hints, pauses and requests of operators included."""
+    if kind is JobKind.HAND_OVER:
+        return due
+    if kind is JobKind.PULL and row.hinted:
+        due = min(due, row.hints_from)
+    if row.is_paused:
+        due = inf
+    return min(due, row.requested_at) if kind is JobKind.PULL else due

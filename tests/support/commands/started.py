@@ -22,6 +22,7 @@ class Started:
         cwd: The folder that it starts in, and its home.
         env: Its environment, if that is another.
         terminal: What it has for stdout and stderr, if these are no files.
+        program: Another program, of Python.
 
     Attributes:
         stdout: What it prints, as it does.
@@ -34,6 +35,7 @@ class Started:
         cwd: Path,
         env: Mapping[str, str] | None = None,
         terminal: int | None = None,
+        program: Path | None = None,
     ) -> None:
         reading, writing = os.pipe()
         self.stdout: IO[str] = os.fdopen(reading)
@@ -42,7 +44,7 @@ class Started:
         shown = (writing, self.stderr.fileno()) if terminal is None else (terminal, terminal)
         with open(os.devnull, "rb") as nothing:
             self._process = Forked(
-                script("resourcesync"),
+                program or script("resourcesync"),
                 *words,
                 cwd=cwd,
                 env=environment(cwd) if env is None else env,

@@ -136,7 +136,7 @@ def test_a_file_of_another_user_counts_only_when_it_is_named(here: Path, tmp_pat
         (b"a = '\xff'\n", "it is not UTF-8"),
         (b"a = " + b"[" * 100_000, "nested too deep"),
         (b"a = " + b"9" * 10_000, "it is not TOML"),
-        (b"#" * (MOST_BYTES + 1), "more than 1048576 bytes"),
+        (b"#" * (MOST_BYTES + 1), "more than 16777216 bytes"),
     ],
     ids=["syntax", "twice", "octets", "deep", "digits", "large"],
 )

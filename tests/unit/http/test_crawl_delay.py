@@ -45,7 +45,7 @@ def fetched(body: bytes, *, known: bool = False, rate: float | None = None) -> W
             Known(body) if known else NoKnownRules(),
             lambda event, fields: warnings.append({"event": event, **fields}),
         )
-        with opened as (fetcher, _):
+        with opened as (fetcher, *_):
             list(fetcher.fetch([request(f"{server.origin}/x")]))
         for warning in warnings:
             warning["message"] = str(warning["message"]).replace(server.origin, "ORIGIN")

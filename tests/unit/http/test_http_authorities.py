@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from resourcesync.errors import ConfigurationError, Remedy
 from tests.support.servers.fetching import failure, fetch_one, kept, quick_fetcher, response
 from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.servers.tiny_source import TinySource
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +98,28 @@ def test_only_an_unknown_authority_is_answered_with_the_hint_to_name_it(
         refused = failure(fetch_one(fetcher, misnamed.origin + "/x")).error
         assert not refused.hint
         assert refused.remedy is None
+
+
+def test_a_certificate_that_expired_is_called_so(authority: trustme.CA, ca_file: str) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    past = datetime.now(UTC) - timedelta(days=1)
+    expired = authority.issue_cert(
+        "127.0.0.1", not_before=past - timedelta(days=90), not_after=past
+    )
+    expired.configure_cert(context)
+    with HostileServer(tls=context) as server:
+        refused = failure(
+            fetch_one(quick_fetcher(server.origin, ca_file=ca_file), f"{server.origin}/x")
+        )
+
+    assert refused.error.code == "tls"
+    assert refused.error.message == "the certificate of the server has expired"
+    assert "must renew it" in refused.error.hint
+
+
+def test_plain_http_where_tls_was_expected_is_guessed() -> None:
+    with TinySource() as server:
+        origin = server.url.replace("http:", "https:")
+        refused = failure(fetch_one(quick_fetcher(origin), f"{origin}/x"))
+
+    assert "http:// instead of https://" in refused.error.hint

@@ -11,17 +11,20 @@ from pathlib import Path
 import pytest
 import trustme
 
+from resourcesync.adapters.http.transfer import parse_certificate_time
 from resourcesync.errors import (
     ResourceMissingError,
     SourceRefusedError,
     SourceUnavailableError,
 )
+from resourcesync.ports import Purpose
 from tests.support.servers.fetching import (
     failure,
     fetch_all,
     fetch_one,
     kept,
     quick_fetcher,
+    request,
     response,
 )
 from tests.support.servers.hostile_server import CLOSE, HostileServer, answer
@@ -67,6 +70,50 @@ def test_a_trusted_server_is_fetched_over_tls(authority: trustme.CA, ca_file: st
         outcomes = fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(10)])
 
     assert all(kept(response(outcome)) == b"x" for outcome in outcomes)
+
+
+def test_the_first_end_of_a_certificate_of_the_servers_of_lists_is_known(
+    authority: trustme.CA, ca_file: str
+) -> None:
+    def until(year: int) -> datetime:
+        return datetime(year, 3, 9, 23, 59, 58, tzinfo=UTC)
+
+    home = tls_context(authority, "127.0.0.1", until(2031))
+    copies = tls_context(authority, "127.0.0.2", until(2029))
+    with HostileServer(tls=home) as lists, HostileServer("127.0.0.2", tls=copies) as other:
+        for server in (lists, other):
+            server.on("*", answer(body=b""))
+        fetcher = quick_fetcher(lists.origin, other.origin, ca_file=ca_file, robots="obey")
+        found = [fetcher.stats.certificate_until]
+        requests = [
+            (other, Purpose.RESOURCE),
+            (lists, Purpose.RESOURCE),  # this opens the connection, by which the list comes, too
+            (lists, Purpose.DOCUMENT),
+            (lists, Purpose.DOCUMENT),
+            (other, Purpose.DOCUMENT),
+        ]
+        for server, purpose in requests:
+            response(fetch_one(fetcher, request(f"{server.origin}/x", purpose)))
+            found.append(fetcher.stats.certificate_until)
+
+    assert found == [None, None, None, until(2031), until(2031), until(2029)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b"Jan  5 09:34:43 2038 GMT", datetime(2038, 1, 5, 9, 34, 43, tzinfo=UTC)),
+        (b"Dec 31 23:59:59 9999 GMT", datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        (b"Jan  5 09:34:43 2038 CET", None),
+        (b"Foo  5 09:34:43 2038 GMT", None),
+        (b"Feb 30 09:34:43 2038 GMT", None),
+        (b"20380105093443Z", None),
+        (b"\xff", None),
+        (b"", None),
+    ],
+)
+def test_a_time_of_a_certificate_is_read_or_unknown(text: bytes, found: datetime | None) -> None:
+    assert parse_certificate_time(text) == found
 
 
 def test_an_https_resource_is_not_followed_to_http(

@@ -180,6 +180,7 @@ class CurlEngine:
             (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
             (pycurl.BUFFERSIZE, 64 * 1024),
             (pycurl.CONNECTTIMEOUT_MS, int(settings.connect_timeout * 1000)),
+            (pycurl.OPT_CERTINFO, 1),
             (pycurl.SSL_VERIFYPEER, 1),
             (pycurl.SSL_VERIFYHOST, 2),
             (pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2),

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import datetime
 from random import Random
 from typing import Final
 
@@ -84,11 +85,14 @@ class FetchStats(msgspec.Struct, frozen=True, kw_only=True):
         received: Bytes received, heads of responses included.
         wait: Seconds that a server still asks to wait (429, 503); 0 when that is over, ``None`` if
             none ever did.
+        certificate_until: End of the first certificate of the servers of the lists; ``None``
+            without TLS.
     """
 
     requests: int
     received: int
     wait: float | None = None
+    certificate_until: datetime | None = None
 
 
 _NO_KNOWN_RULES: Final = NoKnownRules()
@@ -204,7 +208,12 @@ class CurlFetcher:
         """The totals so far."""
         counts, quiet = self._counts, self._counts.quiet_until
         wait = None if quiet is None else max(0.0, quiet - self._clock.monotonic())
-        return FetchStats(requests=counts.requests, received=counts.received, wait=wait)
+        return FetchStats(
+            requests=counts.requests,
+            received=counts.received,
+            wait=wait,
+            certificate_until=counts.certificate_until(),
+        )
 
     def close(self) -> None:
         """Close all connections."""

@@ -5,6 +5,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pycurl
@@ -70,6 +71,24 @@ _SUCCESS = range(200, 300)
 _PARTIAL = 206
 _NO_SUCH_RANGE = 416
 _NOT_MODIFIED = 304
+
+
+_CERTIFICATE_MONTHS = (
+    *(b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun"),
+    *(b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"),
+)
+
+
+def parse_certificate_time(text: bytes) -> datetime | None:
+    """Return a time as OpenSSL writes it (``Jan  5 09:34:43 2018 GMT``); ``None`` if it is none."""
+    try:
+        month, day, clock, year, zone = text.split()
+        hour, minute, second = map(int, clock.split(b":"))
+        number = _CERTIFICATE_MONTHS.index(month) + 1
+        found = datetime(int(year), number, int(day), hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+    return found if zone == b"GMT" else None
 
 
 class HttpTransfer:
@@ -368,6 +387,16 @@ class HttpTransfer:
         getinfo = self.curl.getinfo
         seconds: float = getinfo(pycurl.STARTTRANSFER_TIME) - getinfo(pycurl.PRETRANSFER_TIME)
         return seconds if seconds > 0 else 0.0
+
+    def certificate_end(self) -> datetime | None:
+        """Return the end of the server's certificate; ``None`` if this opened no TLS connection."""
+        if not self.curl.getinfo(pycurl.NUM_CONNECTS):
+            return None
+        chain = self.curl.getinfo_raw(pycurl.INFO_CERTINFO)
+        for name, text in chain[0] if chain else ():
+            if name == b"Expire date":
+                return parse_certificate_time(text)
+        return None
 
     def exclude_pause(self, seconds: float) -> None:
         """Exclude a time during which the loop did not run."""

@@ -47,6 +47,25 @@ _HINTS = {
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
 _OWN_AUTHORITY = "for a private certificate authority, give its certificate"
+_NO_TRUST = "no trusted TLS connection is possible"
+_CERTIFICATE_FAULTS = (
+    (
+        "certificate has expired",
+        "the certificate of the server has expired",
+        "the operator of the server must renew it; if it is valid, set the clock of this machine",
+    ),
+    (
+        "not yet valid",
+        "the certificate of the server is not valid yet",
+        "check the clock of this machine",
+    ),
+    (
+        "wrong version number",
+        _NO_TRUST,
+        "the server may speak plain HTTP at this port: try http:// instead of https://",
+    ),
+)
+"""Texts of TLS libraries, what they mean, and what to do."""
 _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
@@ -100,19 +119,23 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
             return SourceUnavailableError(
                 "the TLS handshake was interrupted", uri=uri, evidence=evidence, code="reset"
             )
-        is_unknown = _is_of_unknown_authority(text)
-        return SourceRefusedError(
-            "no trusted TLS connection is possible",
-            uri=uri,
-            evidence=evidence,
-            hint=_OWN_AUTHORITY if is_unknown else "",
-            code="tls",
-            remedy=Remedy("name-authorities") if is_unknown else None,
-        )
+        return _untrusted_error(text, uri)
     if number == pycurl.E_URL_MALFORMAT:
         return SourceRefusedError("the URL is invalid", uri=uri, evidence=evidence, code="uri")
     return BadResponseError(
         "the server violates the HTTP protocol", uri=uri, evidence=evidence, code="protocol"
+    )
+
+
+def _untrusted_error(text: str, uri: str) -> SourceRefusedError:
+    message, hint, remedy = _NO_TRUST, "", None
+    if "issuer" in text or "self-signed" in text or "self signed" in text:
+        hint, remedy = _OWN_AUTHORITY, Remedy("name-authorities")
+    for sign, meaning, step in _CERTIFICATE_FAULTS:
+        if sign in text:
+            message, hint = meaning, step
+    return SourceRefusedError(
+        message, uri=uri, evidence=_evidence(uri, text), hint=hint, code="tls", remedy=remedy
     )
 
 
@@ -121,10 +144,6 @@ def _host_and_port(uri: str) -> str:
     return (
         parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
     )
-
-
-def _is_of_unknown_authority(text: str) -> bool:
-    return "issuer" in text or "self-signed" in text or "self signed" in text
 
 
 def _was_cut(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
+from datetime import datetime
 from random import Random
 
 import msgspec
@@ -44,17 +45,33 @@ _MAX_QUEUES = 2048
 _ROBOTS_RETRIES = 1
 _UNRULED = frozenset({Purpose.MESSAGE, Purpose.STREAM})
 """Purposes exempt from ``robots.txt``: the operator, or the Source, named the very address."""
+_OF_LISTS = frozenset({Purpose.DISCOVERY, Purpose.DOCUMENT})
 _OK = 200
 _NOT_MODIFIED = 304
 _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
 
 
 class TransferCounts(msgspec.Struct):
-    """Running totals of a fetcher."""
+    """Running totals of a fetcher.
+
+    Attributes:
+        requests: Requests sent.
+        received: Bytes received.
+        quiet_until: The end of the longest requested wait.
+        certificates: The ends of the certificates of origins.
+        list_origins: The origins that a document was requested from.
+    """
 
     requests: int = 0
     received: int = 0
     quiet_until: float | None = None
+    certificates: dict[str, datetime] = msgspec.field(default_factory=dict)
+    list_origins: set[str] = msgspec.field(default_factory=set)
+
+    def certificate_until(self) -> datetime | None:
+        """Return the end of the first certificate of the servers of the lists; ``None``: no TLS."""
+        ends = [end for name, end in self.certificates.items() if name in self.list_origins]
+        return min(ends, default=None)
 
 
 class TransferRun:
@@ -263,6 +280,7 @@ class TransferRun:
         lane = self._lanes[errand.authority]
         lane.in_flight -= 1
         self._counts.received += transfer.wire
+        self._record_certificate(transfer)
         error, head = transfer.error, transfer.head
         if error is not None and isinstance(error, SourceUnavailableError):
             self._record_trouble(lane, transfer, error, now)
@@ -280,6 +298,15 @@ class TransferRun:
             self._redirect(errand, transfer, head.get("location"), now)
         elif head is not None:
             self._succeed(errand, head, transfer.received)
+
+    def _record_certificate(self, transfer: HttpTransfer) -> None:
+        if not transfer.is_secure:
+            return
+        errand, end = transfer.errand, transfer.certificate_end()
+        if end is not None:
+            self._counts.certificates[errand.authority] = end
+        if errand.request.purpose in _OF_LISTS and not errand.for_robots:
+            self._counts.list_origins.add(errand.authority)
 
     def _record_trouble(
         self, lane: OriginQueue, transfer: HttpTransfer, error: SourceUnavailableError, now: float

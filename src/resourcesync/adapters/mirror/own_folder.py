@@ -53,19 +53,19 @@ def state_version(folder: Path) -> StateVersion | None:
 
     A later write could have the same time as an earlier one: clocks of file systems are coarse.
     """
-    path = folder / OWN_FOLDER / STATE_FILE
+    path = f"{folder}/{OWN_FOLDER}/{STATE_FILE}"
     try:
         file = _file_version(path)
-        log = _file_version(path.with_name(f"{STATE_FILE}-wal"), missing=(0, 0, 0))
+        log = _file_version(f"{path}-wal", missing=(0, 0, 0))
     except OSError:
         return None
     age = time.time_ns() - max(file[2], log[2])
     return StateVersion(file, log) if age > _SETTLED_NANOSECONDS else None
 
 
-def _file_version(path: Path, missing: tuple[int, int, int] | None = None) -> tuple[int, int, int]:
+def _file_version(path: str, missing: tuple[int, int, int] | None = None) -> tuple[int, int, int]:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
     except FileNotFoundError:
         if missing is None:
             raise

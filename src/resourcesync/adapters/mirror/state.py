@@ -159,6 +159,12 @@ class SqliteMirrorState(MirrorLogs):
             self._counted = written, number
         return self._counted[1]
 
+    def size(self) -> int | None:
+        """Return the bytes of the copies; ``None`` if that takes too long to count."""
+        with self._errors:
+            row = self._db.execute("SELECT total(max(length, 0)) FROM copy").fetchone()
+        return int(row[0])
+
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:

@@ -248,6 +248,12 @@ class MirrorLogs:
             ).fetchall()
         return [_run(*row) for row in rows]
 
+    def first_run(self) -> int | None:
+        """Return the start of the oldest stored run; ``None`` without one."""
+        with self._errors:
+            row = self._db.execute("SELECT min(started) FROM run").fetchone()
+        return None if row is None else row[0]
+
     def failing_since(self) -> int | None:
         """Return the end of the first of the runs that failed in a row; ``None`` if none did.
 

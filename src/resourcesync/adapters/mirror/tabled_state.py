@@ -152,6 +152,10 @@ class TabledState(SqliteMirrorState):
             tabled = int(self._db.execute("SELECT count(*) FROM tabled").fetchone()[0])
         return sum(part.rows for part in self.parts) - tabled + super().count()
 
+    def size(self) -> int | None:
+        """Return ``None``: the whole table would have to be read."""
+        return None
+
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:

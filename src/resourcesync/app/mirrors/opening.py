@@ -5,11 +5,12 @@ A folder that does not become a mirror is left as it was.
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from enum import Enum
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import structs
 
@@ -24,10 +25,13 @@ from resourcesync.app.options import fetch_settings
 from resourcesync.app.transports import StoredRobotsRules
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, FindingWriter
+from resourcesync.destination.runs import record_failed_opening
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (
     ConfigurationError,
+    LockedError,
     Remedy,
+    ResourceSyncError,
     StateError,
     StorageError,
 )
@@ -185,6 +189,51 @@ def _check_no_loop(folder: Path, source: str) -> None:
 _DEFAULT_NETWORK: Final = Network()
 
 
+class FailedPulls(Enum):
+    """Which pulls are recorded that fail before they begin.
+
+    A first pull of a mirror that is configured is recorded too: the mirror stays, with the failure
+    in its state.
+    """
+
+    IGNORED = "ignored"
+    OF_MIRRORS = "of mirrors"
+    ALSO_FIRST = "also first"
+
+
+def recorded_pulls(*, is_configured: bool, dry_run: bool) -> FailedPulls:
+    """Return which failures of a pull are recorded: none of a dry run."""
+    if dry_run:
+        return FailedPulls.IGNORED
+    return FailedPulls.ALSO_FIRST if is_configured else FailedPulls.OF_MIRRORS
+
+
+_T = TypeVar("_T")
+
+
+@contextmanager
+def _recording(
+    opening: AbstractContextManager[_T],
+    state: SqliteMirrorState,
+    clock: Clock,
+    failed_pulls: FailedPulls,
+) -> Iterator[_T]:
+    """Open something for a pull, and record a failure as that of the pull."""
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(opening)
+        except (ConfigurationError, LockedError):
+            raise  # neither says anything of the mirror
+        except ResourceSyncError as error:
+            is_mirror = SyncState(state).identity is not None
+            if failed_pulls is FailedPulls.ALSO_FIRST or (
+                is_mirror and failed_pulls is FailedPulls.OF_MIRRORS
+            ):
+                record_failed_opening(error, state, clock)
+            raise
+        yield opened
+
+
 @contextmanager
 def open_destination(
     place: Path | Home,
@@ -193,7 +242,7 @@ def open_destination(
     network: Network = _DEFAULT_NETWORK,
     report: Reporter,
     cancel: CancelToken,
-    is_expected: bool = False,
+    failed_pulls: FailedPulls = FailedPulls.IGNORED,
 ) -> Iterator[Destination]:
     """Open a mirror for a pull or an audit; no other run may pull it meanwhile.
 
@@ -205,8 +254,8 @@ def open_destination(
         network: Settings for requests to the Source.
         report: Receives events.
         cancel: The request to stop, and the clock.
-        is_expected: True if a mirror is configured here, so that one whose first pull failed
-            stays, with the failure in its state.
+        failed_pulls: Which pulls are recorded that fail before they begin, as when the store of
+            the copies does not answer; for others, it is ignored.
 
     Raises:
         LockedError: Another run has locked the mirror.
@@ -216,30 +265,31 @@ def open_destination(
         ConfigurationError: A setting cannot work.
     """
     home = place if isinstance(place, Home) else Home(place)
-    clock = cancel.clock
+    clock, is_expected = cancel.clock, failed_pulls is FailedPulls.ALSO_FIRST
     with open_mirror_folder(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
         settings = partial(fetch_settings, network)
         with (
-            stores.copies_of(mirror, clock) as copies,
-            transports.open_fetcher(address, settings, cancel, rules, report) as (fetcher, traffic),
+            _recording(stores.copies_of(mirror, clock), state, clock, failed_pulls) as copies,
+            transports.open_fetcher(address, settings, cancel, rules, report) as http,
             open_strategy(mirror, home, address, network, cancel, report) as strategy,
         ):
             yield Destination(
                 Dependencies(
                     source=source,
-                    fetcher=fetcher,
+                    fetcher=http.fetcher,
                     copies=copies,
                     clock=clock,
                     cancel=cancel,
                     report=report,
                     purge=copies.purge,
-                    traffic=traffic if strategy is None else strategy.with_workers(traffic),
+                    traffic=http.traffic
+                    if strategy is None
+                    else strategy.with_workers(http.traffic),
+                    certificate_until=http.certificate_until,
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
-                    patches=plugins.patch_formats(),
-                    mappers=plugins.mapper,
                     is_expected=is_expected,
                     strategy=strategy,
                 )
@@ -249,7 +299,7 @@ def open_destination(
 def _local_dependencies(
     folder: Path, mirror: MirrorFolder, local: FileTreeCopies, *, in_folder: bool
 ) -> dict[str, Any]:
-    """Return a Destination's dependencies on this machine's disk, wherever the copies are."""
+    """Return a Destination's dependencies on this machine, wherever the copies are."""
     assert mirror.state is not None
     return {
         "folder": str(folder),
@@ -260,6 +310,8 @@ def _local_dependencies(
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
         "findings": partial(_open_findings, folder),
+        "patches": plugins.patch_formats(),
+        "mappers": plugins.mapper,
     }
 
 

@@ -74,7 +74,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
             site.source, partial(fetch_settings, requested), cancel, NoKnownRules()
         ) as opened,
     ):
-        fetcher, traffic = opened
+        fetcher = opened.fetcher
         store = stores.open_store(site.store)
         files = Path(folder) / "files"
         files.mkdir()
@@ -89,6 +89,6 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
             scratch=staging.scratch,
             file=lambda name: str(files / name.replace("/", "-")),
             mappers=plugins.mapper,
-            traffic=traffic,
+            traffic=opened.traffic,
             wait=lambda: fetcher.stats.wait if isinstance(fetcher, CurlFetcher) else None,
         )

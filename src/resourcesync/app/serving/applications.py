@@ -32,6 +32,7 @@ from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
+from resourcesync.server.access_log import AccessLog
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
 from resourcesync.server.dashboard.front_page import OfferedList, Overview
@@ -174,8 +175,8 @@ class SourceStatus:
         yield Metric(
             name="resourcesync_build_info",
             kind="gauge",
-            help_text="The version of this program.",
-            values=(((("version", __version__),), 1),),
+            help_text="Version of this program, and the running command.",
+            values=(((("version", __version__), ("command", "serve")), 1),),
         )
         yield Metric(
             name="resourcesync_source_last_publish_timestamp_seconds",
@@ -272,6 +273,7 @@ class SourceStatus:
 
 
 __all__ = [
+    "AccessLog",
     "Application",
     "ConnectionLimits",
     "LateApplication",

@@ -283,10 +283,23 @@ _NGINX_FILES: Final = """\
     location = /robots.txt {{
         try_files $uri @serve;
     }}
-    location / {{
-        try_files $uri =404;
+    # A folder is its index.html; its files are never listed.
+    location ~ "^/(?!resourcesync/).*/$" {{
+        try_files "${{uri}}index.html" =404;
         add_header Link "{front.link}";
         add_header X-Content-Type-Options nosniff;
+    }}
+    location / {{
+        try_files $uri @folder;
+        add_header Link "{front.link}";
+        add_header X-Content-Type-Options nosniff;
+    }}
+    location @folder {{
+        absolute_redirect off;
+        if (!-f "$request_filename/index.html") {{
+            return 404;
+        }}
+        rewrite ^(.*)$ $1/ permanent;
     }}
 """
 

@@ -4,7 +4,7 @@ No lock is taken, and nothing is written.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from itertools import islice
@@ -21,7 +21,7 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.explain import Explanation, load_recorded
 from resourcesync.destination.audits.reports import AuditRecord, recorded_audits
 from resourcesync.destination.mapping.names import owner_of, uris_at
-from resourcesync.destination.reports import RunReport
+from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.status import read_failed
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise, percent_encode
@@ -29,10 +29,12 @@ from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore, PendingTask, RunRow
+from resourcesync.server.dashboard.timeline import pull_summary
 from resourcesync.server.dashboard.views import (
     AppliedChange,
     AwaitedChange,
     EndedPull,
+    EndedRun,
     ListSpan,
     MirrorActivity,
     MirrorDetail,
@@ -46,6 +48,7 @@ _MOST_LISTS: Final = 2_000
 _MOST_AWAITED: Final = 500
 _HISTORY: Final = 50
 _DAY: Final = timedelta(days=1)
+_SHORTEST: Final = timedelta(minutes=1)
 
 
 @contextmanager
@@ -86,23 +89,25 @@ def _pending_cause(code: str, count: int, uri: str, reason: str, due: int) -> Pe
 def read_detail(
     folder: Path,
     brief: MirrorSummary,
-    since: datetime,
+    since: datetime | None,
     until: datetime,
     notices: Sequence[datetime],
 ) -> MirrorDetail:
-    """Return the events of a mirror in a window of time.
+    """Return the events of a mirror in a window of time, which begins when the mirror began.
 
     Args:
         folder: The mirror.
         brief: Its summary.
-        since: Start of the window, UTC.
+        since: Start of the window, UTC; ``None`` for all that is recorded.
         until: End of the window.
         notices: Times of notifications.
     """
     if not mirror_state.is_mirror(folder):
-        return MirrorDetail(summary=brief, since=since, until=until)
-    first = to_microseconds(since)
+        return MirrorDetail(summary=brief, since=since or until - _SHORTEST, until=until)
     with _open_state(folder) as state:
+        began = _moment(state.first_run()) or until
+        since = min(max(since or began, began), until - _SHORTEST)
+        first = to_microseconds(since)
         runs = tuple(map(_run_view, state.runs(first, _MOST_RUNS)))
         begin = first
         if runs and runs[-1].is_first:
@@ -171,6 +176,50 @@ def read_run(folder: Path, run: str) -> EndedPull | None:
     with _open_state(folder) as state:
         row = state.find_run(run)
     return None if row is None else _run_view(row)
+
+
+def read_events(folder: Path, name: str, since: datetime, most: int) -> tuple[EndedRun, ...]:
+    """Return the newest pulls of a mirror since a moment, the newest first; equal ones as one.
+
+    Args:
+        folder: The mirror.
+        name: Its name on the pages.
+        since: The moment, UTC.
+        most: Most pulls to read.
+    """
+    if not mirror_state.is_mirror(folder):
+        return ()
+    with _open_state(folder) as state:
+        rows = state.runs(to_microseconds(since), most)
+    return tuple(fold_repeats(_ended_run(name, _run_view(row)) for row in rows))
+
+
+def _ended_run(name: str, pull: EndedPull) -> EndedRun:
+    state = None if pull.report is None else pull.report.state
+    is_good = state is MirrorState.IN_SYNC or pull.outcome == "ok"
+    word = "good" if is_good else "failed" if state is None else state.value
+    text = pull_summary(pull)
+    return EndedRun(
+        time=pull.ended, mirror=name, kind="pull", word=word, is_good=is_good, text=text
+    )
+
+
+def fold_repeats(runs: Iterable[EndedRun]) -> Iterator[EndedRun]:
+    """Yield runs, those of one mirror with the same result in a row as one; the newest first."""
+    last: EndedRun | None = None
+    for run in runs:
+        if last is not None and _result_of(last) == _result_of(run):
+            last = msgspec.structs.replace(last, count=last.count + 1, since=run.time)
+            continue
+        if last is not None:
+            yield last
+        last = run
+    if last is not None:
+        yield last
+
+
+def _result_of(run: EndedRun) -> tuple[str, str, str, str]:
+    return run.mirror, run.kind, run.word, run.text
 
 
 def read_audits(folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:

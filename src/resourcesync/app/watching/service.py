@@ -6,7 +6,7 @@ from random import Random
 
 from resourcesync.ports import Clock
 from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
-from resourcesync.server.dashboard.views import Views
+from resourcesync.server.dashboard.views import MirrorOperations, Views
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.watch.loop import JobRunner, OnJobEnd, WatchLoop
 from resourcesync.watch.scheduler import Scheduler
@@ -32,6 +32,7 @@ def serve_operators(
     status: Callable[[], bytes],
     figures: MetricsSource,
     check_health: Callable[[], None],
+    operator: tuple[str, MirrorOperations] | None = None,
 ) -> Iterator[str]:
     """Serve the operators' pages, their status as JSON and the metrics, while the block runs.
 
@@ -41,6 +42,7 @@ def serve_operators(
         status: Returns the status as JSON.
         figures: Returns the metrics.
         check_health: Raises if the service is stuck.
+        operator: The token of operators, and what they may do; ``None``: the pages only read.
 
     Yields:
         The address of the pages.
@@ -49,9 +51,13 @@ def serve_operators(
         ConfigurationError: The address cannot be listened on.
     """
     from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
+    from resourcesync.server.dashboard.operator_actions import (  # noqa: PLC0415 - the same
+        OperatorApplication,
+    )
 
     host, port = address
     health = OperationsApplication(look=check_health, counts=[figures])
-    application = AdminApplication(status, Dashboard(views, health))
+    actions = None if operator is None else OperatorApplication(*operator)
+    application = AdminApplication(status, Dashboard(views, health, operator=actions))
     with ServerThread(application, host=host, port=port) as server:
         yield server.uri

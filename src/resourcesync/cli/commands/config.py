@@ -72,7 +72,9 @@ _FRONTS: Final = ("nginx", "caddy")
 
 
 @click.command("config", cls=SectionedCommand)
-@click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS, *_FRONTS]))
+@click.argument(
+    "action", metavar="ACTION", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS, *_FRONTS])
+)
 @option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
 @option("--events", is_flag=True, help="For schema: the schema of the lines that --json writes.")
 @option(
@@ -220,13 +222,13 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.app.publishing import account_access  # noqa: PLC0415 - the same
-    from resourcesync.cli.render import service_files  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.render import monitoring_files, service_files  # noqa: PLC0415 - seldom needed
 
     match name:
         case "grafana":
-            return service_files.grafana()
+            return monitoring_files.grafana()
         case "alerts":
-            return service_files.ALERTS
+            return monitoring_files.ALERTS
         case "postgres":
             return account_access.postgres_migration(dict(values["with"]))
         case "elasticsearch":

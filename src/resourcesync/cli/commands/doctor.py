@@ -127,7 +127,7 @@ def _resolve_target(
     settings = configuration.defaults
     folder, address = None, target or ""
     if target is not None and "://" not in target:
-        folder, address = configuration.folder(target), ""
+        folder, address = configuration.planned_folder(target), ""
     if target is not None and target in configuration:
         mirror = configuration.mirror(target)
         settings, address = mirror.settings, mirror.source

@@ -35,20 +35,26 @@ _MetricRow = Mapping[str, object]
 
 _METRICS: Final = {
     "resources": ("resources", "Resources in the mirror."),
-    "listed": ("listed", "Resources that the Source lists and that are selected."),
-    "unchanged": ("unchanged", "Listed resources that were in the mirror before."),
-    "applied": ("applied", "Listed resources that the run fetched."),
-    "pending": ("pending", "Listed resources that are not in the mirror as listed."),
-    "contradicting": ("contradicting", "Stored copies that do not match the list."),
-    "absent": ("absent", "Listed resources that the server does not have, if accepted."),
-    "skipped": ("skipped", "Listed resources that the Source blocks or redirects, if accepted."),
-    "refused": ("refused", "Entries of the Source that cannot be used."),
+    "listed": ("listed_resources", "Resources that the Source lists and that are selected."),
+    "unchanged": ("unchanged_resources", "Listed resources that were in the mirror before."),
+    "applied": ("applied_resources", "Listed resources that the run fetched."),
+    "pending": ("pending_resources", "Listed resources that are not in the mirror as listed."),
+    "contradicting": ("contradicting_resources", "Stored copies that do not match the list."),
+    "absent": ("absent_resources", "Listed resources that the server does not have, if accepted."),
+    "skipped": (
+        "skipped_resources",
+        "Listed resources that the Source blocks or redirects, if accepted.",
+    ),
+    "refused": ("refused_entries", "Entries of the Source that cannot be used."),
     "held": ("held_deletions", "Deletions that are not applied."),
-    "deleted": ("deleted", "Copies that the run deleted."),
+    "deleted": ("deleted_copies", "Copies that the run deleted."),
     "requests": ("requests", "Requests that the run sent."),
     "bytes": ("received_bytes", "Bytes that the run received, lists included."),
-    "seconds": ("duration_seconds", "Duration of the run."),
-    "as_of": ("complete_until_timestamp_seconds", "The Source's time of the mirror's state."),
+    "seconds": ("duration_seconds", "Duration of the last pull."),
+    "as_of": (
+        "complete_until_timestamp_seconds",
+        "Time of the Source up to which the mirror is complete.",
+    ),
 }
 _METRIC_PREFIX: Final = "resourcesync_pull_"
 
@@ -288,6 +294,7 @@ def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bo
     if place in configuration.names:
         return
     _check_folder(place)
+    configuration.check_name(place)
     if not is_only and not os.path.lexists(place):
         hint = f"for an address, write https://{place}/"
         raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")

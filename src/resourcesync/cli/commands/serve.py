@@ -1,6 +1,7 @@
 """``resourcesync serve``: serve a published tree and its documents over HTTP."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ from resourcesync.cli import options
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.signals import at_hangup
+from resourcesync.errors import StorageError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from resourcesync.app.serving.applications import PublishedTree
     from resourcesync.ports import Clock
     from resourcesync.server.admin import MetricsSource
+
+_STDOUT = Path("-")
 
 
 @click.command("serve", cls=SectionedCommand)
@@ -74,6 +79,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Connections at a time; further connections get 503.",
 )
+@option(
+    "--access-log",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Append a line for each answer to FILE, in the combined format of web servers, or as JSON"
+    " with --log-format json; - for standard output. SIGHUP opens FILE again.",
+)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Serve a tree and its lists over HTTP, and print the address to pull from.
@@ -95,6 +107,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     tree: Path = values["tree"]
     if values["private_callbacks"] and not values["hub"]:
         raise click.UsageError("--private-callbacks needs --hub")
+    if values["access_log"] == _STDOUT and output.json:
+        raise click.UsageError("--access-log - and --json exclude each other: both write to stdout")
+    values["is_json_log"] = output.log_format == "json"
 
     def work(screen: Screen) -> CommandOutcome:
         return _serve(tree, values, screen)
@@ -148,8 +163,31 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         if not is_same_address(found.base, address):
             screen.report("warning", address_warning(tree, found.base, address))
 
-    applications.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=second)
+    with _access_log(application, clock, values, screen) as logged:
+        applications.serve_forever(logged, host, port, on_ready=ready, limits=limits, aside=second)
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
+
+
+@contextmanager
+def _access_log(
+    application: "ASGIApp", clock: "Clock", values: Mapping[str, Any], screen: Screen
+) -> "Iterator[ASGIApp]":
+    """Yield the application with the log of its answers, if there is to be one."""
+    from resourcesync.app.serving.applications import AccessLog  # noqa: PLC0415 - help stays quick
+
+    path: Path | None = values["access_log"]
+    if path is None:
+        yield application
+        return
+    file = None if path == _STDOUT else path
+    with AccessLog(application, file, clock, is_json=values["is_json_log"]) as log:
+        try:
+            log.check()
+        except StorageError as error:
+            fields = {"code": error.code, "message": error.message, "hint": error.hint}
+            screen.report("warning", fields)
+        with at_hangup(log.reopen):
+            yield log
 
 
 def _source_board(

@@ -1,5 +1,6 @@
 """``resourcesync status``: the state of mirrors, without requests."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from math import inf
@@ -18,6 +19,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, 
 from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
+    DiskSpace,
     as_listed,
     nagios_line,
     prometheus_lines,
@@ -182,11 +184,26 @@ def read_statuses(
             codes.append(problem.exit)
             unknown += 1
             continue
-        seen.append(check.measure(status, mirror.limits, now))
+        checked = check.measure(status, mirror.limits, now)
+        seen.append(checked._replace(disk=disk_space(mirror.folder)))
         screen.report("mirror", status_fields(status, now))
         if check.is_requested and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
     return StatusResult(seen, now, unknown, worst(codes))
+
+
+def disk_space(folder: Path) -> DiskSpace | None:
+    """Return the space of the file system of a mirror's folder; ``None`` if it is unknown.
+
+    A folder that is not made yet will be in the file system of the one above it.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
 def _table(found: StatusResult, order: str) -> CommandOutcome:
@@ -362,8 +379,11 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
     if mirror.state is MirrorState.FAILING:
         notes += _why_failed(mirror)
     if not mirror.is_counted and mirror.resources:
+        pull = (
+            "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
+        )
         notes.append(
-            "no pull has completed yet, so the number of missing resources is unknown;"
+            f"{pull}, so the number of missing resources is unknown;"
             f" continue with: resourcesync pull {mirror.folder}"
         )
     if mirror.pending:
@@ -417,15 +437,15 @@ def _why_failed(mirror: MirrorStatus) -> list[str]:
     why = failed.message or failed.code
     notes = [f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"]
     again = f"resourcesync pull {mirror.folder}" if mirror.source else ""
-    next_step = with_command(failed.hint, failed.remedy) or again
+    next_step = with_command(failed.hint, failed.remedy, mirror.folder) or again
     return [*notes, f"next   {next_step}"] if next_step else notes
 
 
-def _failed_fields(failed: FailedRun | None) -> dict[str, object] | None:
+def _failed_fields(failed: FailedRun | None, mirror: str) -> dict[str, object] | None:
     if failed is None:
         return None
     code = exit_code_of_kind(failed.kind)
-    hint = with_command(failed.hint, failed.remedy)
+    hint = with_command(failed.hint, failed.remedy, mirror)
     fields = {"code": failed.code, "message": failed.message, "hint": hint}
     return {**fields, "exit": None if code is None else int(code)}
 
@@ -454,7 +474,7 @@ def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "in_sync_at": status.in_sync_at,
         "last_run": status.last_run,
         "outcome": status.outcome,
-        "failed_run": _failed_fields(status.failed),
+        "failed_run": _failed_fields(status.failed, status.folder),
         "failures": [
             {
                 "uri": failure.uri,

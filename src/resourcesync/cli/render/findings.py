@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync import __version__
-from resourcesync.cli.formatting import clause_of
+from resourcesync.cli.formatting import clause_of, counted
 from resourcesync.cli.output import write_line
 from resourcesync.cli.render.validate import (
     ValidationTally,
@@ -71,7 +71,7 @@ def _html_sections(
     for event in events:
         match event:
             case Judged(summary, place):
-                titles[place] = f"{summary.phrase}, {summary.entries:,} entries"
+                titles[place] = f"{summary.phrase}, {counted(summary.entries, 'entry', 'entries')}"
                 sections.setdefault(place, [])
             case Heard(place, kind):
                 titles[place] = kind

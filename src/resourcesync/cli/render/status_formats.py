@@ -26,6 +26,13 @@ def as_listed(status: MirrorStatus) -> tuple[int, int]:
     return max(good - status.held - status.edited, 0), good + status.pending + status.refused
 
 
+class DiskSpace(NamedTuple):
+    """Bytes of a file system: those in all, and those free for this user."""
+
+    total: int
+    free: int
+
+
 class CheckedMirror(NamedTuple):
     """A mirror as it is now.
 
@@ -34,12 +41,14 @@ class CheckedMirror(NamedTuple):
         lag: Seconds since the last run that found it in sync; ``None`` if there was none.
         limits: The limits.
         quiet: Seconds since the Source's last publication; ``None`` if its lists have no times.
+        disk: The file system of the mirror's folder; ``None`` if it is unknown.
     """
 
     status: MirrorStatus
     lag: float | None
     limits: FreshnessSettings = FreshnessSettings()
     quiet: float | None = None
+    disk: DiskSpace | None = None
 
     @property
     def is_late(self) -> bool:
@@ -126,7 +135,13 @@ def mirror_figures(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
     """Yield the figures of mirrors."""
     from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
 
-    rows = [("state", "1 for the state that the mirror is in.", tuple(_states(mirrors)))]
+    rows = [
+        (
+            "state",
+            "State of the mirror: 1 for the one that it is in, 0 for the others.",
+            tuple(_states(mirrors)),
+        )
+    ]
     for name, what, value in _FIGURES:
         known = [
             (_label(mirror), found) for mirror in mirrors if (found := value(mirror)) is not None
@@ -157,36 +172,52 @@ def _moment(moment: datetime | None) -> float | None:
     return None if moment is None else moment.timestamp()
 
 
+def _disk_total(seen: CheckedMirror) -> float | None:
+    return None if seen.disk is None else seen.disk.total
+
+
+def _disk_free(seen: CheckedMirror) -> float | None:
+    return None if seen.disk is None else seen.disk.free
+
+
 _FIGURES: Final[tuple[tuple[str, str, Callable[[CheckedMirror], float | None]], ...]] = (
-    ("lag_seconds", "Time since the last run that found it in sync.", lambda mirror: mirror.lag),
-    ("max_lag_seconds", "The longest accepted lag.", lambda mirror: mirror.limits.max_lag),
+    (
+        "lag_seconds",
+        "Time since the last run that found the mirror in sync.",
+        lambda mirror: mirror.lag,
+    ),
+    ("max_lag_seconds", "Longest accepted lag.", lambda mirror: mirror.limits.max_lag),
     (
         "source_quiet_seconds",
-        "Time since the Source's last publication.",
+        "Time since the last publication of the Source.",
         lambda mirror: mirror.quiet,
     ),
     ("in_sync_ratio", "Share of the listed resources that are in the mirror as listed.", _ratio),
     ("resources", "Resources in the mirror.", lambda mirror: mirror.status.resources),
     (
-        "pending",
+        "pending_resources",
         "Listed resources that are not in the mirror as listed.",
         lambda mirror: mirror.status.pending,
     ),
     (
-        "contradicting",
+        "contradicting_resources",
         "Pending resources that are stored but do not match the list.",
         lambda mirror: mirror.status.contradicting,
     ),
-    ("refused", "Entries of the Source that cannot be used.", lambda mirror: mirror.status.refused),
+    (
+        "refused_entries",
+        "Entries of the Source that cannot be used.",
+        lambda mirror: mirror.status.refused,
+    ),
     ("held_deletions", "Deletions that are not applied.", lambda mirror: mirror.status.held),
     (
         "complete_until_timestamp_seconds",
-        "The Source's time of the mirror's state.",
+        "Time of the Source up to which the mirror is complete.",
         lambda mirror: _moment(mirror.status.as_of),
     ),
     (
         "last_success_timestamp_seconds",
-        "Start of the last run that found it in sync.",
+        "Start of the last run that found the mirror in sync.",
         lambda mirror: _moment(mirror.status.in_sync_at),
     ),
     (
@@ -194,4 +225,12 @@ _FIGURES: Final[tuple[tuple[str, str, Callable[[CheckedMirror], float | None]], 
         "End of the last pull.",
         lambda mirror: _moment(mirror.status.last_run),
     ),
+    (
+        "source_certificate_expiry_timestamp_seconds",
+        "End of the first TLS certificate of the servers of the lists, by the last pull.",
+        lambda mirror: _moment(mirror.status.certificate_until),
+    ),
+    ("copies_bytes", "Bytes of the copies in the mirror.", lambda mirror: mirror.status.size),
+    ("filesystem_size_bytes", "Size of the file system of the mirror's folder.", _disk_total),
+    ("filesystem_avail_bytes", "Bytes free in the file system of the mirror's folder.", _disk_free),
 )

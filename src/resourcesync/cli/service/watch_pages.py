@@ -48,6 +48,14 @@ from resourcesync.watch.scheduler import JobKind, MirrorJob
 _MAX_RUNS: Final = 200
 _MAX_NOTICES: Final = 2_000
 _DAYS: Final = 7
+_EVENT_SPAN: Final = timedelta(days=30)
+_MOST_EVENT_MIRRORS: Final = 200
+_MOST_EVENTS: Final = 20_000
+_FEWEST_EVENTS: Final = 100
+_RECORDING: Final = timedelta(seconds=5)
+"""Most time from the end of a pull in its state to the report of its job."""
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+_RESULTS: Final = {0: "good", 1: "findings", 3: "incomplete", 7: "stopped"}
 
 
 class WatchPages:
@@ -95,7 +103,8 @@ class WatchPages:
                 time=fields["time"],
                 mirror=str(fields["mirror"]),
                 kind=kind,
-                exit=int(fields["exit"]),
+                word=_RESULTS.get(int(fields["exit"]), "failed"),
+                is_good=not fields["exit"],
                 text=", ".join(result_parts(kind, fields)),
             )
         )
@@ -126,6 +135,11 @@ class WatchPages:
         kind = job.kind.value
         return RunningJob(mirror=job.mirror, kind=kind, since=since, done=done, total=total)
 
+    def watched_name(self, name: str) -> str:
+        """Return the name by which a mirror of the pages is watched; empty for an unknown one."""
+        folder = self._folder(name)
+        return "" if folder is None else _watched_name(folder, self._watched())
+
     def now(self) -> datetime:
         """Return the present moment, UTC."""
         return self._clock.now()
@@ -145,8 +159,8 @@ class WatchPages:
                 found[name] = self._cache.read(folder, ("activity", now.date()), read)
         return found
 
-    def mirror(self, name: str, days: int) -> MirrorDetail | None:
-        """Return one mirror and its last days."""
+    def mirror(self, name: str, length: timedelta | None) -> MirrorDetail | None:
+        """Return one mirror and its recent past."""
         found = self._find(name)
         if found is None:
             return None
@@ -154,7 +168,8 @@ class WatchPages:
         now = self._clock.now()
         watched_as = _watched_name(folder, self._watched())
         notices = tuple(self._notices.get(watched_as, ()))
-        return mirror_views.read_detail(folder, brief, now - timedelta(days=days), now, notices)
+        since = None if length is None else now - length
+        return mirror_views.read_detail(folder, brief, since, now, notices)
 
     def resource(self, name: str, resource: str) -> ExplainedResource | None:
         """Return the explanation of one resource."""
@@ -248,9 +263,27 @@ class WatchPages:
         explore = self._explorer.explore
         return explore(name, source, network, depth, again) if source else None
 
-    def ended(self) -> tuple[int, Sequence[EndedRun]]:
-        """Return the number of finished jobs, and the last ones, the newest first."""
-        return self._count, tuple(self._ended)
+    def events(self) -> Sequence[EndedRun]:
+        """Return the runs of the last 30 days, the newest first.
+
+        Pulls are read from the states of the mirrors that were pulled last; other jobs, and pulls
+        whose failure a state could not record, are those of this service.
+        """
+        now = self._clock.now()
+        read = [
+            (brief, folder) for brief, folder in self._each(self._names()[0]) if not brief.error
+        ]
+        read.sort(key=lambda pair: pair[0].status.last_run or _NEVER, reverse=True)
+        read = read[:_MOST_EVENT_MIRRORS]
+        most = max(_MOST_EVENTS // max(len(read), 1), _FEWEST_EVENTS)
+        found: list[EndedRun] = []
+        for brief, folder in read:
+            events = partial(mirror_views.read_events, folder, brief.name, now - _EVENT_SPAN, most)
+            with suppress(ResourceSyncError, OSError):  # the page of mirrors says so
+                found += self._cache.read(folder, ("events", now.date(), most), events)
+        recorded = {brief.name: brief.status.last_run for brief, _ in read}
+        found += (run for run in tuple(self._ended) if _is_unrecorded(run, recorded))
+        return sorted(found, key=lambda run: run.time, reverse=True)
 
     def _find(self, name: str) -> tuple[MirrorSummary, Path] | None:
         """Return a watched mirror; ``None`` for any other."""
@@ -322,7 +355,18 @@ class WatchPages:
             next_pull=next_pull,
             next_at=None if time is None else datetime.fromtimestamp(time, UTC),
             tries=0 if planned is None else planned.failures,
+            is_paused=planned is not None and planned.is_paused,
+            disk_free=None if seen.disk is None else seen.disk.free,
+            disk_size=0 if seen.disk is None else seen.disk.total,
         )
+
+
+def _is_unrecorded(run: EndedRun, recorded: Mapping[str, datetime | None]) -> bool:
+    """True if no state has a run: all but pulls, and failures before a state was opened."""
+    if run.kind != "pull":
+        return True
+    last = recorded.get(run.mirror)
+    return not run.is_good and (last is None or run.time > last + _RECORDING)
 
 
 def _watched_name(folder: Path, watched: Mapping[Path, str]) -> str:

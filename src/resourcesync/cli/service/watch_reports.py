@@ -41,6 +41,7 @@ _COUNTS: Final = (
     "changes",
     "accuracy",
 )
+_BUILD: Final[Mapping[Labels, float]] = {(("version", __version__), ("command", "watch")): 1}
 _CHANGES: Final = ("created", "updated", "deleted")
 
 
@@ -63,6 +64,8 @@ def job_fields(
         "tries": done.failures,
         "again": None if following is None else datetime.fromtimestamp(following, UTC),
     }
+    if done.recovered:
+        fields["recovered"] = done.recovered
     for name in ("state", *_COUNTS):
         if isinstance(report.fields.get(name), int | float | str):
             fields[name] = report.fields[name]
@@ -122,10 +125,11 @@ def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
 
 
 def _level(kind: str, fields: Mapping[str, Any]) -> int:
-    """Return the level of a line: a pull without changes is shown only with ``-v``."""
+    """Return the level of a line: pulls without changes or a recovery only with ``-v``."""
     if fields["exit"]:
         return QUIET
-    is_news = kind != "pull" or any(fields.get(name) for name in (*_CHANGES, "refused"))
+    news = (*_CHANGES, "refused", "recovered")
+    is_news = kind != "pull" or any(fields.get(name) for name in news)
     return NORMAL if is_news else DETAIL
 
 
@@ -137,16 +141,25 @@ def result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
         return
     if kind == "hand-on":
         yield f"sent {forms.counted(fields.get('changes', 0), 'change')} to the program"
+        yield from _recovery(fields)
         return
     yield f"audit: {_audit_state(fields)}" if kind == "audit" else str(fields.get("state", "done"))
+    yield from _recovery(fields)
     changes = sum(fields.get(name, 0) for name in _CHANGES)
     if changes:
         yield forms.counted(changes, "change")
     if fields.get("bytes"):
         yield forms.size(fields["bytes"])
-    for name in ("failed", "refused", "held"):
+    for name in ("failed", "refused"):
         if fields.get(name):
             yield f"{forms.count(fields[name])} {name}"
+    if fields.get("held"):
+        yield f"{forms.counted(fields['held'], 'deletion')} held"
+
+
+def _recovery(fields: Mapping[str, Any]) -> Iterator[str]:
+    if fields.get("recovered"):
+        yield f"after {forms.counted(fields['recovered'], 'failure')}"
 
 
 def next_pull_text(planned: "NextPull", now: datetime) -> str:
@@ -235,8 +248,14 @@ class WatchFigures:
 
     def figures(self) -> Iterator[Metric]:
         """Yield all metrics."""
-        yield _gauge("build_info", "The version of this program.", {(("version", __version__),): 1})
-        yield from mirror_figures(self._read_mirrors()[0])
+        yield _gauge("build_info", "Version of this program, and the running command.", _BUILD)
+        seen, mirrors = self._read_mirrors()
+        yield _gauge(
+            "mirror_readable",
+            "1 if the state of the mirror can be read; else it has no other metrics.",
+            {(("mirror", str(row["mirror"])),): float("code" not in row) for row in mirrors},
+        )
+        yield from mirror_figures(seen)
         yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
         yield _counter("changes_total", "Changes that pulls applied.", self._changes)
         yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)

@@ -1,7 +1,7 @@
 """The service behind ``watch``: its settings, its signals and its reports."""
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from math import isfinite
 from pathlib import Path
@@ -10,8 +10,10 @@ from typing import Final
 
 from resourcesync.app import machine
 from resourcesync.app.watching import service
+from resourcesync.app.watching.service_requests import PausedMirrors, accept_requests
 from resourcesync.app.watching.state_cache import StateCache
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
+from resourcesync.cli.configured_mirrors import resolve_folder
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
@@ -26,7 +28,7 @@ from resourcesync.cli.service.watch_reports import WatchFigures, job_fields
 from resourcesync.cli.signals import Interrupted
 from resourcesync.cli.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.errors import ResourceSyncError, StateError
-from resourcesync.watch.loop import FinishedJob, NextPull
+from resourcesync.watch.loop import FinishedJob, NextPull, WatchLoop
 from resourcesync.watch.scheduler import (
     Every,
     JobKind,
@@ -70,6 +72,58 @@ def _handling_signals(signals: _SignalFlags, wake_up: int) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+class _OperatorRequests:
+    """What operators may do, on the pages and by commands (``MirrorOperations``).
+
+    Args:
+        watch: The loop.
+        pages: Knows the names of the mirrors on the pages.
+        paused: The paused mirrors.
+    """
+
+    def __init__(self, watch: WatchLoop, pages: WatchPages, paused: PausedMirrors) -> None:
+        self._watch, self._pages, self._paused = watch, pages, paused
+        self._folders: Mapping[Path, str] = {}
+        watch.pause(paused.names)
+
+    def configure(self, folders: Mapping[Path, str]) -> None:
+        """Set the folders of the mirrors, with all links resolved, and their names."""
+        self._folders = folders
+
+    def pull_now(self, name: str) -> bool:
+        """Pull a mirror of the pages soon."""
+        watched = self._pages.watched_name(name)
+        if watched:
+            self._watch.pull_now(watched)
+        return bool(watched)
+
+    def pause(self, name: str) -> bool:
+        """Pause a mirror of the pages."""
+        return self._set_paused(name, is_paused=True)
+
+    def resume(self, name: str) -> bool:
+        """Resume a mirror of the pages."""
+        return self._set_paused(name, is_paused=False)
+
+    def _set_paused(self, name: str, *, is_paused: bool) -> bool:
+        watched = self._pages.watched_name(name)
+        if watched:
+            self._paused.set(watched, is_paused=is_paused)
+            self._watch.pause(self._paused.names)
+        return bool(watched)
+
+    def pull_folders(self, folders: Sequence[str]) -> Sequence[str]:
+        """Pull the mirrors in some folders soon; return those that are ours."""
+        found = []
+        for text in folders:
+            folder = Path(text)
+            name = self._folders.get(folder) or self._folders.get(folder.parent)
+            if name is not None:
+                self._watch.pull_now(name)
+                found.append(text)
+        return found
+
+
 class _WatchService:
     """The loop of ``watch``, with its reports, pages and metrics.
 
@@ -105,6 +159,8 @@ class _WatchService:
             self.watch.running_seconds,
             cache,
         )
+        paused = PausedMirrors(settings.paused_file())
+        self._requests = _OperatorRequests(self.watch, self._pages, paused)
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
 
@@ -123,7 +179,10 @@ class _WatchService:
                 state = self._settings.push_state()
                 opened = self._push.opened(chosen.callback, chosen.listen, state, self._hint)
                 stack.enter_context(opened)
+            folder = self._settings.state_folder()
+            stack.enter_context(accept_requests(folder, self._requests.pull_folders))
             if chosen.admin is not None:
+                token = self._settings.operator_token()
                 uri = stack.enter_context(
                     service.serve_operators(
                         chosen.admin,
@@ -131,6 +190,7 @@ class _WatchService:
                         self._figures.status,
                         self._figures.figures,
                         self._check_health,
+                        (token, self._requests) if token else None,
                     )
                 )
                 self._screen.report("admin", {"uri": uri})
@@ -176,6 +236,8 @@ class _WatchService:
         }
         self._push.subscribe(requested)
         self._settings = settings
+        folders = {resolve_folder(found.target.folder): name for name, found in watched.items()}
+        self._requests.configure(folders)
         self._work.configure(watched, chosen)
         self._intervals = {
             (("mirror", name),): mirror.wanted.pull.seconds

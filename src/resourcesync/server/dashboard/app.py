@@ -42,6 +42,8 @@ from resourcesync.server.dashboard.layout import (
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
+from resourcesync.server.dashboard.operator_actions import ACT_PATH, OperatorApplication
+from resourcesync.server.dashboard.ranges import parse_range
 from resourcesync.server.dashboard.source_page import (
     DEPTHS,
     SOURCE_MENU,
@@ -81,12 +83,19 @@ class Dashboard:
         views: The source of the values to show.
         others: The application for all other paths.
         advise: Adds to a hint the command of its remedy, for the operators who see the pages.
+        operator: The application of the forms with which operators act; ``None``: the pages only
+            read.
     """
 
     def __init__(
-        self, views: Views, others: ASGIApp, advise: AdviceFunction = lambda hint, _: hint
+        self,
+        views: Views,
+        others: ASGIApp,
+        advise: AdviceFunction = lambda hint, _: hint,
+        operator: OperatorApplication | None = None,
     ) -> None:
         self._views, self._fallback, self._advise = views, others, advise
+        self._operator = operator
         self._readers = asyncio.Semaphore(_READERS)
         # A request to explore a Source waits for the network: it keeps no other page waiting.
         self._explorers = asyncio.Semaphore(1)
@@ -99,13 +108,16 @@ class Dashboard:
             b"/run": self._run,
             b"/audits": lambda _: audits_page(views.audits(), views.now(), advise),
             _EXPLORE: self._explore,
-            b"/events": lambda _: events_page(*views.ended(), views.now()),
+            b"/events": self._list_events,
             b"/audit": lambda query: views.audit(_field(query, "name"), _field(query, "run")),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
         path = path_within(scope) if scope["type"] == "http" else None
+        if self._operator is not None and path == ACT_PATH:
+            await self._operator(scope, receive, send)
+            return
         if path is None or path not in {*self._pages, *_FILES, _STREAM}:
             await self._fallback(scope, receive, send)
             return
@@ -148,10 +160,17 @@ class Dashboard:
         activity, running = self._views.activity(names), self._views.running()
         return mirrors_page(selection, activity, running, self._views.now())
 
+    def _list_events(self, query: _Query) -> str:
+        only_problems = query.get("only") == "problems"
+        return events_page(self._views.events(), self._views.now(), only_problems=only_problems)
+
     def _mirror(self, query: _Query) -> str | None:
-        days = _days(query)
-        found = self._views.mirror(_field(query, "name"), days)
-        return None if found is None else mirror_page(found, days)
+        chosen = parse_range(query)
+        found = self._views.mirror(_field(query, "name"), chosen.length)
+        if found is None:
+            return None
+        can_act = self._operator is not None
+        return mirror_page(found, chosen, can_act=can_act)
 
     def _resource(self, query: _Query) -> str | None:
         name = _field(query, "name")

@@ -1,6 +1,6 @@
 """The pages of a resource, a pull, audits and events."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -39,6 +39,8 @@ _AUDIT_HEADS: Final = (
     "#Not at the Source",
     "Method",
 )
+_MOST_EVENTS: Final = 500
+_LONG_URI: Final = 120
 _EVENT_HEADS: Final = ("Ended", "Mirror", "Run", "Result", "Summary")
 _COUNTS: Final = (
     ("Listed", "listed"),
@@ -62,12 +64,22 @@ def resource_page(name: str, resource: ExplainedResource, now: datetime) -> str:
     """Return the page that explains one resource of a mirror."""
     facts = fact_table((label, command(text)) for label, text in resource.lines)
     rows = [
-        row(_HISTORY_HEADS, [formatting.moment(change.time), change.kind])
-        for change in resource.history
+        row(_HISTORY_HEADS, [time_tag(change.time), change.kind]) for change in resource.history
     ]
     past = card(table(_HISTORY_HEADS, rows), title="Changes") if rows else None
     return page(
-        resource.uri, _up(name), tag("h1", resource.uri), card(facts), past, now=now, here="Mirrors"
+        resource.uri,
+        _up(name),
+        tag(
+            "h1",
+            resource.uri,
+            class_="long" if len(resource.uri) > _LONG_URI else None,
+            tabindex=0 if len(resource.uri) > _LONG_URI else None,
+        ),
+        card(facts),
+        past,
+        now=now,
+        here="Mirrors",
     )
 
 
@@ -143,34 +155,49 @@ def _audit(audit: EndedAudit) -> list[Piece]:
     ]
 
 
-def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
-    """Return the page of the last runs."""
-    rows = [
-        row(
-            _EVENT_HEADS,
-            [
-                time_tag(ended_run.time),
-                tag("a", ended_run.mirror, href=address("mirror", name=ended_run.mirror)),
-                ended_run.kind,
-                outcome(
-                    is_good=not ended_run.exit,
-                    word="good" if not ended_run.exit else f"exit {ended_run.exit}",
-                ),
-                ended_run.text,
-            ],
+def events_page(events: Sequence[EndedRun], now: datetime, *, only_problems: bool = False) -> str:
+    """Return the page of the last runs; if only problems are wanted, without the good ones."""
+    wanted = [run for run in events if not (only_problems and run.is_good)]
+    rows = [row(_EVENT_HEADS, list(_event(run))) for run in wanted[:_MOST_EVENTS]]
+    more = (
+        f"{formatting.counted(sum(run.count for run in wanted), 'run')}; pulls of the last 30 days,"
+        " others since this service started."
+    )
+    if len(wanted) > _MOST_EVENTS:
+        more += f" The last {formatting.count(_MOST_EVENTS)} lines are shown."
+    links = [
+        tag("a", text, href=place, aria_current="true" if is_chosen else None)
+        for text, place, is_chosen in (
+            ("all", "events", not only_problems),
+            ("problems only", address("events", only="problems"), only_problems),
         )
-        for ended_run in ended
     ]
-    more = f"{formatting.counted(count, 'run')} ended since this service started."
-    body = card(table(_EVENT_HEADS, rows))
     return page(
         "Events",
-        tag("h1", "Events"),
-        tag("div", tag("p", more, class_="muted"), body, id="ended", **LIVE),
+        tag("div", tag("h1", "Events"), tag("nav", links, class_="choice"), class_="title"),
+        tag(
+            "div",
+            tag("p", more, class_="muted"),
+            card(table(_EVENT_HEADS, rows) if rows else "None."),
+            id="ended",
+            **LIVE,
+        ),
         now=now,
         here="Events",
         script=True,
     )
+
+
+def _event(run: EndedRun) -> Iterator[Piece]:
+    yield time_tag(run.time)
+    yield tag("a", run.mirror, href=address("mirror", name=run.mirror))
+    yield run.kind
+    yield outcome(is_good=run.is_good, word=run.word)
+    if run.since is None:
+        yield run.text
+    else:
+        times = formatting.counted(run.count, "time")
+        yield f"{run.text}; {times} since ", time_tag(run.since)
 
 
 def missing_page(what: str, now: datetime) -> str:

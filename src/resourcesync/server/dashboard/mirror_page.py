@@ -8,24 +8,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import Plot, Series, bars, integer_marks, lines
 from resourcesync.server.dashboard.layout import (
-    DAY,
-    HOUR,
-    INTERVALS,
     LIVE,
     advice,
     card,
-    interval_name,
     interval_start,
     page,
     pill,
     row,
     table,
     time_tag,
-    window_links,
 )
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.mirrors_page import (
@@ -34,7 +29,15 @@ from resourcesync.server.dashboard.mirrors_page import (
     share,
     state_words,
 )
+from resourcesync.server.dashboard.operator_actions import operator_form
 from resourcesync.server.dashboard.push_status import push_card
+from resourcesync.server.dashboard.ranges import (
+    DEFAULT_RANGE,
+    TimeRange,
+    interval_of,
+    interval_words,
+    range_links,
+)
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
 
@@ -43,12 +46,15 @@ _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Next try", "Example")
 _SHOWN_RUNS: Final = 12
 
 
-def mirror_page(detail: MirrorDetail, days: int) -> str:
+def mirror_page(
+    detail: MirrorDetail, chosen: TimeRange = DEFAULT_RANGE, *, can_act: bool = False
+) -> str:
     """Return the page.
 
     Args:
         detail: The mirror.
-        days: The length of the window in days.
+        chosen: The range of time that was chosen.
+        can_act: True to show the form with which operators act.
     """
     status = detail.summary.status
     bad = status.state in {MirrorState.FAILING, MirrorState.STOPPED}
@@ -56,16 +62,14 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
         "div",
         tag("h1", detail.summary.name),
         state_words(detail.summary, detail.until),
-        window_links("mirror", days, name=detail.summary.name),
+        range_links("mirror", chosen, name=detail.summary.name),
         class_="title",
     )
     live = (
         title,
         tag("p", _source(detail.summary), class_="muted"),
         _advice(detail, is_bad=bad),
-        _numbers(detail, days),
-        card(timeline(detail), title="Timeline"),
-        tag("div", [card(plot) for plot in _plots(detail, days)], class_="plots"),
+        _past(detail),
         _causes(detail),
         push_card(detail.summary.push, detail.until),
         _runs(detail),
@@ -73,11 +77,32 @@ def mirror_page(detail: MirrorDetail, days: int) -> str:
     return page(
         detail.summary.name,
         tag("div", live, id="mirror", **LIVE),
+        operator_form(detail.summary.name, is_paused=detail.summary.is_paused) if can_act else None,
         _find(detail),
         now=detail.until,
         here="Mirrors",
         script=True,
     )
+
+
+def _past(detail: MirrorDetail) -> Piece:
+    """Return the numbers and charts; without any pull that succeeded, a sentence."""
+    status = detail.summary.status
+    if status.last_run is None:
+        return card("This mirror was never pulled.")
+    if not status.resources and status.in_sync_at is None and not _reports(detail):
+        return card("No pull has succeeded yet.")
+    if not detail.runs:
+        return _numbers(detail), card("No pull ended in this range of time.")
+    return (
+        _numbers(detail),
+        card(timeline(detail), title="Timeline"),
+        tag("div", [card(plot) for plot in _plots(detail)], class_="plots"),
+    )
+
+
+def _reports(detail: MirrorDetail) -> list[RunReport]:
+    return [ran.report for ran in detail.runs if ran.report is not None]
 
 
 def _advice(detail: MirrorDetail, *, is_bad: bool) -> Markup | None:
@@ -96,25 +121,30 @@ def _source(summary: MirrorSummary) -> Piece:
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore
 
 
-def _numbers(detail: MirrorDetail, days: int) -> Markup:
+def _numbers(detail: MirrorDetail) -> Markup:
     brief, status = detail.summary, detail.summary.status
     lag = "-" if brief.lag is None else formatting.age(brief.lag)
-    since = "never in sync" if status.in_sync_at is None else formatting.moment(status.in_sync_at)
+    since: Piece = "never in sync"
+    if status.in_sync_at is not None:
+        since = "in sync at ", time_tag(status.in_sync_at)
     waits = _latencies(detail)
     late = f"95 % within {formatting.duration(_p95(waits))}" if waits else "no dated changes"
     cost = sum(ran.report.received for ran in detail.runs if ran.report is not None)
     listed = f"{formatting.count(brief.listed)} listed"
-    shown = (
+    shown: list[tuple[str, str, Piece]] = [
         ("In sync", share(brief), ", ".join(_waiting(status))),
-        ("Lag", lag, f"in sync at {since}" if status.in_sync_at else since),
+        ("Lag", lag, since),
         ("Resources", formatting.count(status.resources), listed if status.is_counted else ""),
         ("Latency, median", formatting.duration(median(waits)) if waits else "-", late),
         (
-            "Received" if days > 1 else "Received, 24 h",
+            "Received",
             formatting.size(cost),
-            f"in {formatting.counted(len(detail.runs), 'pull')}",
+            f"in {formatting.counted(len(detail.runs), 'pull')} since {_begin(detail)}",
         ),
-    )
+    ]
+    if brief.disk_free is not None:
+        used = f"of {formatting.size(brief.disk_size)} of its file system"
+        shown.append(("Disk, free", formatting.size(brief.disk_free), used))
     return tag(
         "dl",
         [
@@ -127,6 +157,11 @@ def _numbers(detail: MirrorDetail, days: int) -> Markup:
         ],
         class_="numbers",
     )
+
+
+def _begin(detail: MirrorDetail) -> str:
+    is_today = detail.since.date() == detail.until.date()
+    return detail.since.strftime("%H:%MZ" if is_today else "%Y-%m-%d")
 
 
 def _waiting(status: MirrorStatus) -> Iterator[str]:
@@ -151,8 +186,8 @@ def _p95(values: Sequence[float]) -> float:
     return sorted(values)[max(ceil(len(values) * 0.95) - 1, 0)]
 
 
-def _plots(detail: MirrorDetail, days: int) -> Iterator[Markup]:
-    step = INTERVALS[days]
+def _plots(detail: MirrorDetail) -> Iterator[Markup]:
+    step = interval_of(detail.until - detail.since)
     since = interval_start(detail.since, step)
     count = ceil((detail.until - since) / step)
 
@@ -175,10 +210,10 @@ def _plots(detail: MirrorDetail, days: int) -> Iterator[Markup]:
         for kind in ("created", "updated", "deleted")
     ]
     made = plot(
-        f"Changes per {interval_name(days)}", lambda value: formatting.count(round(value)), *kinds
+        f"Changes per {interval_words(step)}", lambda value: formatting.count(round(value)), *kinds
     )
     yield bars(replace(made, marks=integer_marks))
-    yield _bytes(detail, days)
+    yield _bytes(detail, step)
 
 
 def _counted(runs: Iterable[EndedPull], name: str) -> Iterator[tuple[datetime, float]]:
@@ -260,8 +295,7 @@ def _rounded_up(value: float) -> float:
     return next(item for item in (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if item >= value)
 
 
-def _bytes(detail: MirrorDetail, days: int) -> Markup:
-    step = HOUR if days == 1 else DAY
+def _bytes(detail: MirrorDetail, step: timedelta) -> Markup:
     since = interval_start(detail.since, step)
     count = ceil((detail.until - since) / step)
     content, rest = [0.0] * count, [0.0] * count
@@ -274,10 +308,9 @@ def _bytes(detail: MirrorDetail, days: int) -> Markup:
         Series(name="content", values=tuple(content)),
         Series(name="lists and retries", values=tuple(rest)),
     )
-    unit = "hour" if days == 1 else "day"
     return bars(
         Plot(
-            title=f"Bytes per {unit}",
+            title=f"Bytes per {interval_words(step)}",
             since=since,
             step=step,
             series=series,
@@ -330,7 +363,7 @@ def _runs(detail: MirrorDetail) -> Markup:
 
 def _run(detail: MirrorDetail, ran: EndedPull) -> Iterator[Piece]:
     place = address("run", name=detail.summary.name, run=ran.run)
-    yield tag("a", formatting.moment(ran.ended), href=place)
+    yield tag("a", time_tag(ran.ended), href=place)
     yield pill(MirrorState.FAILING if ran.report is None else ran.report.state)
     yield pull_summary(ran).partition("; ")[2] or pull_summary(ran)
     yield "-" if ran.report is None else formatting.count(ran.report.requests)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from resourcesync.destination.reports import MirrorStatus
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import spark
 from resourcesync.server.dashboard.layout import (
@@ -110,7 +111,14 @@ def _search(query: MirrorQuery) -> Markup:
     return tag(
         "form",
         hidden,
-        tag("input", name="q", value=query.text, type="search", aria_label="Name or host"),
+        tag(
+            "input",
+            name="q",
+            value=query.text,
+            type="search",
+            aria_label="Name or host",
+            placeholder="Name or host",
+        ),
         tag("button", "Search"),
         clear if query.text else None,
         method="get",
@@ -125,7 +133,12 @@ def _filters(selection: MirrorSelection) -> Markup:
         count for name, count in selection.counts.items() if name not in {"problems", "paused"}
     )
     shown = [("", f"all {formatting.count(total)}")] + [
-        (name, f"{formatting.count(count)} {_WORDS.get(name, name)}")
+        (
+            name,
+            formatting.counted(count, "problem")
+            if name == "problems"
+            else f"{formatting.count(count)} {_WORDS.get(name, name)}",
+        )
         for name, count in selection.counts.items()
     ]
     links = [
@@ -312,7 +325,7 @@ def _cells(summary: MirrorSummary, activity: MirrorActivity, now: datetime) -> I
     lag = "-" if summary.lag is None else formatting.age(summary.lag)
     yield tag("span", lag, class_="state bad") if summary.is_late else lag
     yield formatting.count(status.resources)
-    yield formatting.count(status.pending)
+    yield _pending(status)
     yield spark(activity.days, "Changes of the last 7 days") if activity.days else "-"
     yield "never" if status.last_run is None else ago(status.last_run, now)
 
@@ -327,6 +340,14 @@ def state_words(summary: MirrorSummary, now: datetime) -> Piece:
         if running is None
         else (" ", tag("span", running_text(running, now), class_="muted running")),
     )
+
+
+def _pending(status: MirrorStatus) -> Piece:
+    """Return the number of pending resources, and of deletions that are not applied."""
+    if not status.held:
+        return formatting.count(status.pending)
+    held = f"{formatting.counted(status.held, 'deletion')} held"
+    return f"{formatting.count(status.pending)}, {held}" if status.pending else held
 
 
 def share(summary: MirrorSummary) -> str:

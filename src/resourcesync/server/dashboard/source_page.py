@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from resourcesync.server.dashboard.layout import (
     page,
     row,
     table,
+    time_tag,
     window_links,
 )
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
@@ -301,7 +302,17 @@ def _figures(view: SourceView) -> Iterator[tuple[str, Piece]]:
     for figure in view.figures:
         for labels, value in figure.values:
             named = ", ".join(f"{name} {text}" for name, text in labels)
-            yield (
-                figure.help_text + (f" ({named})" if named else ""),
-                f"{value:,.6g}" if value % 1 else (formatting.count(int(value))),
-            )
+            label = figure.help_text.partition(";")[0].rstrip(".")
+            yield label + (f" ({named})" if named else ""), _figure_text(figure.name, value)
+
+
+def _figure_text(name: str, value: float) -> Piece:
+    """Return the value of a metric in the unit that its name ends with."""
+    unit = name.removesuffix("_total").rpartition("_")[2]
+    if unit == "bytes":
+        return formatting.size(round(value))
+    if name.endswith("_timestamp_seconds"):
+        return time_tag(datetime.fromtimestamp(value, UTC)) if value else "never"
+    if unit == "seconds":
+        return formatting.duration(value)
+    return f"{value:,.6g}" if value % 1 else formatting.count(int(value))

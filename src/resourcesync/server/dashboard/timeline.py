@@ -12,6 +12,7 @@ from typing import Final
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import days_between, picture
+from resourcesync.server.dashboard.layout import time_tag
 from resourcesync.server.dashboard.markup import Markup, address, tag
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail
 
@@ -52,7 +53,15 @@ def timeline(detail: MirrorDetail) -> Markup:
     )
     return tag(
         "figure",
-        tag("div", drawing, class_="wide", tabindex="0", role="region", aria_label="Timeline"),
+        tag(
+            "div",
+            drawing,
+            class_="wide from-end",
+            tabindex="0",
+            role="region",
+            aria_label="Timeline",
+        ),
+        tag("p", "Now is at the right end; the past is to the left.", class_="muted narrow"),
         _legend(detail),
         _table(detail),
     )
@@ -275,9 +284,9 @@ def _row(detail: MirrorDetail, number: int) -> Markup:
     place = address("resource", name=detail.summary.name, resource=change.uri)
     return tag(
         "tr",
-        tag("td", "" if change.dated is None else formatting.moment(change.dated)),
-        tag("td", formatting.moment(change.time)),
-        tag("td", waited),
-        tag("td", change.kind),
+        tag("td", "" if change.dated is None else time_tag(change.dated), class_="time"),
+        tag("td", time_tag(change.time), class_="time"),
+        tag("td", waited, class_="time"),
+        tag("td", change.kind, class_="time"),
         tag("td", tag("a", change.uri, href=place)),
     )

@@ -1,7 +1,7 @@
 """Values that the pages show; they are read elsewhere."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
@@ -160,6 +160,7 @@ class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
         tries: Number of failures in a row.
         running: Its running pull or audit; ``None`` for none.
         is_paused: True if an operator paused it.
+        disk_free, disk_size: Bytes of the file system of its folder; ``None`` and 0 if unknown.
     """
 
     status: MirrorStatus
@@ -175,6 +176,8 @@ class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
     tries: int = 0
     running: RunningJob | None = None
     is_paused: bool = False
+    disk_free: int | None = None
+    disk_size: int = 0
 
     @property
     def name(self) -> str:
@@ -234,13 +237,27 @@ class EndedAudit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of the service that ended: its time, mirror, kind and result."""
+    """A run that ended, or several in a row with the same result.
+
+    Attributes:
+        time: The end of the last of them, UTC.
+        mirror: Its mirror.
+        kind: ``pull``, ``audit`` or ``hand-on``.
+        word: Its result in a word.
+        is_good: True if nobody has to do anything.
+        text: Its result in a few words.
+        count: Number of these runs.
+        since: The end of the first of them, UTC.
+    """
 
     time: datetime
     mirror: str
     kind: str
-    exit: int
+    word: str
+    is_good: bool
     text: str
+    count: int = 1
+    since: datetime | None = None
 
 
 class ExplorableSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -385,8 +402,8 @@ class Views(Protocol):
     def activity(self, names: Sequence[str]) -> Mapping[str, MirrorActivity]:
         """Return the recent past of some mirrors by name, without the unreadable ones."""
 
-    def mirror(self, name: str, days: int) -> MirrorDetail | None:
-        """Return one mirror and its last days."""
+    def mirror(self, name: str, length: timedelta | None) -> MirrorDetail | None:
+        """Return one mirror and its recent past, all of it without a length."""
 
     def resource(self, name: str, resource: str) -> ExplainedResource | None:
         """Return the explanation of one resource, by its URI or path."""
@@ -412,5 +429,22 @@ class Views(Protocol):
     def running(self) -> Sequence[RunningJob]:
         """Return the running jobs, the longest running first."""
 
-    def ended(self) -> tuple[int, Sequence[EndedRun]]:
-        """Return the number of runs that ended, and the last of them, the newest first."""
+    def events(self) -> Sequence[EndedRun]:
+        """Return the runs of the last 30 days, the newest first; as many as are quick to read."""
+
+
+class MirrorOperations(Protocol):
+    """What operators may do with a mirror; each method may be called on any thread.
+
+    They return False for a mirror that does not exist, and raise a ``ResourceSyncError`` if it
+    cannot be done.
+    """
+
+    def pull_now(self, name: str) -> bool:
+        """Pull a mirror soon, also if it waits after a failure or is paused."""
+
+    def pause(self, name: str) -> bool:
+        """Start no pulls and audits of a mirror any more, also after a restart."""
+
+    def resume(self, name: str) -> bool:
+        """Start the pulls and audits of a paused mirror again."""

@@ -1,0 +1,225 @@
+"""Requests of operators to a running service: which mirrors are paused, and pulls at once.
+
+A service listens on a socket in the folder of its state, which only its user may open. So a command
+finds every service of that user, needs no address, and learns from the reply who has the mirror.
+"""
+
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from resourcesync.durable_folders import make_folder, replace_text
+from resourcesync.errors import StateError, StorageError
+
+_LOG: Final = logging.getLogger(__name__)
+_PREFIX: Final = "watch-"
+_SUFFIX: Final = ".sock"
+_SECONDS: Final = 10.0
+_MOST_BYTES: Final = 1024 * 1024
+_LONGEST_ADDRESS: Final = 100
+"""Bytes of an address that fit on every system; the limit is 104 or 108."""
+
+
+class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to pull mirrors now; the reply has those of them that will be.
+
+    Attributes:
+        folders: The folders of the mirrors, with all links resolved.
+    """
+
+    folders: tuple[str, ...]
+
+
+PullNow = Callable[[Sequence[str]], Sequence[str]]
+"""Pulls the mirrors in some folders soon; returns the folders of those that the service has."""
+
+
+class PausedMirrors:
+    """The mirrors that operators paused, by name; they stay paused after a restart.
+
+    Args:
+        path: The file with their names.
+
+    Raises:
+        StateError: The file is damaged.
+        StorageError: It cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.names = self._read()
+
+    def _read(self) -> frozenset[str]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=frozenset[str])
+        except FileNotFoundError:
+            return frozenset()
+        except OSError as error:
+            raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise StateError(
+                f"{self._path} is not a list of paused mirrors",
+                hint="remove it: then no mirror is paused",
+            ) from error
+
+    def set(self, name: str, *, is_paused: bool) -> None:
+        """Pause or resume a mirror, durably.
+
+        Raises:
+            StorageError: It cannot be stored; nothing has changed.
+        """
+        names = self.names | {name} if is_paused else self.names - {name}
+        try:
+            make_folder(self._path.parent)
+            replace_text(str(self._path), msgspec.json.encode(sorted(names)).decode())
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+        self.names = names
+
+
+@contextmanager
+def accept_requests(folder: Path, pull_now: PullNow) -> Iterator[None]:
+    """Accept requests of this user's commands while the block runs.
+
+    Without a place for the socket there is a warning, and all else works.
+
+    Args:
+        folder: The folder of the service's state.
+        pull_now: Called on another thread for each request.
+    """
+    path = folder / f"{_PREFIX}{os.getpid()}{_SUFFIX}"
+    try:
+        make_folder(folder)
+        _remove_stale(folder)
+        listener = _listen(path)
+    except OSError as error:
+        _LOG.warning("no requests to pull now: cannot listen on %s: %s", path, error.strerror)
+        yield
+        return
+    is_over = threading.Event()
+    thread = threading.Thread(
+        target=_serve, args=(listener, pull_now, is_over), name="resourcesync-requests", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        with suppress(OSError):
+            _connect(path).close()  # wakes the thread
+        thread.join(_SECONDS)
+        listener.close()
+        path.unlink(missing_ok=True)
+
+
+def _listen(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _short_address(path) as address:
+            listener.bind(address)
+        path.chmod(0o600)  # before it listens: nobody else can have connected
+        listener.listen()
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+@contextmanager
+def _short_address(path: Path) -> Iterator[str]:
+    """Yield an address of a socket that the system accepts, however long its path is."""
+    if len(os.fsencode(path)) <= _LONGEST_ADDRESS or not sys.platform.startswith("linux"):
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+def _connect(path: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(_SECONDS)
+    try:
+        with _short_address(path) as address:
+            connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _serve(listener: socket.socket, pull_now: PullNow, is_over: threading.Event) -> None:
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            if is_over.is_set():
+                return
+            connection.settimeout(_SECONDS)
+            try:
+                request = msgspec.json.decode(_read_all(connection), type=PullRequest)
+                connection.sendall(msgspec.json.encode(tuple(pull_now(request.folders))))
+            except (OSError, msgspec.MsgspecError) as error:
+                _LOG.warning("a request to pull now is not valid: %s", error)
+
+
+def _read_all(connection: socket.socket) -> bytes:
+    """Return what the other end sends until it ends its stream."""
+    parts = bytearray()
+    while len(parts) <= _MOST_BYTES and (part := connection.recv(65_536)):
+        parts += part
+    return bytes(parts)
+
+
+def _sockets(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}"))
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove the sockets of services that were killed."""
+    for path in _sockets(folder):
+        try:
+            _connect(path).close()
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            _LOG.debug("%s: %s", path, error)
+
+
+def request_pulls(folder: Path, mirrors: Sequence[Path]) -> frozenset[Path]:
+    """Request the running services to pull mirrors now; return those that one of them will.
+
+    Args:
+        folder: The folder of the services' state.
+        mirrors: The folders of the mirrors, with all links resolved.
+
+    Raises:
+        StorageError: A service runs, but does not answer.
+    """
+    accepted: set[Path] = set()
+    message = msgspec.json.encode(PullRequest(folders=tuple(map(str, mirrors))))
+    for path in _sockets(folder):
+        try:
+            connection = _connect(path)
+        except (ConnectionRefusedError, FileNotFoundError):
+            continue  # a service that was killed, or has just ended
+        except OSError as error:
+            raise StorageError(f"cannot reach the service at {path}: {error.strerror}") from error
+        with connection:
+            try:
+                connection.sendall(message)
+                connection.shutdown(socket.SHUT_WR)
+                found = msgspec.json.decode(_read_all(connection), type=tuple[str, ...])
+            except (OSError, msgspec.MsgspecError) as error:
+                raise StorageError(f"the service at {path} does not answer: {error}") from error
+        accepted.update(map(Path, found))
+    return frozenset(accepted)

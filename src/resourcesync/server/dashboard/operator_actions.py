@@ -1,0 +1,129 @@
+"""Forms with which an operator who has the token pulls a mirror now, pauses it, or resumes it.
+
+Each request has the token itself. There is no cookie and no session that another page could use,
+and a request of another page is refused before the token is compared.
+"""
+
+import hmac
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final, final
+from urllib.parse import parse_qs, urlsplit
+
+from anyio import to_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from resourcesync.errors import ResourceSyncError
+from resourcesync.server.asgi import NO_STORE, NOSNIFF, read_body, refuse
+from resourcesync.server.dashboard.layout import card
+from resourcesync.server.dashboard.markup import Markup, address, tag
+from resourcesync.server.dashboard.views import MirrorOperations
+
+ACT_PATH: Final = b"/act"
+_LOG: Final = logging.getLogger(__name__)
+_FORM: Final = "application/x-www-form-urlencoded"
+_MOST_BODY: Final = 16_384
+_BODY_SECONDS: Final = 10.0
+_ACTIONS: Final = {"pull": "Pull now", "pause": "Pause", "resume": "Resume"}
+
+
+@final
+class OperatorApplication:
+    """The ASGI application of the forms with which operators act.
+
+    Args:
+        token: The secret that each request must have.
+        operations: Does what is requested.
+    """
+
+    def __init__(self, token: str, operations: MirrorOperations) -> None:
+        self._token = token.encode()
+        self._actions: Mapping[str, Callable[[str], bool]] = {
+            "pull": operations.pull_now,
+            "pause": operations.pause,
+            "resume": operations.resume,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request as ASGI 3 requires."""
+        try:
+            response = await self._respond(Request(scope, receive))
+        except HTTPException as refusal:
+            response = refuse(refusal.status_code, refusal.detail, refusal.headers or {})
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        if request.method != "POST":
+            return refuse(405, "Use the form on the page of a mirror.", {"allow": "POST"})
+        if not is_same_origin(request.headers):
+            return refuse(403, "Only a form of these pages may do this.")
+        body = await read_body(request, most=_MOST_BODY, seconds=_BODY_SECONDS)
+        try:
+            found = parse_qs(body.decode("ascii"), errors="strict", max_num_fields=10)
+        except ValueError:
+            return refuse(400, "The form is not valid.")
+        name, action, token = (found.get(key, [""])[0] for key in ("name", "action", "token"))
+        if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token):
+            _LOG.warning("an operator's request has a wrong token")
+            return refuse(403, "The operator's token is wrong.")
+        if action not in self._actions:
+            return refuse(400, "There is no such action.")
+        return await to_thread.run_sync(self._act, action, name)
+
+    def _act(self, action: str, name: str) -> Response:
+        try:
+            is_known = self._actions[action](name)
+        except ResourceSyncError as error:
+            _LOG.warning("%s of %s: %s", action, name, error)
+            return refuse(503, f"Not done: {error.message}.")
+        if not is_known:
+            return refuse(404, "There is no such mirror.")
+        _LOG.info("an operator requested: %s %s", action, name)
+        # GET of another page: to load that page again repeats nothing.
+        fields = {**NO_STORE, **NOSNIFF, "location": address("mirror", name=name)}
+        return Response(None, 303, fields)
+
+
+def is_same_origin(fields: Mapping[str, str]) -> bool:
+    """True if a form was sent by a page of this server, or by no page at all.
+
+    Args:
+        fields: The header fields, by lower-case name.
+    """
+    if fields.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return False
+    site, origin = fields.get("sec-fetch-site"), fields.get("origin")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    return origin is None or urlsplit(origin).netloc == fields.get("host")
+
+
+def operator_form(name: str, *, is_paused: bool) -> Markup:
+    """Return the form with which an operator acts on a mirror."""
+    buttons = [
+        tag("button", text, name="action", value=action)
+        for action, text in _ACTIONS.items()
+        if action != ("pause" if is_paused else "resume")
+    ]
+    token = tag(
+        "input",
+        id="token",
+        name="token",
+        type="password",
+        required="",
+        autocomplete="current-password",
+    )
+    form = tag(
+        "form",
+        tag("label", "The operator's token:", for_="token"),
+        tag("input", type="hidden", name="name", value=name),
+        token,
+        buttons,
+        method="post",
+        action="act",
+    )
+    note = "A paused mirror is not pulled and not audited, also after a restart."
+    return card(form, tag("p", note, class_="muted"), title="Operate")

@@ -1,0 +1,250 @@
+"""Metrics of real processes: well-formed, and all that the dashboard and the alerts ask for."""
+
+import hashlib
+import json
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+import trustme
+import yaml
+
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors import mirror_state
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.main import run
+from resourcesync.cli.service.watch_reports import WatchFigures
+from tests.support.commands.command_line import FILES, Said
+from tests.support.commands.settings_file import put
+from tests.support.commands.started import Started
+from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.servers.tiny_source import TinySource
+
+PROMTOOL = shutil.which("promtool") or ""
+needs_promtool = pytest.mark.skipif(not PROMTOOL, reason="promtool is not installed")
+UNTIL = datetime(2031, 5, 17, 12, 30, 1, tzinfo=UTC)
+NAME = re.compile(r"resourcesync_[a-z_]+")
+LOG = "log.ndjson"
+
+
+@pytest.fixture
+def secure(here: Path) -> Iterator[HostileServer]:
+    """A Source with TLS, whose certificate has a known end."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(here / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", not_after=UNTIL).configure_cert(context)
+    with HostileServer(tls=context) as server:
+        now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        body = (
+            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+            f'<rs:md capability="resourcelist" at="{now}"/><url><loc>{server.origin}/a.txt</loc>'
+            f'<rs:md hash="sha-256:{hashlib.sha256(b"abc").hexdigest()}" length="3"/></url>'
+            "</urlset>"
+        )
+        server.on("/list.xml", answer(body=body.encode(), Content_Type="application/xml"))
+        server.on("/a.txt", answer(body=b"abc"))
+        yield server
+
+
+def samples(text: str) -> dict[str, float]:
+    """Return the samples by names and labels."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+def check(text: str) -> None:
+    """Let promtool check metrics, and its advice on names, too."""
+    ran = subprocess.run(
+        [PROMTOOL, "check", "metrics"], input=text, check=False, capture_output=True, text=True
+    )
+    assert (ran.returncode, ran.stdout + ran.stderr) == (0, "")
+
+
+def admin_uri(log: Path) -> str:
+    for line in log.read_text().splitlines() if log.exists() else ():
+        row = json.loads(line)
+        found = row.get("admin") if row["type"] == "ready" else row.get("uri")
+        if row["type"] in {"admin", "ready"} and found:
+            return str(found)
+    return ""
+
+
+def metrics_of(*words: str, until: Callable[[str], bool], here: Path) -> str:
+    """Run a service until its metrics are as wished; return them."""
+    options = ("--admin", "127.0.0.1:0", "--log-file", LOG, "--log-format", "json")
+    with Started(*words, *options, cwd=here) as process:
+        end, text = time.monotonic() + 60, ""
+        while not until(text):
+            assert time.monotonic() < end, text
+            time.sleep(0.05)
+            uri = admin_uri(here / LOG)
+            if uri:
+                with urlopen(f"{uri.rstrip('/')}/metrics", timeout=10) as response:
+                    text = response.read().decode()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    return text
+
+
+def watched_metrics(secure: HostileServer, here: Path) -> str:
+    put(
+        f'[mirror.safe]\nsource = "{secure.origin}/list.xml"\ndest = "safe"\nca_file = "ca.pem"\n'
+        'every = "1h"\nmax_lag = "1h"\naudit_every = "1s"\n'
+    )
+    return metrics_of("watch", until=lambda text: "accuracy_ratio{" in text, here=here)
+
+
+def test_the_dashboard_and_the_alerts_use_what_the_service_really_gives(
+    secure: HostileServer, here: Path, said: Said
+) -> None:
+    text = watched_metrics(secure, here)
+    offered = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+    given = {NAME.match(name)[0] for name in samples(text)}  # type: ignore[index]  # all match
+    assert run(["config", "grafana"]) == 0
+    dashboard = json.loads(said.readouterr().out)
+    assert run(["config", "alerts"]) == 0
+    rules = yaml.safe_load(said.readouterr().out)["groups"][0]["rules"]
+
+    shown = set(NAME.findall(json.dumps([dashboard["panels"], dashboard["templating"]])))
+    alerted = set(NAME.findall(" ".join(rule["expr"] for rule in rules)))
+    assert len(shown) > 12
+    assert shown <= offered
+    assert alerted <= given, "of these the service has values, so that each alert can fire"
+    expiry = "resourcesync_mirror_source_certificate_expiry_timestamp_seconds"
+    found = samples(text)
+    assert found[f'{expiry}{{mirror="safe"}}'] == UNTIL.timestamp()
+    assert found['resourcesync_mirror_copies_bytes{mirror="safe"}'] == 3
+    assert found['resourcesync_mirror_filesystem_avail_bytes{mirror="safe"}'] > 0
+    assert found['resourcesync_mirror_readable{mirror="safe"}'] == 1
+
+
+@needs_promtool
+def test_promtool_finds_no_fault_in_the_metrics_of_watch(secure: HostileServer, here: Path) -> None:
+    check(watched_metrics(secure, here))
+
+
+@needs_promtool
+def test_promtool_finds_no_fault_in_those_of_serve_and_of_single_runs(
+    source: TinySource, here: Path, said: Said
+) -> None:
+    (here / "tree").mkdir()
+    (here / "tree/a.txt").write_text("a")
+    assert (
+        run(["publish", "tree", "--url", "http://h.example/", "--hub", "http://h.example/hub"]) == 0
+    )
+    options = ("--bind", "127.0.0.1:0", "--events", "--hub")
+    assert run(["pull", source.url, "museum", "--metrics-file", "m.prom"]) == 0
+    said.readouterr()
+    assert run(["status", "museum", "--format", "prom"]) == 0
+    status = said.readouterr().out
+
+    check(metrics_of("serve", "tree", *options, until=lambda text: "build_info" in text, here=here))
+    check(status)
+    check(Path("m.prom").read_text())
+
+
+@needs_promtool
+def test_each_query_of_the_dashboard_is_one_that_prometheus_reads(
+    said: Said, tmp_path: Path
+) -> None:
+    assert run(["config", "grafana"]) == 0
+    dashboard = json.loads(said.readouterr().out)
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    rules = [
+        {"record": f"query:{number}", "expr": query.replace("$mirror", ".*")}
+        for number, query in enumerate(queries)
+    ]
+    path = tmp_path / "rules.yml"
+    path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+
+    ran = subprocess.run(
+        [PROMTOOL, "check", "rules", str(path)], check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_panels_of_the_dashboard_have_their_own_places_and_ids(said: Said) -> None:
+    assert run(["config", "grafana"]) == 0
+    panels = json.loads(said.readouterr().out)["panels"]
+
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    squares = [
+        (x, y)
+        for panel in panels
+        for place in [panel["gridPos"]]
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(set(squares)) == len(squares)
+    assert max(x for x, _ in squares) < 24
+
+
+def test_the_reference_names_exactly_the_metrics_that_there_are(
+    secure: HostileServer, here: Path, said: Said
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text("utf-8")
+    offered = set(re.findall(r"^# TYPE (\S+)", watched_metrics(secure, here), re.MULTILINE))
+    assert run(["pull", "safe", "--metrics-file", "m.prom"]) == 0
+    offered |= set(re.findall(r"^# TYPE (\S+)", Path("m.prom").read_text(), re.MULTILINE))
+
+    assert set(re.findall(r"`(resourcesync_[a-z_]+)", page)) == offered
+
+
+# --- what the metrics say -------------------------------------------------------------------------
+
+
+def certificate_of(folder: str) -> datetime | None:
+    return mirror_state.read_status(Path(folder)).certificate_until
+
+
+def test_the_end_of_the_certificate_is_that_of_the_last_connection(
+    secure: HostileServer, here: Path
+) -> None:
+    uri = f"{secure.origin}/list.xml"
+    assert run(["pull", uri, "safe", "--ca-file", "ca.pem"]) == 0
+    assert certificate_of("safe") == UNTIL
+
+    trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
+    assert run(["pull", "safe", "--ca-file", "other.pem", "--retries", "0"]) == 6
+    assert certificate_of("safe") == UNTIL, "a run that could not connect knows no other"
+
+
+def test_a_source_without_tls_has_no_end_of_a_certificate(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum"]) == 0
+    said.readouterr()
+    assert run(["status", "museum", "--format", "prom"]) == 0
+
+    assert certificate_of("museum") is None
+    text = said.readouterr().out
+    assert "certificate" not in text
+    size = sum(map(len, FILES.values()))
+    assert samples(text)['resourcesync_mirror_copies_bytes{mirror="museum"}'] == size
+
+
+def test_a_mirror_that_cannot_be_read_is_named_and_has_a_metric_that_says_so() -> None:
+    configuration = MirrorConfiguration(None)
+    figures = WatchFigures(lambda: (("nowhere", "no-more"), configuration), dict)
+
+    rows = json.loads(figures.status())["mirrors"]
+
+    assert [(row["mirror"], row["code"]) for row in rows] == [
+        ("nowhere", "config"),
+        ("no-more", "config"),
+    ]
+    [readable] = [
+        found for found in figures.figures() if found.name == "resourcesync_mirror_readable"
+    ]
+    assert dict(readable.values) == {
+        (("mirror", "nowhere"),): 0,
+        (("mirror", "no-more"),): 0,
+    }

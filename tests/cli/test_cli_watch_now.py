@@ -1,0 +1,207 @@
+"""``watch --now``, and what an operator does on the pages of a running service."""
+
+import json
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+
+from resourcesync.app.watching.service_requests import (
+    PausedMirrors,
+    accept_requests,
+    request_pulls,
+)
+from resourcesync.cli.main import run
+from resourcesync.errors import StateError, StorageError
+from tests.support.commands.command_line import Said
+from tests.support.commands.meanwhile import meanwhile
+from tests.support.commands.run import free_port
+from tests.support.commands.settings_file import museum, put
+from tests.support.servers.tiny_source import TinySource
+
+TOKEN = "a-token-of-this-test"
+OPERATOR = '[watch]\noperator = "desk"\n[auth.desk]\ntype = "bearer"\ntoken = { env = "DESK" }\n'
+
+
+class Service:
+    """A service that watches one mirror, and its pages."""
+
+    def __init__(self, source: TinySource, more: str = "") -> None:
+        self.port = free_port()
+        put(museum(source, 'every = "2h"\n') + more)
+
+    def run(self, *steps: Callable[[], object]) -> None:
+        with meanwhile(lambda: self.pulls() == 1, *steps):
+            assert run(["watch", "--admin", f"127.0.0.1:{self.port}", "-v"]) == 0
+
+    def get(self, path: str) -> str:
+        with urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=10) as answer:
+            return str(answer.read().decode())
+
+    def pulls(self) -> int:
+        with suppress(OSError):
+            lines = self.get("metrics").splitlines()
+            found = [line for line in lines if line.startswith("resourcesync_runs_total{")]
+            return sum(int(line.split()[-1]) for line in found if 'kind="pull"' in line)
+        return 0
+
+    def plan(self) -> dict[str, Any]:
+        return dict(json.loads(self.get("api/status.json"))["next"][0])
+
+    def act(self, action: str) -> bool:
+        form = urlencode({"name": "museum", "action": action, "token": TOKEN}).encode()
+        with urlopen(f"http://127.0.0.1:{self.port}/act", form, timeout=10) as answer:
+            return b"Operate" in answer.read()  # it leads back to the page of the mirror
+
+
+def test_now_pulls_at_once_and_ends(source: TinySource, said: Said) -> None:
+    service = Service(source)
+    codes: list[int] = []
+
+    def request() -> bool:
+        codes.append(run(["watch", "--now", "museum"]))
+        return True
+
+    service.run(request, lambda: service.pulls() == 2)
+    assert codes == [0]
+    assert "Requested museum: the service pulls now" in said.readouterr().out
+
+
+def test_now_without_a_service_is_an_error_that_names_the_ways_out(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    assert run(["watch", "--now", "museum"]) == 2
+    error = said.readouterr().err
+    assert "no running service watches museum" in error
+    assert "resourcesync pull museum" in error
+    assert run(["watch", "--now"]) == 2
+    assert run(["watch", "--now", "nobody-knows-it/"]) == 2
+
+
+def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK", TOKEN)
+    service = Service(source, OPERATOR)
+    service.run(
+        lambda: service.act("pause"), lambda: service.plan()["reason"] == "paused", lambda: True
+    )
+
+    assert run(["pull", "museum", "-qq"]) == 0
+    again = Service(source, OPERATOR)
+    with meanwhile(
+        lambda: again.get("") and again.plan()["reason"] == "paused" if _answers(again) else False,
+        lambda: ">paused</span>" in again.get(""),
+        lambda: again.act("pull"),
+        lambda: again.pulls() == 1,
+        lambda: again.act("resume"),
+        lambda: again.plan()["reason"] == "scheduled",
+    ):
+        assert run(["watch", "--admin", f"127.0.0.1:{again.port}"]) == 0
+
+
+def _answers(service: Service) -> bool:
+    with suppress(OSError, IndexError):
+        return bool(service.plan())
+    return False
+
+
+@pytest.mark.parametrize(
+    ("operator", "token", "words"),
+    [
+        ("desk", "t1ny-t0ken", "too short"),
+        ("desk", "", "not set or is empty"),
+        ("nobody", TOKEN, "[auth.nobody]"),
+    ],
+)
+def test_a_token_that_cannot_be_used_ends_the_start(
+    source: TinySource,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+    operator: str,
+    token: str,
+    words: str,
+) -> None:
+    monkeypatch.setenv("DESK", token)
+    service = Service(source, OPERATOR.replace('"desk"', f'"{operator}"'))
+    assert run(["watch", "--admin", f"127.0.0.1:{service.port}"]) == 2
+    error = said.readouterr().err
+    assert words in error
+    assert token == "" or token not in error
+
+
+def test_config_check_finds_an_operator_without_a_table(source: TinySource, said: Said) -> None:
+    put(museum(source, 'every = "1h"\n') + '[watch]\noperator = "nobody"\n')
+    assert run(["config", "check"]) == 2
+    assert "[auth.nobody]" in said.readouterr().err
+
+
+def test_each_service_answers_for_its_own_mirrors_whatever_the_length_of_its_path(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    pulled: list[str] = []
+
+    def pull_now(folders: Any) -> list[str]:
+        pulled.extend(folders)
+        return [found for found in folders if found.endswith("ours")]
+
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    with accept_requests(folder, pull_now):
+        assert request_pulls(folder, [ours, theirs]) == {ours}
+    assert pulled == [str(ours), str(theirs)]
+    assert request_pulls(folder, [ours]) == frozenset()
+    assert list(folder.iterdir()) == []
+
+
+def test_the_socket_of_a_killed_service_is_removed_and_hides_no_other(tmp_path: Path) -> None:
+    stale = tmp_path / "watch-1.sock"
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(stale))
+    assert request_pulls(tmp_path, [tmp_path]) == frozenset()
+    with accept_requests(tmp_path, list):
+        assert not stale.exists()
+        assert request_pulls(tmp_path, [tmp_path]) == {tmp_path}
+
+
+def test_a_request_that_is_not_valid_ends_nothing(tmp_path: Path) -> None:
+    with accept_requests(tmp_path, list):
+        [path] = tmp_path.iterdir()
+        assert path.stat().st_mode & 0o077 == 0
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(path))
+            stranger.sendall(b"{nonsense")
+        assert request_pulls(tmp_path, [tmp_path]) == {tmp_path}
+
+
+def test_a_service_works_without_a_place_for_its_socket(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with accept_requests(tmp_path / "file", list):
+        pass
+
+
+def test_a_damaged_list_of_paused_mirrors_is_reported_and_one_that_cannot_be_written_too(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "paused.json"
+    path.write_text("{")
+    with pytest.raises(StateError, match="not a list of paused mirrors"):
+        PausedMirrors(path)
+    (tmp_path / "file").write_text("")
+    paused = PausedMirrors(tmp_path / "none" / "paused.json")
+    paused.set("a", is_paused=True)
+    paused.set("b", is_paused=True)
+    paused.set("a", is_paused=False)
+    assert PausedMirrors(tmp_path / "none" / "paused.json").names == {"b"}
+    (tmp_path / "none" / "paused.json").unlink()
+    (tmp_path / "none").rmdir()
+    (tmp_path / "none").write_text("")
+    with pytest.raises(StorageError):
+        paused.set("c", is_paused=True)
+    assert paused.names == {"b"}

@@ -1,0 +1,192 @@
+"""The library in a program: the resources of a mirror, their files, and what ``help`` shows."""
+
+import doctest
+import inspect
+import io
+import pydoc
+import types
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from datetime import UTC
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import resourcesync
+from resourcesync import Mirror, MirrorOptions, Publisher, PublisherOptions
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.app.serving.applications import LateApplication
+from resourcesync.destination.planner import as_unknown
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentError,
+    SourceUnavailableError,
+    StorageError,
+)
+from resourcesync.ports.mirror import StateTransaction
+from resourcesync.server.uvicorn_server import ServerThread
+from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.embedding import EARLY
+
+FILES = {"/docs/": b"<p>all", "/a%20jug.txt": b"a jug", "/objects/1": b"\0"}
+ADDRESS = "https://museum.example"
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[Mirror]:
+    with TinySource() as source:
+        source.offer(FILES, at=EARLY)
+        mirror = Mirror(source.url, tmp_path / "mirror")
+        mirror.pull()
+        yield mirror
+
+
+# --- resources and their files -------------------------------------------------------------------
+
+
+def test_every_resource_that_is_here_is_yielded_with_its_file(mirror: Mirror) -> None:
+    here = list(mirror.resources())
+
+    assert [one.uri for one in here] == [f"{mirror.source}{name}" for name in sorted(FILES)]
+    assert [one.path.read_bytes() for one in here] == [FILES[name] for name in sorted(FILES)]
+    assert [one.length for one in here] == [5, 6, 1]
+    assert [one.media_type for one in here] == [
+        "text/plain",
+        "text/html",
+        "application/octet-stream",
+    ]
+    assert all(one.digests[0].algorithm == "sha-256" for one in here)
+    assert {one.fetched.tzinfo for one in here} == {UTC}
+
+
+def test_an_address_leads_to_its_file_and_a_file_to_its_address(mirror: Mirror) -> None:
+    for one in mirror.resources():
+        assert mirror.path(one.uri) == one.path
+        assert mirror.uri(one.path) == one.uri
+    assert mirror.path(f"{mirror.source}/%61%20jug.txt") == mirror.folder / "a jug.txt"
+
+
+def test_what_is_not_here_has_no_file_and_no_address(mirror: Mirror, tmp_path: Path) -> None:
+    assert mirror.path(f"{mirror.source}/other") is None
+    assert mirror.path("urn:isbn:1") is None
+    assert mirror.uri(mirror.folder / "other") is None
+    assert mirror.uri(mirror.folder / ".resourcesync" / "state.db") is None
+    assert mirror.uri(tmp_path / "elsewhere") is None
+
+
+def test_a_copy_that_was_being_replaced_has_no_length_and_no_digests(mirror: Mirror) -> None:
+    uri = f"{mirror.source}/objects/1"
+    with SqliteMirrorState(mirror.folder / ".resourcesync" / "state.db") as state:
+        copy = state.copy(uri)
+        assert copy is not None
+        state.commit(StateTransaction(suspect=[as_unknown(copy)]))
+
+    [found] = [one for one in mirror.resources() if one.uri == uri]
+
+    assert (found.length, found.digests) == (None, ())
+
+
+def test_a_pull_goes_on_while_resources_are_read(mirror: Mirror) -> None:
+    read = mirror.resources()
+    first = list(islice(read, 1))
+
+    assert mirror.pull().same == len(FILES)
+    assert len(first + list(read)) == len(FILES)
+
+
+def test_a_folder_that_is_no_mirror_has_no_resources(tmp_path: Path) -> None:
+    mirror = Mirror(None, tmp_path)
+
+    for call in (
+        lambda: list(mirror.resources()),
+        lambda: mirror.path("x"),
+        lambda: mirror.uri("x"),
+    ):
+        with pytest.raises(ConfigurationError, match="is not a mirror"):
+            call()
+
+
+def test_a_change_has_the_media_type_of_its_resource(mirror: Mirror) -> None:
+    types = {change.uri: change.media_type for change in mirror.changes(since="start")}
+
+    assert types == {one.uri: one.media_type for one in mirror.resources()}
+
+
+# --- errors and help -----------------------------------------------------------------------------
+
+
+def test_an_error_as_text_has_the_address_that_it_is_about(tmp_path: Path) -> None:
+    with TinySource() as source:
+        address = source.url
+    with pytest.raises(SourceUnavailableError) as error:
+        Mirror(address, tmp_path / "mirror").pull()
+
+    assert address in str(error.value)
+    assert error.value.message in str(error.value)
+
+
+def test_an_error_as_text_shows_no_secret_and_no_address_twice() -> None:
+    secret = SourceUnavailableError("no answer", uri="https://me:pass@museum.example/a?token=1#x")
+    known = DocumentError("no XML at http://museum.example/a", uri="http://museum.example/a")
+
+    assert str(secret) == "no answer: https://museum.example/a"
+    assert str(known) == known.message
+    assert str(StorageError("the disk is full")) == "the disk is full"
+
+
+@pytest.mark.parametrize(
+    ("item", "options"), [(Mirror, MirrorOptions), (Publisher, PublisherOptions)]
+)
+def test_help_shows_every_option(item: type, options: type) -> None:
+    shown = pydoc.plain(pydoc.render_doc(item))
+    explained = pydoc.plain(pydoc.render_doc(options))
+
+    for name in options.__annotations__:
+        assert f"{name}: " in shown.partition("Methods defined")[0]
+        assert f" {name}: " in explained.partition("Data descriptors")[0]
+    assert "options" not in inspect.signature(item).parameters
+
+
+# --- examples ------------------------------------------------------------------------------------
+
+
+def examples() -> Iterator[doctest.DocTest]:
+    """Yield the examples in the docstrings of the public names."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for name in resourcesync.__all__:
+        item = getattr(resourcesync, name)
+        if isinstance(item, type | types.FunctionType):
+            module = inspect.getmodule(item)
+            yield from (test for test in finder.find(item, name, module) if test.examples)
+
+
+def test_the_examples_of_the_docstrings_do_what_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    objects = tmp_path / "public" / "objects"
+    objects.mkdir(parents=True)
+    (objects / "1.txt").write_text("a jug")
+    (objects / "2.txt").write_text("a bowl")
+    late, said = LateApplication(), io.StringIO()
+    tests = sorted(examples(), key=lambda test: (test.name != "Publisher", test.name))
+    assert [test.name for test in tests][:2] == ["Publisher", "Catalogue"]
+
+    with ServerThread(late) as server:
+        address = server.uri.rstrip("/")
+        names = {**vars(resourcesync)}
+        for name in resourcesync.__all__:
+            names[name] = getattr(resourcesync, name)
+        for test in tests:
+            for example in test.examples:
+                example.source = example.source.replace(ADDRESS, address)
+                example.want = example.want.replace(ADDRESS, address)
+            test.globs = names
+            with redirect_stdout(said):
+                doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False)
+            if test.name == "Publisher":
+                late.application = names["publisher"].application()
+
+    assert said.getvalue() == ""
+    assert len(tests) >= 10

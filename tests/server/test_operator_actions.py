@@ -1,0 +1,127 @@
+"""The forms of operators: nothing is done without the token, or for a page of another site."""
+
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from resourcesync.errors import StorageError
+from resourcesync.server.admin import OperationsApplication
+from resourcesync.server.dashboard.app import Dashboard
+from resourcesync.server.dashboard.mirror_page import mirror_page
+from resourcesync.server.dashboard.operator_actions import OperatorApplication
+from resourcesync.server.uvicorn_server import ServerThread
+from tests.support.dashboard_values import Seen, detail
+
+TOKEN = "a-token-of-this-test"
+FORM = "application/x-www-form-urlencoded"
+PULL = {"name": "museum", "action": "pull", "token": TOKEN}
+
+
+class Operations:
+    """A service with one mirror, and what was done with it."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def pull_now(self, name: str) -> bool:
+        return self._do("pull", name)
+
+    def pause(self, name: str) -> bool:
+        return self._do("pause", name)
+
+    def resume(self, name: str) -> bool:
+        if name == "full":
+            raise StorageError("the disk is full")
+        return self._do("resume", name)
+
+    def _do(self, action: str, name: str) -> bool:
+        if name == "museum":
+            self.done.append(action)
+        return name == "museum"
+
+
+@pytest.fixture
+def operations() -> Operations:
+    return Operations()
+
+
+@pytest.fixture
+def host(operations: Operations) -> Iterator[str]:
+    health = OperationsApplication(look=lambda: None)
+    operator = OperatorApplication(TOKEN, operations)
+    with ServerThread(Dashboard(None, health, operator=operator)) as server:  # type: ignore[arg-type]  # no page of it is read
+        yield urlsplit(server.uri).netloc
+
+
+def post(host: str, form: Mapping[str, str], **fields: str) -> tuple[int, str]:
+    """Return the status, and the place that the answer leads to."""
+    connection = HTTPConnection(host, timeout=10)
+    headers = {"content-type": FORM}
+    headers |= {name.replace("_", "-"): text for name, text in fields.items()}
+    connection.request("POST", "/act", urlencode(form), headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status, answer.headers.get("location", "")
+
+
+def test_with_the_token_a_mirror_is_pulled_paused_and_resumed(
+    host: str, operations: Operations
+) -> None:
+    for action in ("pull", "pause", "resume"):
+        found = post(host, {**PULL, "action": action}, origin=f"http://{host}")
+        assert found == (303, "mirror?name=museum")
+    assert post(host, PULL) == (303, "mirror?name=museum")  # no page at all, such as curl
+    assert post(host, PULL, sec_fetch_site="same-origin", origin="https://x")[0] == 303
+    assert operations.done == ["pull", "pause", "resume", "pull", "pull"]
+
+
+@pytest.mark.parametrize(
+    ("form", "fields", "status"),
+    [
+        ({**PULL, "token": "another"}, {}, 403),
+        ({**PULL, "token": ""}, {}, 403),
+        ({**PULL, "token": "\udcff"}, {}, 400),
+        ({"name": "museum", "action": "pull"}, {}, 403),
+        (PULL, {"origin": "https://evil.example"}, 403),
+        (PULL, {"origin": "null"}, 403),
+        (PULL, {"sec_fetch_site": "cross-site"}, 403),
+        (PULL, {"sec_fetch_site": "same-site"}, 403),
+        (PULL, {"content_type": "text/plain"}, 403),
+        ({**PULL, "action": "remove"}, {}, 400),
+        ({**PULL, "name": "nobody"}, {}, 404),
+        ({**PULL, "name": "full", "action": "resume"}, {}, 503),
+        ({**PULL, "more": "x" * 20_000}, {}, 413),
+    ],
+)
+def test_anything_else_does_nothing(
+    host: str,
+    operations: Operations,
+    form: dict[str, str],
+    fields: dict[str, str],
+    status: int,
+) -> None:
+    raw = {name: text.encode("utf-8", "surrogateescape") for name, text in form.items()}
+    assert post(host, raw, **fields)[0] == status  # type: ignore[arg-type]  # bytes are encoded too
+    assert operations.done == []
+
+
+def test_the_token_is_in_no_address_and_no_page(host: str, operations: Operations) -> None:
+    connection = HTTPConnection(host, timeout=10)
+    connection.request("GET", f"/act?{urlencode(PULL)}")
+    assert connection.getresponse().status == 405
+    connection.close()
+    assert operations.done == []
+
+
+def test_without_a_token_configured_the_pages_only_read() -> None:
+    health = OperationsApplication(look=lambda: None)
+    with ServerThread(Dashboard(None, health)) as server:  # type: ignore[arg-type]  # no page of it is read
+        assert post(urlsplit(server.uri).netloc, PULL)[0] == 405
+    assert "token" not in mirror_page(detail("museum"))
+    seen = Seen(mirror_page(detail("museum"), can_act=True))
+    assert "act" in seen.addresses
+    assert {"Pull now", "Pause"} <= set(seen.texts)
+    assert "Resume" not in seen.texts

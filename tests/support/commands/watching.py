@@ -1,0 +1,93 @@
+"""A ``watch`` in a process of its own, and what its operator sees of it."""
+
+import json
+import re
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.request import urlopen
+
+from tests.support.commands.run import Ran, environment, free_port, resourcesync
+from tests.support.commands.started import Started
+
+_TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?|\d\d:\d\d:\d\dZ")
+_URI = re.compile(r"https?://127\.0\.0\.1:\d+\S*?(?=[),.]?(\s|$|\)))")
+
+
+def generalized(text: str) -> str:
+    """Return a line without what differs from one machine and time to the next."""
+    text = _URI.sub("URI", _TIMES.sub("TIME", text))
+    return re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", text)
+
+
+class Watching:
+    """A service that watches the mirror ``museum``, while the block runs.
+
+    Args:
+        home: Its folder and home; the mirror's table is in a file there.
+        program: A program that is run instead of our command.
+        more: Variables of its environment.
+    """
+
+    def __init__(
+        self, home: Path, program: Path | None = None, *, more: Mapping[str, str] | None = None
+    ) -> None:
+        self._home, self._port = home, free_port()
+        self.log = home / "watch.log"
+        words = ("watch", "--admin", f"127.0.0.1:{self._port}", "--log-file", str(self.log))
+        env = {**environment(home), **(more or {})}
+        self._process = Started(*words, cwd=home, env=env, program=program)
+
+    def __enter__(self) -> Self:
+        self._process.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._process.send_signal(signal.SIGTERM)
+            assert self._process.wait(20) == 0
+        self._process.__exit__(kind, error, trace)
+
+    def line(self, text: str) -> str:
+        """Wait for the next printed line of the mirror that has a text; return it."""
+        for line in self._process.stdout:
+            if "  museum  " in line and text in line:
+                return line.rstrip("\n")
+        raise AssertionError(f"the service ended before it printed {text!r}")
+
+    def reload(self) -> None:
+        """Have it read its configuration again, and retry what failed."""
+        self._process.send_signal(signal.SIGHUP)
+
+    def status(self) -> Ran:
+        """Run ``status --check`` beside it, between two pulls."""
+        while True:
+            ran = resourcesync("status", "museum", "--check", cwd=self._home)
+            if "museum  syncing" not in ran.stdout:
+                return ran
+
+    def metrics(self) -> list[str]:
+        """Return the lines of its metrics."""
+        return self._get("metrics").splitlines()
+
+    def next_pull(self) -> dict[str, Any]:
+        """Return what it says of the next pull."""
+        [found] = json.loads(self._get("api/status.json"))["next"]
+        return dict(found)
+
+    def reason_to_wait(self) -> str:
+        """Return the reason why it waits, as soon as no pull is running."""
+        while (reason := str(self.next_pull()["reason"])) == "running":
+            pass
+        return reason
+
+    def _get(self, path: str) -> str:
+        with urlopen(f"http://127.0.0.1:{self._port}/{path}", timeout=10) as answer:
+            return str(answer.read().decode())

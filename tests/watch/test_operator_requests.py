@@ -1,0 +1,104 @@
+"""What an operator requests of the scheduler: a pull now, a pause, and both."""
+
+from math import inf
+from random import Random
+
+from resourcesync.watch.scheduler import (
+    Every,
+    JobKind,
+    JobOutcome,
+    JobStatus,
+    MirrorHistory,
+    MirrorJob,
+    MirrorSchedule,
+    Now,
+    PullReason,
+    Scheduler,
+)
+
+WALL = 1_700_000_000.0
+PULL = MirrorJob(mirror="m", kind=JobKind.PULL)
+DONE = JobOutcome(status=JobStatus.DONE, changed=True)
+WANTED = MirrorSchedule(pull=Every(600.0), audit=Every(900.0), hands_over=True, accepts_hints=True)
+
+
+def at(steady: float) -> Now:
+    return Now(WALL + steady, steady)
+
+
+def scheduler() -> Scheduler:
+    found = Scheduler(Random(1))
+    past = MirrorHistory(pulled=WALL, audited=WALL)
+    found.configure({"m": WANTED, "other": WANTED}, {"m": past, "other": past}, at(0))
+    for job in found.begin(at(0), 9, 9):
+        found.record_end(job, DONE, at(0))
+    return found
+
+
+def begun(found: Scheduler, steady: float) -> list[JobKind]:
+    return [job.kind for job in found.begin(at(steady), 9, 9) if job.mirror == "m"]
+
+
+def reason(found: Scheduler) -> PullReason | None:
+    planned = found.next_pull("m")
+    return None if planned is None else planned.reason
+
+
+def test_a_requested_pull_begins_at_once_and_only_once() -> None:
+    found = scheduler()
+    found.pull_now("m", at(10))
+    found.pull_now("nobody", at(10))
+    assert found.next_moment() <= 10
+    assert reason(found) is PullReason.REQUESTED
+    assert JobKind.PULL in begun(found, 10)
+    found.pull_now("m", at(11))  # it runs already
+    assert found.record_end(PULL, DONE, at(20)) > 500
+    assert JobKind.PULL not in begun(found, 20)
+    assert reason(found) is PullReason.SCHEDULED
+
+
+def test_a_requested_pull_does_not_wait_after_a_failure() -> None:
+    found = scheduler()
+    found.pull_now("m", at(10))
+    begun(found, 10)
+    wait = JobOutcome(status=JobStatus.FAILED, retry_after=5_000.0)
+    assert found.record_end(PULL, wait, at(10)) >= 5_000
+    found.pull_now("m", at(30))
+    assert begun(found, 30) == [JobKind.PULL]
+
+
+def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
+    found = scheduler()
+    found.pull_now("m", at(1))
+    begun(found, 1)
+    found.pause(frozenset({"m"}))
+    found.record_end(PULL, DONE, at(2))
+    found.hint("m")
+    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE, at(3))
+    assert set(begun(found, 5_000)) <= {JobKind.HAND_OVER}
+    planned = found.next_pull("m")
+    assert planned is not None
+    assert (planned.due, planned.reason, planned.is_paused) == (inf, PullReason.PAUSED, True)
+
+    found.pause(frozenset({"other"}))
+    assert JobKind.PULL in begun(found, 5_001)
+    other = found.next_pull("other")
+    assert other is not None
+    assert other.is_paused
+
+
+def test_a_paused_mirror_is_pulled_once_if_that_is_requested() -> None:
+    found = scheduler()
+    found.pause(frozenset({"m"}))
+    found.pull_now("m", at(10))
+    assert JobKind.PULL in begun(found, 10)
+    found.record_end(PULL, DONE, at(11))
+    assert JobKind.PULL not in begun(found, 99_999)
+
+
+def test_a_pause_outlives_new_settings() -> None:
+    found = scheduler()
+    found.pause(frozenset({"m", "new"}))
+    wanted = MirrorSchedule(pull=Every(60.0))
+    found.configure({"m": wanted, "new": wanted}, {}, at(5))
+    assert found.begin(at(9_999), 9, 9) == []
