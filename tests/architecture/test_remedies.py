@@ -200,7 +200,7 @@ def test_a_hint_ends_with_the_command_of_its_remedy() -> None:
         "the Source moved: resourcesync pull ./docs --moved https://b.example/"
     )
     assert with_command("did you mean a?", Remedy("list-plugins")) == (
-        "did you mean a? resourcesync plugins"
+        "did you mean a? resourcesync doctor --plugins"
     )
     assert with_command("", Remedy("allow-empty")) == "--allow-empty"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.cli import main
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "resourcesync"
 MAX_MODULES = 24
@@ -77,6 +79,8 @@ def importers() -> dict[str, set[str]]:
     for path, tree in TREES.items():
         for target in imported(tree):
             found[target].add(module_name(path))
+    for command in (*main.COMMANDS, *main.FORMER):  # imported by their names, when they are used
+        found[main.module_of(command)].add(main.__name__)
     return found
 
 

@@ -18,6 +18,7 @@ from resourcesync.cli.watch_settings import WatchSettings
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
+from resourcesync.server.dashboard.operator_actions import OperatorApplication
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.watch.scheduler import JobKind, MirrorJob
 from tests.support.commands.command_line import FILES
@@ -25,6 +26,7 @@ from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
 CHROMIUM = shutil.which("chromium")
+ARGUMENTS = ["--no-sandbox", "--host-resolver-rules=MAP plain.example 127.0.0.1"]
 PULL = MirrorJob(mirror="museum", kind=JobKind.PULL)
 
 
@@ -117,9 +119,46 @@ def browser() -> Iterator[Any]:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with api.sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = player.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+class Paused:
+    """A service in which a mirror can be paused, and nothing else."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def pull_now(self, name: str) -> bool:
+        return not name
+
+    def pause(self, name: str) -> bool:
+        self.done.append(name)
+        return True
+
+    def resume(self, name: str) -> bool:
+        return not name
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "plain.example"])
+def test_chromium_may_send_the_form_of_an_operator(
+    browser: Any, pages: WatchPages, host: str
+) -> None:
+    """A browser sends less about a form to a plain address that is not its own machine."""
+    operations, health = Paused(), OperationsApplication(look=lambda: None)
+    operator = OperatorApplication("a-token-of-this-test", operations)
+    with ServerThread(Dashboard(pages, health, operator=operator)) as server:
+        page = browser.new_page()
+        page.goto(f"{server.uri.replace('127.0.0.1', host)}mirror?name=museum")
+        page.fill("#token", "a-token-of-this-test")
+        page.click("button[value=pause]")
+        page.locator("h1", has_text="museum").wait_for()
+        assert operations.done == ["museum"]
+        page.fill("#token", "another")
+        page.click("button[value=pause]")
+        page.locator("body", has_text="The operator's token is wrong.").wait_for()
+        assert operations.done == ["museum"]
 
 
 def test_chromium_follows_the_pages_and_shows_when_the_connection_is_lost(

@@ -45,6 +45,47 @@ def test_dump_publishes_and_packs_everything(tree: Path, said: Said) -> None:
     assert not (DOCUMENTS / "changedump.xml").exists()
 
 
+def test_publish_packs_what_dump_packs(tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example", "--dumps", "all"]) == 0
+    lines = said.readouterr().out.splitlines()
+    assert lines[0].startswith("Scanned   12 files")
+    assert lines[-1].startswith("Packed    12 entries in 1 package, ")
+    packages = {path.name: path.read_bytes() for path in archives()}
+    (tree / "objects/0000.txt").write_text("altered\n")
+
+    assert run(["publish", "public", "--dumps", "changes", "--json"]) == 0
+
+    end = rows(said)[-1]
+    assert end["packed_entries"] == 1
+    assert {name: (DOCUMENTS / name).read_bytes() for name in packages} == packages
+    assert (DOCUMENTS / "changedump-000001.zip").exists()
+
+
+def test_a_package_of_publish_has_the_size_that_is_given(tree: Path) -> None:
+    words = ["--dumps", "resources", "--max-package", "40"]
+    assert run(["publish", "public", "--url", "https://museum.example", *words]) == 0
+
+    assert len(archives()) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["public", "--watch"], "--watch"),
+        (["public", "-n"], "--dry-run"),
+        (["ndjson:-", "--out", "documents"], "only for folders"),
+        (["s3://bucket/objects", "--out", "documents"], "only for folders"),
+    ],
+)
+def test_dumps_are_refused_where_they_cannot_be_made(
+    words: list[str], reason: str, tree: Path, said: Said
+) -> None:
+    assert run(["publish", *words, "--url", "https://museum.example", "--dumps", "all"]) == 2
+
+    assert reason in said.readouterr().err
+    assert not DOCUMENTS.exists()
+
+
 def test_dump_again_packs_only_what_changed(tree: Path, said: Said) -> None:
     run(["dump", "public", "--url", "https://museum.example", "--max-package", "40"])
     before = {path: path.read_bytes() for path in archives()}

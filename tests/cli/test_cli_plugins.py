@@ -151,7 +151,7 @@ def test_a_mirror_whose_plug_in_is_gone_says_which_and_changes_nothing(
     assert run(["pull", "mirror"]) == 2
     error = said.readouterr().err
     assert "no plug-in 'flat'" in error
-    assert "resourcesync plugins" in error
+    assert "resourcesync doctor --plugins" in error
     assert Path("mirror/a+b.txt").read_bytes() == b"one"
 
 

@@ -1,5 +1,7 @@
 """``rule``: every code of the judge and of the errors is explained."""
 
+from pathlib import Path
+
 import pytest
 
 from resourcesync import errors
@@ -9,6 +11,7 @@ from resourcesync.validator.rule import Rule
 from resourcesync.validator.rules import RULES
 from tests.support.commands.command_line import Said, rows
 
+ROOT = Path(__file__).parents[2]
 CODES = sorted(
     {
         kind.default_code
@@ -38,7 +41,10 @@ def test_a_rule_is_explained_by_its_code_and_by_its_id(said: Said) -> None:
 def test_every_rule_has_its_page(rule: Rule, said: Said) -> None:
     assert run(["rule", rule.code]) == 0
 
-    assert len(said.readouterr().out.splitlines()) == 6
+    lines = said.readouterr().out.splitlines()
+    assert len(lines) == 7
+    page, _, anchor = lines[6].removeprefix("  page      ").partition("#")
+    assert f"\n## {anchor.upper()}\n" in (ROOT / page).read_text("utf-8")
 
 
 def test_the_beginning_of_a_code_lists_its_family(said: Said) -> None:
@@ -57,6 +63,7 @@ def test_the_code_of_every_error_is_explained(code: str, said: Said) -> None:
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith(f"{code}  ")
     assert int(lines[1].split()[1].rstrip(":")) in {int(exit_code) for exit_code in ExitCode}
+    assert f"`{code}`" in (ROOT / lines[-1].removeprefix("  page    ")).read_text("utf-8")
 
 
 def test_a_rule_is_a_json_line(said: Said) -> None:
@@ -74,4 +81,4 @@ def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
     err = said.readouterr().err
     assert err.startswith("error[config]: there is no rule")
     assert "RS4  Times" in err
-    assert "fix     resourcesync rule RS" in err
+    assert "fix     resourcesync why RS" in err

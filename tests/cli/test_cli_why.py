@@ -29,7 +29,8 @@ def test_a_resource_that_is_well_is_said_to_be(source: TinySource, museum: str, 
     for name in (ONE, ONE[1:], f"{source.url}{ONE}"):
         assert run(["why", museum, name]) == 0
 
-        here, listed, _, conclusion = said.readouterr().out.splitlines()
+        subject, conclusion, here, listed, _ = said.readouterr().out.splitlines()
+        assert subject == f"Resource  {source.url}{ONE}  museum{ONE}"
         assert here.startswith("Here      9 B  sha-256 ")
         assert here.endswith(", verified")
         assert listed.startswith("Source    listed  ")
@@ -48,13 +49,13 @@ def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
     assert run(["why", museum, ONE]) == 1
 
     lines = said.readouterr().out.splitlines()
-    assert [line[:10].strip() for line in lines[:6]] == [
-        "Here", "Source", "", "Tried", "Verdict", "Check",
+    assert [line[:10].strip() for line in lines[:7]] == [
+        "Resource", "Verdict", "Here", "Source", "", "Tried", "Check",
     ]  # fmt: skip
-    assert "the list says sha-256:" in lines[3]
-    assert lines[4].endswith("list and its content disagree; the verified copy is kept")
-    assert lines[5].startswith("Check     resourcesync validate http://")
-    assert lines[6] == "exit 1"
+    assert lines[1].endswith("list and its content disagree; the verified copy is kept")
+    assert "the list says sha-256:" in lines[5]
+    assert lines[6].startswith("Check     resourcesync validate http://")
+    assert lines[7] == "exit 1"
 
 
 def test_a_lost_and_an_altered_file_are_told(museum: str, said: Said) -> None:
@@ -64,7 +65,7 @@ def test_a_lost_and_an_altered_file_are_told(museum: str, said: Said) -> None:
     Path(museum, ONE[1:]).unlink()
     assert run(["why", museum, ONE]) == 1
     lines = said.readouterr().out.splitlines()
-    assert lines[0].endswith("the file is missing")
+    assert lines[2].endswith("the file is missing")
     assert lines[-2] == "Next      resourcesync repair museum"
 
 
@@ -97,9 +98,10 @@ def test_a_deletion_done_and_a_deletion_held_are_told(
 
     assert run(["why", museum, ONE]) == 0
     lines = said.readouterr().out.splitlines()
-    assert lines[0].startswith("Here      nothing; in the trash since ")
-    assert lines[1] == "Source    does not list it"
-    assert lines[2] == "Verdict   deleted at the Source, and deleted here too"
+    assert lines[0] == f"Resource  {source.url}{ONE}"
+    assert lines[1] == "Verdict   deleted at the Source, and deleted here too"
+    assert lines[2].startswith("Here      nothing; in the trash since ")
+    assert lines[3] == "Source    does not list it"
 
 
 def test_what_the_filters_do_not_want_and_what_was_never_listed_are_told(
@@ -132,8 +134,8 @@ def test_a_source_that_does_not_answer_leaves_what_is_remembered(
     assert run(["why", museum, ONE]) == 0
 
     lines = said.readouterr().out.splitlines()
-    assert lines[1].startswith("Source    could not be checked: ")
-    assert lines[-1].startswith("Verdict   the copy is as it was fetched")
+    assert lines[1].startswith("Verdict   the copy is as it was fetched")
+    assert lines[3].startswith("Source    could not be checked: ")
 
 
 def test_why_needs_a_mirror_and_makes_none(said: Said) -> None:
@@ -177,7 +179,7 @@ def test_what_why_advises_mends_damage_that_leaves_size_and_time(
 
     assert run(["why", museum, ONE, *how]) == 1
 
-    here, *_, advice, _ = said.readouterr().out.splitlines()
+    _, _, here, *_, advice, _ = said.readouterr().out.splitlines()
     assert here.startswith(f"Here      9 B  sha-256 {hashlib.sha256(bad).hexdigest()}  fetched ")
     assert advice == "Next      resourcesync repair museum"
     assert run(["status", museum, "--check"]) == 1
@@ -268,12 +270,32 @@ def test_a_file_that_is_not_ours_is_called_so_and_left_alone(museum: str, said: 
     for name in ("notes.txt", "museum/notes.txt", str(Path("museum/notes.txt").resolve())):
         assert run(["why", museum, name]) == 0
         lines = said.readouterr().out.splitlines()
-        assert lines[0] == "Here      notes.txt  not fetched by resourcesync"
+        assert lines[0].startswith("Resource  ")
+        assert lines[0].endswith("museum/notes.txt")
+        assert lines[2] == "Here      a file that resourcesync did not fetch"
         assert (
             "Verdict   the file did not come from the Source; resourcesync does not touch it"
             in lines
         )
     assert Path(museum, "notes.txt").read_text() == "mine"
+
+
+def test_a_code_is_explained_without_a_mirror_and_without_its_configuration(said: Said) -> None:
+    Path("resourcesync.toml").write_text("[mirror.museum]\nevrey = 3\n")
+
+    assert run(["why", "RS402"]) == 0
+    rule = said.readouterr().out
+    assert run(["rule", "RS402"]) == 0
+    assert said.readouterr().out == rule
+    assert run(["why", "hash-mismatch"]) == 0
+    assert said.readouterr().out.startswith("hash-mismatch  ")
+
+
+def test_a_word_that_is_no_code_is_a_mistake_that_names_both_forms(said: Said) -> None:
+    assert run(["why", "museum"]) == 2
+
+    fix = "resourcesync why RS402; for a resource: resourcesync why MIRROR URI"
+    assert f"  fix     {fix}" in said.readouterr().err
 
 
 def test_the_mirrors_own_files_are_called_so(museum: str, said: Said) -> None:

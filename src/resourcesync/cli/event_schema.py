@@ -329,12 +329,15 @@ EVENTS: Final = {
     ),
     "rule": EventSpec(
         meaning="A rule of the validator.",
-        always=("code id level severity clause document sentence why fix profiles checked reason"),
+        always=(
+            "code id level severity clause document sentence why fix profiles checked reason "
+            "page:text"
+        ),
         sometimes="brief:flag",
     ),
     "error-code": EventSpec(
         meaning="An error code, and the exit code of a command that ends with it.",
-        always="code meaning:text exit_code:integer exit_meaning:text passes:flag",
+        always="code meaning:text exit_code:integer exit_meaning:text passes:flag page:text",
     ),
     "part": EventSpec(
         meaning="A part of the table of a mirror's copies: a file, and its first and last URI.",

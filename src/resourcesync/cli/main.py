@@ -42,7 +42,6 @@ GROUPS: Final = {
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",
-        "dump": "pack a tree into Resource Dumps and Change Dumps",
         "serve": "serve a tree and its lists over HTTP",
         "notify": "send change notifications to the hubs",
         "catalogue": "record resource changes from another system",
@@ -52,12 +51,10 @@ GROUPS: Final = {
         "validate": "check documents against the specification",
         "diff": "compare two Sources, lists or mirrors",
         "convert": "write a document in another version of the format",
-        "why": "explain one resource",
-        "rule": "explain an error or rule code",
+        "why": "explain one resource, or the code of an error or a rule",
     },
     "Set up": {
         "config": "create, check or show the configuration file",
-        "plugins": "list the installed plug-ins",
         "doctor": "check this machine, a mirror or a Source for problems",
         "completion": "print what lets a shell complete commands",
     },
@@ -69,6 +66,10 @@ GROUPS: Final = {
 """The commands, in the groups of the help screen."""
 
 COMMANDS: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
+
+FORMER: Final = ("dump", "plugins", "rule")
+"""Names of commands that are part of another command now; they work, and help does not name them.
+"""
 
 FIRST: Final = ("pull", "status", "watch", "publish", "serve")
 """The commands of the first hour."""
@@ -129,7 +130,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command; ``None`` for an unknown name."""
         del ctx
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in FORMER:
             return None
         command = importlib.import_module(module_of(cmd_name)).command
         assert isinstance(command, click.Command)
@@ -139,7 +140,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown name gets the nearest one as a hint."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args[0] not in (*COMMANDS, *FORMER) and not args[0].startswith("-"):
             raise click.NoSuchCommand(args[0], possibilities=list(COMMANDS), ctx=ctx)
         return super().resolve_command(ctx, args)
 
@@ -278,7 +279,7 @@ def _usage(error: click.ClickException) -> Problem:
 
 def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environment) -> Job:
     """Return a job that reports a wrong command line, as text or JSON."""
-    names = [argument for argument in arguments if argument in COMMANDS]
+    names = [argument for argument in arguments if argument in (*COMMANDS, *FORMER)]
     command = names[0] if names else ""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
 

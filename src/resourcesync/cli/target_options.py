@@ -40,16 +40,30 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
     @click.argument("mirror", shell_complete=options.complete_mirror)
     @functools.wraps(function)
     def with_mirror(mirror: str, config: Path | None, **values: Any) -> Job:
-        configuration = configured_mirrors.load(config)
-        argument = MirrorArgument(
-            folder=configuration.folder(mirror),
-            network=functools.partial(
-                configuration.network, mirror, options.pop_connection(values)
-            ),
-        )
+        argument = resolve_mirror(mirror, config, options.pop_connection(values))
         return function(mirror=argument, **values)
 
     return with_mirror
+
+
+def resolve_mirror(
+    mirror: str, config: Path | None, connection: Mapping[str, Any]
+) -> MirrorArgument:
+    """Return the mirror of a name or folder.
+
+    Args:
+        mirror: The name or folder.
+        config: The configuration file that was named; ``None`` for the usual ones.
+        connection: The options of ``options.CONNECTION`` that were given.
+
+    Raises:
+        ConfigurationError: The configuration has a mistake, or the name is probably mistyped.
+    """
+    configuration = configured_mirrors.load(config)
+    return MirrorArgument(
+        folder=configuration.folder(mirror),
+        network=functools.partial(configuration.network, mirror, connection),
+    )
 
 
 class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):

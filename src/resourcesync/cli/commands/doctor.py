@@ -11,7 +11,7 @@ from resourcesync.cli.commands.config import mistakes_of
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.options import SectionedCommand
+from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ConfigurationError
@@ -29,17 +29,28 @@ _LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 @click.argument(
     "target", required=False, metavar="[MIRROR|SOURCE]", shell_complete=options.complete_mirror
 )
+@option("--plugins", is_flag=True, help="Only list the installed plug-ins, each with its package.")
 @options.CONNECTION
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
+def command(output: OutputOptions, target: str | None, *, plugins: bool, **values: Any) -> Job:
     """Check this machine, and a mirror or a Source, for problems that disturb pulls.
 
     MIRROR is the folder of a mirror or of a future mirror, or a name in the configuration file;
     its Source is checked too. SOURCE is an address. What is checked: versions, clock, free space,
     file descriptors and configuration; file names, state, lock and temporary files of a mirror;
     certificate, time and robots.txt of a Source. Exit 0 without problems, 1 otherwise.
+
+    --plugins lists the built-in plug-ins and those of other installed packages; none is imported.
+    Kinds: accounts are input adapters of publish, originals are object stores of publish, mappers
+    give files their paths.
     """
+    if plugins:
+        from resourcesync.cli.commands import plugins as installed  # noqa: PLC0415 - rarely needed
+
+        if target is not None:
+            raise click.UsageError("--plugins lists all plug-ins: name no mirror and no Source")
+        return installed.job_of("doctor", output)
     named: Path | None = values.pop("config")
     way = options.pop_connection(values)
 

@@ -1,9 +1,13 @@
-"""``resourcesync dump``: packages of resources, for Destinations that start or are behind."""
+"""Packages of resources, for Destinations that start or are behind; ``resourcesync dump``.
+
+`publish --dumps` is the command of today; ``dump`` is its former name, with options of its own.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from resourcesync.cli import formatting, options
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -13,6 +17,7 @@ from resourcesync.cli.render import publish as render_publish
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.publication_options import PublishRequest
 
 
 @click.command("dump", cls=SectionedCommand)
@@ -33,12 +38,7 @@ if TYPE_CHECKING:
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
-    """Pack the files of a tree into dumps, and publish them.
-
-    This command does what `publish` does, and also makes packages. A package is a ZIP with a
-    manifest, and never changes: the next run packs only new files. Destinations that support dumps
-    need one request for thousands of small files.
-    """
+    """Pack the files of a tree into dumps, and publish them, as ``publish --dumps`` does."""
     tree: Path = values["tree"]
     if not (values["resources"] or values["changes"]):
         raise click.UsageError("--no-resources without --changes leaves nothing to do")
@@ -60,31 +60,44 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
-    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - help stays quick
     from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - help stays quick
 
-    request = PublishRequest(
-        dumps=dump_publication.DumpRequest(
-            resources=values["resources"], changes=values["changes"], may_fork=True
-        )
+    request = request_dumps(
+        PublishRequest(), resources=values["resources"], changes=values["changes"]
     )
     chosen = {name: values[name] for name in ("url", "max_package") if values[name]}
     clock = machine.system_clock()
     started = clock.monotonic()
     done = trees.publish_tree(tree, chosen, clock=clock, asked=request)
     render_publish.report(done, screen)
-    outcome = render_publish.conclude(done, tree, clock.monotonic() - started)
-    assert done.dumped is not None, "a dump was requested"
-    for packed in done.dumped.packages:
+    return with_packages(
+        render_publish.conclude(done, tree, clock.monotonic() - started), done.dumped, screen
+    )
+
+
+def request_dumps(request: "PublishRequest", *, resources: bool, changes: bool) -> "PublishRequest":
+    """Return a request to publish that also makes a Resource Dump, a Change Dump, or both."""
+    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - help stays quick
+
+    dumps = dump_publication.DumpRequest(resources=resources, changes=changes, may_fork=True)
+    return replace(request, dumps=dumps)
+
+
+def with_packages(
+    outcome: CommandOutcome, dumped: "DumpOutcome | None", screen: Screen
+) -> CommandOutcome:
+    """Report the packages of a publication; return its outcome with their line and fields."""
+    assert dumped is not None, "a dump was requested"
+    for packed in dumped.packages:
         screen.report(
             "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
         )
-    if done.dumped.lost:
-        screen.report("warning", _lost_versions(done.dumped.lost))
+    if dumped.lost:
+        screen.report("warning", _lost_versions(dumped.lost))
     return CommandOutcome(
         exit=outcome.exit,
-        closing=(*outcome.closing, _packed_line(done.dumped)),
-        fields={**outcome.fields, **_packed_fields(done.dumped)},
+        closing=(*outcome.closing, _packed_line(dumped)),
+        fields={**outcome.fields, **_packed_fields(dumped)},
     )
 
 

@@ -1,4 +1,4 @@
-"""``resourcesync plugins``: list the installed plug-ins."""
+"""The list of installed plug-ins; ``resourcesync plugins``."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,13 +13,13 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 @click.command("plugins", cls=SectionedCommand)
 @options.output_options
 def command(output: OutputOptions) -> Job:
-    """List the installed plug-ins: path mappers, exporters, input adapters, stores and more.
+    """List the installed plug-ins, as ``resourcesync doctor --plugins`` does."""
+    return job_of("plugins", output)
 
-    The list has the built-in plug-ins and those of other installed packages (entry points), each
-    with its package. No plug-in is imported. Kinds: accounts are input adapters of publish,
-    originals are object stores of publish, mappers give files their paths.
-    """
-    return Job(command="plugins", output=output, work=_list, render=_render)
+
+def job_of(command: str, output: OutputOptions) -> Job:
+    """Return the job of a command that lists the plug-ins."""
+    return Job(command=command, output=output, work=_list, render=_render)
 
 
 def _list(screen: Screen) -> CommandOutcome:

@@ -63,6 +63,19 @@ STEPS: Final = (
         "--rebase", is_flag=True, help="List the changes, and write a new Resource List (baseline)."
     ),
 )
+DUMPS: Final = (
+    option(
+        "--dumps",
+        type=click.Choice(["resources", "changes", "all"]),
+        help="Also pack all files into a Resource Dump (resources), the changes since the last run"
+        " into a Change Dump (changes), or both (all). Only changed files are packed again.",
+    ),
+    option(
+        "--max-package",
+        type=options.SIZE,
+        help="Most bytes of content in one package of --dumps; default: 256M.",
+    ),
+)
 _PLACES: Final = frozenset({"out", "versions_in"})
 """Settings that are stored as they are from the tree."""
 
@@ -219,7 +232,7 @@ _MAX_NAMES: Final = 10_000
 @SETTINGS
 @option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
 @option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
-@options.with_options(STEPS, WATCH)
+@options.with_options(STEPS, DUMPS, WATCH)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -237,14 +250,17 @@ def command(output: OutputOptions, **values: Any) -> Job:
     line of JSON each; it needs --out FOLDER.
 
     s3://BUCKET/PREFIX publishes the objects of a bucket; it needs --out. The documents may go to a
-    bucket too: --out s3://BUCKET/PREFIX. For other stores, see 'resourcesync plugins'.
+    bucket too: --out s3://BUCKET/PREFIX. For other stores, see 'resourcesync doctor --plugins'.
 
     SYSTEM:… is another system whose resources are published; for the systems, see 'resourcesync
-    plugins'. It needs --out FOLDER. The system itself is never changed.
+    doctor --plugins'. It needs --out FOLDER. The system itself is never changed.
 
     tables:DIR is a table of resources in Parquet files, for very large numbers: a sorted copy is
     stored, and workers write its lists, see --engine. It needs --out. DIR may also be a file or a
     pattern.
+
+    --dumps makes packages of a folder's files: Destinations that support dumps need one request for
+    thousands of small files. A package is a ZIP with a manifest, and never changes.
 
     A mirror's folder is published as an aggregator does: its copies at their own addresses, each
     with a link to the original. The documents go to .resourcesync/publication in it, or to --out.
@@ -345,6 +361,8 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
+    if values["dumps"]:
+        return _publish_dumps(target, chosen, asked, values, screen)
     if is_table_address(target):
         return publish_table(target, chosen, asked, values, screen)
     check_engine(target, values)
@@ -365,6 +383,43 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     done = trees.publish_tree(tree, chosen, clock=clock, asked=asked, state=values["state"])
     report(done, screen)
     return conclude(done, tree, clock.monotonic() - started)
+
+
+def _publish_dumps(
+    target: str,
+    chosen: dict[str, object],
+    asked: "PublishRequest",
+    values: Mapping[str, Any],
+    screen: Screen,
+) -> CommandOutcome:
+    """Publish a folder and its dumps.
+
+    Raises:
+        ConfigurationError: It is no folder, or an option excludes dumps.
+    """
+    from resourcesync.app import machine  # noqa: PLC0415 - the same
+    from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
+    from resourcesync.cli.commands.dump import request_dumps, with_packages  # noqa: PLC0415 - rarely needed
+
+    for name in ("watch", "dry_run"):
+        if values[name]:
+            raise ConfigurationError(f"--dumps and --{name.replace('_', '-')} exclude each other")
+    is_folder = not (is_table_address(target) or publish_inputs.is_originals_address(target))
+    if not is_folder or publish_inputs.external_name(target):
+        raise ConfigurationError(f"--dumps is only for folders; {target} is not a folder")
+    check_engine(target, values)
+    publish_inputs.check_folder(target, values)
+    kinds, tree, clock = values["dumps"], Path(target), machine.system_clock()
+    for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
+        chosen[name] = document_stores.out_setting(tree, values[name])
+    if values["max_package"]:
+        chosen["max_package"] = values["max_package"]
+    request = request_dumps(asked, resources=kinds != "changes", changes=kinds != "resources")
+    started = clock.monotonic()
+    done = trees.publish_tree(tree, chosen, clock=clock, asked=request, state=values["state"])
+    report(done, screen)
+    outcome = conclude(done, tree, clock.monotonic() - started)
+    return with_packages(outcome, done.dumped, screen)
 
 
 def _publish_external(

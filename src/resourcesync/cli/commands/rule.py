@@ -1,4 +1,4 @@
-"""``resourcesync rule``: explain a rule of the standard, or the code of an error.
+"""Explanations of the rules of the standard, and of the codes of errors; ``resourcesync rule``.
 
 The codes that errors and warnings carry besides those of their kinds, and what they mean.
 """
@@ -21,20 +21,38 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="ID")
 @options.output_options
 def command(output: OutputOptions, name: str) -> Job:
-    """Explain a rule or the code of an error.
+    """Explain a rule or the code of an error, as ``resourcesync why CODE`` does.
 
     ID is a rule's code (RS402) or its row in the table of requirements (CH05); the beginning of
     one (RS4, CH) lists all that begin so. The code of an error (hash-mismatch) is explained too.
+    """
+    return job_of("rule", name, output)
 
-    \b
-    resourcesync rule RS402
-    resourcesync rule RS4
-    """  # noqa: D301 - click's mark for lines that are not to be filled
+
+def job_of(command: str, code: str, output: OutputOptions) -> Job:
+    """Return the job of a command that explains a code.
+
+    Args:
+        command: The command's name.
+        code: The code, or the beginning of codes of rules.
+        output: The output options.
+    """
 
     def work(screen: Screen) -> CommandOutcome:
-        return _explain(name, screen)
+        return _explain(code, screen)
 
-    return Job(command="rule", output=output, work=work, render=_render_rule, fields={"id": name})
+    return Job(command=command, output=output, work=work, render=_render_rule, fields={"id": code})
+
+
+DOCS: Final = "docs"
+"""Address of the pages of the documentation: a folder of the project, until a site has them."""
+
+
+def page_of(code: str) -> str:
+    """Return the address of the page about the code of a rule or an error."""
+    if code.startswith("RS"):
+        return f"{DOCS}/reference/rules/{code[:3]}.md#{code.lower()}"
+    return f"{DOCS}/reference/errors.md"
 
 
 def _explain(name: str, screen: Screen) -> CommandOutcome:
@@ -68,7 +86,7 @@ def _unknown(name: str) -> Exception:
     return ConfigurationError(
         f"there is no rule and no error of the code {name[:64]!r}",
         evidence=tuple(("family", f"{family}  {what}") for family, what in FAMILIES.items()),
-        hint=f"resourcesync rule {near[0]}",
+        hint=f"resourcesync why {near[0]}; for a resource: resourcesync why MIRROR URI",
     )
 
 
@@ -87,6 +105,7 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
         "profiles": sorted(profile.value for profile in rule.profiles),
         "checked": rule.checked.value,
         "reason": rule.reason,
+        "page": page_of(rule.code),
     }
 
 
@@ -111,6 +130,7 @@ def _find_error(code: str) -> dict[str, object] | None:
                 "exit_code": int(exit_code),
                 "exit_meaning": exit_code.meaning,
                 "passes": kind.transient,
+                "page": page_of(kind.default_code),
             }
     return None
 
@@ -120,7 +140,7 @@ def _code_fields(code: str, kind: str, meaning: str) -> dict[str, object]:
     from resourcesync import errors  # noqa: PLC0415 - help stays fast
     from resourcesync.cli.exit_codes import ExitCode, exit_code_for  # noqa: PLC0415 - as above
 
-    fields: dict[str, object] = {"code": code, "meaning": meaning}
+    fields: dict[str, object] = {"code": code, "meaning": meaning, "page": page_of(code)}
     if kind == "warning":
         words = "a warning: it does not change how the run ends"
         return {**fields, "exit_code": int(ExitCode.OK), "exit_meaning": words, "passes": False}
@@ -151,6 +171,7 @@ def _render_rule(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         yield TextLine(f"  exit    {fields['exit_code']}: {fields['exit_meaning']}", level=QUIET)
         if fields["passes"]:
             yield TextLine("  again   it may pass: run the command again", level=QUIET)
+        yield TextLine(f"  page    {fields['page']}", level=QUIET)
     elif event == "rule" and fields.get("brief"):
         head = f"{fields['code']}  {fields['id']:<5}  {fields['severity']:<7}"
         yield TextLine(f"{head}  {fields['sentence']}", level=QUIET)
@@ -170,13 +191,14 @@ def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
     if fields["reason"]:
         checked = f"{checked}: {fields['reason']}"
     yield TextLine(f"  checked   {checked}", level=QUIET)
+    yield TextLine(f"  page      {fields['page']}", level=QUIET)
 
 
 _CODE_TABLE: Final = """
 ConfigurationError
   usage              The command line is invalid; --help shows the syntax.
   unknown-key        The other system accepts no such key of --with; see which it accepts.
-  no-plugin          There is no plug-in of that name; `resourcesync plugins` lists them.
+  no-plugin          There is no plug-in of that name; `resourcesync doctor --plugins` lists them.
   ambiguous-plugin   Several plug-ins have that name; uninstall all but one.
   bad-plugin         A plug-in fails, or cannot be used; correct or uninstall it.
   map                The rule of --map cannot be used, or cannot be reversed.
@@ -235,7 +257,7 @@ SourceUnavailableError
   too-slow           The server sends less than the minimum speed.
   stale-copy         The Source serves older lists than before; a cache may have an old copy.
   mixed-copies       The parts of a list are of different times; a cache may have an old copy.
-  transport          The transport of a plug-in failed; `resourcesync plugins` names it.
+  transport          The transport of a plug-in failed; `doctor --plugins` names it.
 SourceRefusedError
   egress             The Source led to a private or special address; see --allow-origin.
   redirect           A redirect leads to an address that policy forbids, or to none.

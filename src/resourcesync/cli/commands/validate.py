@@ -202,7 +202,7 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
         raise ConfigurationError(
             "--select and --ignore leave no rule to check",
             evidence=(("select", " ".join(select)), ("ignore", " ".join(ignore))),
-            hint="list the rules of a family: resourcesync rule RS4",
+            hint="list the rules of a family: resourcesync why RS4",
         )
     size, secret = arguments.sample, arguments.hub_secret_file
     return ValidationOptions(

@@ -1,4 +1,4 @@
-"""``resourcesync why``: explain one resource of a mirror."""
+"""``resourcesync why``: explain one resource of a mirror, an error code or a rule."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.cli.target_options import MirrorArgument, resolve_mirror
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.settings.network import Network
@@ -24,23 +24,40 @@ if TYPE_CHECKING:
 
 
 @click.command("why", cls=SectionedCommand)
-@mirror_argument
-@click.argument("resource", metavar="URI|PATH|FILE")
+@click.argument("subject", metavar="MIRROR")
+@click.argument("resource", metavar="URI|PATH|FILE | CODE", required=False)
 @option("--offline", is_flag=True, help="Use only the mirror's state; send no request.")
 @options.CONNECTION
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **values: Any) -> Job:
-    """Explain one resource.
+def command(output: OutputOptions, subject: str, resource: str | None, **values: Any) -> Job:
+    """Explain one resource of a mirror, or the code of an error or a rule.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
     The resource is a URI, a path in the mirror or at the Source, or any path of a file in the
     mirror.
-    The answer shows the copy (its bytes are read), the Source's entry, failed tries, the finding of
-    the last audit, and a verdict. A copy that was changed in the mirror is marked as suspect, as
+    The answer shows a verdict, the copy (its bytes are read), the Source's entry, failed tries, and
+    the finding of the last audit. A copy that was changed in the mirror is marked as suspect, as
     after an audit. Exit 0 if nothing is wrong with the resource, 1 otherwise.
-    """
-    offline: bool = values["offline"]
+
+    CODE, without a mirror, is the code of an error or a warning (hash-mismatch), of a rule (RS402),
+    or a rule's row in the table of requirements (CH05); the beginning of one (RS4, CH) lists all
+    rules that begin so.
+
+    \b
+    resourcesync why ./docs /guide/index.html
+    resourcesync why hash-mismatch
+    resourcesync why RS402
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    if resource is None:
+        from resourcesync.cli.commands import rule  # noqa: PLC0415 - for codes only
+
+        return rule.job_of("why", subject, output)
+    mirror = resolve_mirror(subject, values["config"], options.pop_connection(values))
+    return _job(output, mirror, resource, offline=values["offline"])
+
+
+def _job(output: OutputOptions, mirror: MirrorArgument, resource: str, *, offline: bool) -> Job:
     folder = mirror.folder
 
     def work(screen: Screen) -> CommandOutcome:
@@ -112,12 +129,13 @@ def _below(path: Path, root: Path) -> str:
 
 def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     """Yield the explanation of a resource and the next step, as labels and texts."""
-    if found.copy is not None and not found.uri.endswith(f"/{found.copy.path}"):
-        yield "File", f"{found.copy.path}  for {found.uri}"
+    verdict, pending = found.verdict, found.pending
+    yield "Resource", _subject(found, mirror)
+    retained = "" if verdict.is_well or pending is None else f"; {found.retained_copy}"
+    yield "Verdict", f"{verdict.value}{retained}"
     yield "Here", _local_copy(found)
     yield from _source(found)
     yield from _linked(found)
-    pending = found.pending
     if pending is not None and pending.tries:
         tries = formatting.counted(pending.tries, "time") if pending.tries != 1 else "once"
         since = formatting.moment(from_microseconds(pending.first))
@@ -128,12 +146,19 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
         yield "Audit", f"{found.finding.reason}{_finding_state(found)}"
     if found.quarantined:
         yield "Set aside", f".resourcesync/quarantine/{found.quarantined[-1]}"
-    verdict = found.verdict
-    retained = "" if verdict.is_well or pending is None else f"; {found.retained_copy}"
-    yield "Verdict", f"{verdict.value}{retained}"
     step = next_step(found, mirror)
     if step:
         yield step
+
+
+def _subject(found: "Explanation", mirror: Path) -> str:
+    """Return the URI of a resource, and the path of its file if there is one."""
+    is_here = found.copy is not None or found.is_present
+    path = found.copy.path if found.copy is not None else found.path
+    names = [found.uri] if "://" in found.uri else []
+    if is_here and path:
+        names.append(str(mirror / path))
+    return "  ".join(names) or found.uri
 
 
 def _retry_note(found: "Explanation") -> str:
@@ -161,9 +186,9 @@ def _local_copy(found: "Explanation") -> str:
         if found.last_change is not None:
             at = formatting.moment(from_microseconds(found.last_change.time))
             return f"nothing; {found.last_change.kind} {at}"
-        return f"{found.path}  not fetched by resourcesync" if found.is_present else "nothing"
+        return "a file that resourcesync did not fetch" if found.is_present else "nothing"
     if copy.length < 0:
-        return f"{copy.path}  its content is suspect"
+        return "a file whose content is suspect"
     at = formatting.moment(from_microseconds(copy.installed))
     state = ", the file is missing" if not found.is_present else ""
     state = ", the file was changed since" if found.is_present and found.is_altered else state

@@ -61,7 +61,8 @@ _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_SAFE: Final = {**NO_STORE, **NOSNIFF, "referrer-policy": "no-referrer"}
+# Not "no-referrer": a form would come from the origin "null", and be refused.
+_SAFE: Final = {**NO_STORE, **NOSNIFF, "referrer-policy": "same-origin"}
 _FILES: Final = {b"/style.css": ("text/css", STYLE), b"/live.js": ("text/javascript", SCRIPT)}
 _EXPLORE: Final = b"/explore"
 _VALIDATE: Final = b"/validate"
