@@ -189,6 +189,14 @@ EVENTS: Final = {
         always="uri path reason",
         sometimes="mirror",
     ),
+    "phase": EventSpec(
+        meaning=(
+            "A phase of a pull ended: `discovery`, `lists` (reading them), `transfer` (of resources"
+            " until the last is in place) or `commit` (of the position)."
+        ),
+        always="time name seconds",
+        sometimes="mirror",
+    ),
     "progress": EventSpec(
         meaning="The progress of the run, at most once a second.",
         always="done total",

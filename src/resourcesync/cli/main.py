@@ -26,7 +26,12 @@ from resourcesync.cli.output import (
 )
 from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ResourceSyncError, StorageError
-from resourcesync.settings.environment import PREFIX, Environment, read_environment
+from resourcesync.settings.environment import (
+    PREFIX,
+    Environment,
+    read_environment,
+    read_telemetry,
+)
 
 GROUPS: Final = {
     "Mirror": {
@@ -298,7 +303,7 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
         screen = shown
         try:
             screen.start(job.fields)
-            screen = _with_log(job, screen, held, run)
+            screen = _with_traces(job, _with_log(job, screen, held, run), held)
             outcome = job.work(screen)
         except ResourceSyncError as error:
             problem = problem_of(error)
@@ -320,6 +325,20 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
             _show_traceback(environment)
         screen.end(outcome)
         return outcome.exit
+
+
+def _with_traces(job: Job, screen: Screen, held: ExitStack) -> Screen:
+    """Return the screen, with traces if OpenTelemetry is set up in the environment."""
+    if job.command not in _TRACED or not read_telemetry().traces:
+        return screen
+    from resourcesync.app.telemetry import open_traces  # noqa: PLC0415 - rarely needed
+    from resourcesync.cli.render.traces import TracedScreen  # noqa: PLC0415 - rarely needed
+
+    exporter = held.enter_context(open_traces())
+    return screen if exporter is None else TracedScreen(job, screen, exporter.export)
+
+
+_TRACED: Final = frozenset({"pull", "publish", "audit", "repair", "watch"})
 
 
 def _run_id() -> str:

@@ -242,12 +242,13 @@ _MOST_WARNINGS: Final = 100
 
 
 class CollectingScreen:
-    """A screen that shows nothing and stores the problems, mirrors and warnings."""
+    """A screen that shows nothing and stores the problems, mirrors, warnings and phases."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.mirrors: list[Mapping[str, object]] = []
         self.warnings: list[Mapping[str, object]] = []
+        self.phases: list[Mapping[str, object]] = []
 
     def start(self, fields: Mapping[str, object]) -> None:
         """Show nothing."""
@@ -256,6 +257,8 @@ class CollectingScreen:
         """Store a mirror, or one of the first warnings."""
         if event == "mirror":
             self.mirrors.append(fields)
+        elif event == "phase":
+            self.phases.append(fields)
         elif event == "warning" and len(self.warnings) < _MOST_WARNINGS:
             self.warnings.append(fields)
 

@@ -49,6 +49,7 @@ from resourcesync.destination.session import (
     SyncOutcome,
     SyncSession,
     no_time_note,
+    timed_phase,
 )
 from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.tasks import task_of, undone_tasks
@@ -103,15 +104,15 @@ class Baseline:
         uri = self._resource_list()
         with ExitStack() as held:
             sorter = held.enter_context(self._pull.new_sorter())
-            snapshot = self._pull.read_list(uri, sorter, known, forgiving=True)
-            if snapshot is None or (newer and not self._is_newer(snapshot)):
-                return None
-            self._check_time(snapshot, gap=gap)
-            history = self._read_changes(snapshot, held)
-            sorters = [sorter] if history is None else [sorter, history.sorter]
-            self._linked = collect_linked(
-                self._pull, deduplicated_rows(sorters, ignore_conflict), held
-            )
+            with timed_phase(self._pull.dependencies, "lists"):
+                snapshot = self._pull.read_list(uri, sorter, known, forgiving=True)
+                if snapshot is None or (newer and not self._is_newer(snapshot)):
+                    return None
+                self._check_time(snapshot, gap=gap)
+                history = self._read_changes(snapshot, held)
+                sorters = [sorter] if history is None else [sorter, history.sorter]
+                rows = deduplicated_rows(sorters, ignore_conflict)
+                self._linked = collect_linked(self._pull, rows, held)
             return self._synchronize(snapshot, history, sorters)
 
     def read_listed_rows(self, held: ExitStack) -> ListedRows:
@@ -246,12 +247,14 @@ class Baseline:
             pulled.are_deletions_done = False
             self._store_tasks(self._planned_decisions(sorters), through)
         else:
-            self._fetch_planned(pulled, sorters, through)
+            with timed_phase(self._pull.dependencies, "transfer"):
+                self._fetch_planned(pulled, sorters, through)
         self._postpone_unread(pulled)
         if pulled.is_complete:
             unsure = counts.unsure or pulled.tally.open_dates > 0
             self._is_undecided = pulled.tally.undecided > 0
-            self._finish(snapshot, history, through, unsure=unsure)
+            with timed_phase(self._pull.dependencies, "commit"):
+                self._finish(snapshot, history, through, unsure=unsure)
             pulled.is_complete = not snapshot.outdated_parts
         if pulled.are_deletions_done:
             self._pull.delete_pending(pulled)
@@ -349,10 +352,7 @@ class Baseline:
         return not refused
 
     def _fetch_planned(
-        self,
-        pulled: SyncOutcome,
-        sorters: list[ExternalSorter[ListedEntry]],
-        through: int,
+        self, pulled: SyncOutcome, sorters: list[ExternalSorter[ListedEntry]], through: int
     ) -> None:
         """Fetch what is planned, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found

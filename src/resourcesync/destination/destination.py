@@ -30,7 +30,7 @@ from resourcesync.destination.runs import (
     new_run_id,
 )
 from resourcesync.destination.scope import Filters, Scope
-from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession
+from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState
 from resourcesync.destination.tasks import gone_rows
 from resourcesync.discovery.sets import SourceLists
@@ -328,7 +328,8 @@ class Destination:
     ) -> SyncSession:
         equipment = self._dependencies
         if found is None:
-            found = self._locator.locate(address, filters, options.set_name)
+            with timed_phase(equipment, "discovery"):
+                found = self._locator.locate(address, filters, options.set_name)
             if not options.dry_run and self._sync_state.identity is not None:
                 self._sync_state.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._moved_identity or self._sync_state.identity
@@ -357,10 +358,8 @@ class Destination:
         refusals = Refusals(self._report_refused, known)
         links = self._link_filter(scope, filters)
         yielding = self._sync_state.relocated_uris
-        mapping, largest = (
-            identity.mapping(equipment.mappers, yielding),
-            PatchSizeLimits(equipment.patches),
-        )
+        mapping = identity.mapping(equipment.mappers, yielding)
+        largest = PatchSizeLimits(equipment.patches)
         return ResourceSelection(scope, mapping, refusals, largest, links, identity.moved)
 
     def _link_filter(self, scope: Scope, filters: Filters) -> LinkFilter | None:

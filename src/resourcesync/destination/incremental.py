@@ -57,7 +57,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.session import SyncOutcome, SyncSession
+from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.task_codes import MISMATCH_CODES
 from resourcesync.destination.tasks import task_of, undone_tasks
@@ -105,9 +105,9 @@ class Incremental:
             ResourceSyncError: The lists cannot be used now; the mirror is unchanged.
         """
         pull = self._pull
-        history = pull.change_lists.read(
-            uri, pull.cursor.start(), pull.state, partial(is_followed, pull.cursor)
-        )
+        lists, follows = pull.change_lists, partial(is_followed, pull.cursor)
+        with timed_phase(pull.dependencies, "lists"):
+            history = lists.read(uri, pull.cursor.start(), pull.state, follows)
         with ExitStack() as held:
             held.enter_context(history.sorter)
             if self._offers_moved_lists():  # even with news: a moved list may still grow
@@ -397,7 +397,8 @@ class Incremental:
             pulled.are_deletions_done = False
             return pulled
         if pulled.plan.create + pulled.plan.update:
-            self._fetch_due(pulled, self._pull.cursor.checkpoint or 0)
+            with timed_phase(self._pull.dependencies, "transfer"):
+                self._fetch_due(pulled, self._pull.cursor.checkpoint or 0)
             self._suspect_changes(pulled)
         self._pull.delete_pending(pulled)
         return pulled

@@ -1,6 +1,8 @@
 """Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -406,6 +408,18 @@ class SyncSession:
         if hint:
             fields |= {"hint": hint, "remedy": remedy}
         self.dependencies.report("warning", fields)
+
+
+@contextmanager
+def timed_phase(equipment: Dependencies, name: str) -> Iterator[None]:
+    """Report the end and the duration of a phase of a run, also of one that failed."""
+    started = equipment.clock.monotonic()
+    try:
+        yield
+    finally:
+        seconds = round(equipment.clock.monotonic() - started, 6)
+        fields = {"time": equipment.clock.now(), "name": name, "seconds": seconds}
+        equipment.report("phase", fields)
 
 
 def _received_bytes(equipment: Dependencies) -> int:

@@ -21,6 +21,9 @@ def world(tmp_path: Path) -> PublishedTable:
     return PublishedTable(tmp_path)
 
 
+HASH = "md5:" + "0" * 32
+
+
 def rows(*names: str, length: int = 1) -> list[Row]:
     return [(f"{BASE}{name}", None, length, "", "") for name in names]
 
@@ -116,6 +119,34 @@ def test_of_rows_with_one_uri_the_newest_counts(world: PublishedTable) -> None:
     assert "newest" in done.omissions[-1].reason
 
 
+def test_a_table_in_any_order_has_the_same_changes(tmp_path: Path) -> None:
+    first = [*rows("a", "b", "c", "e"), (f"{BASE}t", 5, 1, HASH, "")]
+    second = [
+        *rows("0", "b", "d"),
+        *rows("c", length=2),
+        (f"{BASE}e", None, -1, "", ""),  # it cannot be understood: e stays
+        (f"{BASE}t", 6, 1, HASH, ""),  # touched
+    ]
+    found = []
+    for name, order in (("rising", sorted), ("falling", reversed)):
+        world = PublishedTable(tmp_path / name)
+        world.tell(list(order(first)))
+        world.publish()
+        world.tell(list(order(sorted(second))))
+        world.clock.advance(hours=1)
+        done = world.publish()
+        assert done.scan.omitted == 1
+        found.append([(change.kind, change.uri) for change in world.changes()])
+
+    assert found[0] == found[1]
+    assert found[0] == [
+        ("created", f"{BASE}0"),
+        ("deleted", f"{BASE}a"),
+        ("updated", f"{BASE}c"),
+        ("created", f"{BASE}d"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("told", "kind"),
     [
@@ -172,11 +203,12 @@ def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
     monkeypatch.setattr(table_files, "BUFFERED_ROWS", 8)
     batches = pa.table({"number": range(23)}).to_batches(max_chunksize=3)
 
-    with table_files.atomic_write(tmp_path / "rows.parquet") as stream:
-        writer = table_files.RowGroupWriter(stream, batches[0].schema)
+    with (
+        table_files.atomic_write(tmp_path / "rows.parquet") as stream,
+        table_files.RowGroupWriter(stream, batches[0].schema) as writer,
+    ):
         for batch in batches:
             writer.add(batch)
-        writer.close()
 
     with parquet.ParquetFile(tmp_path / "rows.parquet") as found:
         sizes = [

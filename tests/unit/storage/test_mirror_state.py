@@ -277,6 +277,19 @@ def test_finding_a_copy_by_its_digest_reads_no_other_copy(
     assert f"length >= {LARGE}" in "".join(MIGRATIONS)
 
 
+def test_storing_tasks_does_not_read_those_that_are_stored_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = statements(monkeypatch)
+    with SqliteMirrorState(tmp_path / "s") as state:
+        state.commit(StateTransaction(pending=[pending("a")]))
+        told.clear()
+        state.commit(StateTransaction(pending=[pending("b")]))
+
+    plans = [step for statement in told for step in plan_of(tmp_path / "s", statement)]
+    assert not [step for step in plans if step.startswith("SCAN")]
+
+
 def old_memory(path: Path) -> None:
     """Write a memory of the second version, with one copy and one task."""
     row = LARGE_ONE

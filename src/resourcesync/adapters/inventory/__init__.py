@@ -8,23 +8,23 @@ from resourcesync.adapters.inventory.table_files import (
     read_resources,
     write_file,
 )
-from resourcesync.adapters.inventory.table_queries import (
-    COLUMN_NAMES,
+from resourcesync.adapters.inventory.table_import import (
     Differences,
     ImportCounts,
+    ImportFiles,
     SuppliedTable,
-    compare_tables,
     import_table,
 )
+from resourcesync.adapters.inventory.table_queries import COLUMN_NAMES
 
 __all__ = [
     "COLUMN_NAMES",
     "Differences",
     "ImportCounts",
+    "ImportFiles",
     "InventoryFolder",
     "SuppliedTable",
     "check_installed",
-    "compare_tables",
     "import_table",
     "open_duckdb",
     "read_changes",

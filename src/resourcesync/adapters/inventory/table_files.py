@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from resourcesync.adapters.inventory.duckdb_engine import check_installed
 from resourcesync.errors import DiskFullError, StateError, StorageError
@@ -20,7 +20,7 @@ from resourcesync.model.timestamps import from_microseconds
 
 GROUP: Final = 50_000
 """Rows of one group: about as many as in one list."""
-BUFFERED_ROWS: Final = 4 * GROUP
+BUFFERED_ROWS: Final = GROUP
 """Rows in memory at which a group is written."""
 
 
@@ -39,17 +39,21 @@ class RowGroupWriter:
         self._waiting: list[Any] = []
         self._buffered = 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the file; after an error without the buffered rows."""
+        if kind is None:
+            self._flush(self._buffered)
+        self._writer.close()
+
     def add(self, rows: Any) -> None:
         """Add some rows."""
         self._waiting.append(rows)
         self._buffered += rows.num_rows
         if self._buffered >= BUFFERED_ROWS:
             self._flush(self._buffered - self._buffered % GROUP)
-
-    def close(self) -> None:
-        """Write the rest, and end the file."""
-        self._flush(self._buffered)
-        self._writer.close()
 
     def _flush(self, count: int) -> None:
         if not count:
@@ -60,6 +64,7 @@ class RowGroupWriter:
         self._writer.write_table(table.slice(0, count), row_group_size=GROUP)
         self._waiting = table.slice(count).to_batches()
         self._buffered -= count
+        pyarrow.default_memory_pool().release_unused()  # it would retain what a group needed
 
 
 @contextmanager
@@ -215,6 +220,38 @@ def read_changes(file: Path, start: int, stop: int) -> Iterator[tuple[Sequence[s
         yield piece.column("kind").to_pylist(), _run(piece)
 
 
+def read_batches(file: Path, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield the rows of a table, group by group.
+
+    Raises:
+        ConfigurationError: The packages that read tables are not installed.
+        StateError: The file is damaged.
+        StorageError: It cannot be read.
+    """
+    with _guard_reading(file):
+        from pyarrow import parquet  # noqa: PLC0415 - an extra, and seldom needed
+
+        with parquet.ParquetFile(file, pre_buffer=False) as table:
+            for group in range(table.num_row_groups):  # read ahead, all would stay in memory
+                rows = table.read_row_group(group, columns=list(columns))
+                for batch in rows.replace_schema_metadata(None).to_batches():
+                    if batch.num_rows:
+                        yield batch
+
+
+@contextmanager
+def _guard_reading(file: Path) -> Iterator[None]:
+    check_installed()
+    import pyarrow  # noqa: PLC0415, ICN001 - an extra, and seldom needed
+
+    try:
+        yield
+    except pyarrow.ArrowException as error:
+        raise StateError(f"{file.name} is damaged: {error!s:.300}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {file}: {error!s:.300}") from error
+
+
 def _run(piece: Any) -> ResourceRun:
     return ResourceRun(
         uris=piece.column("uri").to_pylist(),
@@ -230,12 +267,10 @@ def _moment(value: int | None) -> datetime | None:
 
 
 def _pieces(file: Path, start: int, stop: int, columns: Sequence[str]) -> Iterator[Any]:
-    check_installed()
-    import pyarrow  # noqa: PLC0415, ICN001 - an extra, and seldom needed
-    from pyarrow import parquet  # noqa: PLC0415 - the same
-
     read = start
-    try:
+    with _guard_reading(file):
+        from pyarrow import parquet  # noqa: PLC0415 - an extra, and seldom needed
+
         with parquet.ParquetFile(file) as table:
             begins = 0
             for group in range(table.num_row_groups):
@@ -247,9 +282,5 @@ def _pieces(file: Path, start: int, stop: int, columns: Sequence[str]) -> Iterat
                         yield found.slice(at - begins, min(_SOME, last - at))
                     read = last
                 begins = ends
-    except pyarrow.ArrowException as error:
-        raise StateError(f"{file.name} is damaged: {error!s:.300}") from error
-    except OSError as error:
-        raise StorageError(f"cannot read {file}: {error!s:.300}") from error
     if read < stop:
         raise StateError(f"{file.name} has {read:,} rows where {stop:,} were written")

@@ -318,7 +318,8 @@ class SqliteMirrorState(MirrorLogs):
             if settled and db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
                 db.executemany("DELETE FROM pending WHERE uri = ?", settled)
             db.executemany(_PUT_PENDING, step.pending)
-            db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
+            if step.outdated:  # this reads all rows: not for each of many steps
+                db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
             state_logs.write_links(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")

@@ -39,8 +39,9 @@ _SUPPORTED_SETTINGS: Final = frozenset(
     {"url", "out", "max_entries", "max_bytes", "described_by", "keep", "rebase_every"}
 )
 _MEMORY_OPTION: Final = "memory"
-_DEFAULT_MEMORY: Final = "1GB"
-"""The process has 350 MiB more at most: threads of DuckDB, Python, PyArrow."""
+_LEAST_MEMORY, _MOST_MEMORY = 128_000_000, 1_000_000_000
+"""The default is half the size of the table, within these bytes. The process has 350 MiB more at
+most: threads of DuckDB, Python, PyArrow."""
 _FOR_EVER: Final = 1 << 62
 _COPIES: Final = "copies.json"
 """List of the files of a mirror's copies, where these are a table."""
@@ -211,8 +212,10 @@ def _address(root: Path, out: str) -> str:
 
 def _table(address: str, settings: PublicationSettings) -> SourceTable:
     values = dict(settings.originals_with)
-    memory = values.pop(_MEMORY_OPTION, _DEFAULT_MEMORY)
-    files = _files(address)
+    memory, files = values.pop(_MEMORY_OPTION, ""), _files(address)
+    if not memory:
+        half = sum(file.stat().st_size for file in files) // 2
+        memory = f"{min(max(half, _LEAST_MEMORY), _MOST_MEMORY)}B"
     return SourceTable(
         source=SuppliedTable(files=files, columns=values),
         signature=_signature(files, values),

@@ -9,11 +9,10 @@ import msgspec
 from resourcesync.adapters.inventory import (
     Differences,
     ImportCounts,
+    ImportFiles,
     InventoryFolder,
     SuppliedTable,
-    compare_tables,
     import_table,
-    open_duckdb,
 )
 from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.model.resources import Resource
@@ -48,13 +47,16 @@ class TableUpdate(msgspec.Struct, frozen=True, kw_only=True):
         stamp: Part of the names of its files.
         table: Its file.
         imported: Counts of its rows.
-        differences: Number of rows that differ from the one before.
     """
 
     stamp: int
     table: str
     imported: ImportCounts
-    differences: Differences = msgspec.field(default_factory=Differences)
+
+    @property
+    def differences(self) -> Differences:
+        """Return the numbers of rows that differ from the table before."""
+        return self.imported.differences
 
     @property
     def changes(self) -> str:
@@ -97,28 +99,26 @@ def import_inventory_table(
         )
     into = folder.rows(_table_of(stamp))
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
-    with open_duckdb(folder.spill, table.memory) as connection:
-        imported = import_table(connection, table.source, last, into, fault=_fault)
-        if table.read_signature() != table.signature:
-            raise StorageError(
-                "the table was written while it was read",
-                evidence=(("kept", "what was published before"),),
-                hint="run the same command once it is complete",
-            )
-        if not imported.rows and not asked.allow_empty:
-            raise ConfigurationError(
-                "the table has no resource",
-                evidence=(("kept", "what was published before"),),
-                hint="if it is really empty, allow that",
-                code="empty-account",
-                remedy=Remedy("allow-empty"),
-            )
-        if last is None:
-            return TableUpdate(stamp=stamp, table=into.name, imported=imported)
-        found = compare_tables(connection, last, into, folder.rows(_changes_of(stamp)))
+    files = ImportFiles(last, into, folder.rows(_changes_of(stamp)), folder.spill)
+    imported = import_table(table.source, files, memory=table.memory, fault=_fault)
+    if table.read_signature() != table.signature:
+        raise StorageError(
+            "the table was written while it was read",
+            evidence=(("kept", "what was published before"),),
+            hint="run the same command once it is complete",
+        )
+    if not imported.rows and not asked.allow_empty:
+        raise ConfigurationError(
+            "the table has no resource",
+            evidence=(("kept", "what was published before"),),
+            hint="if it is really empty, allow that",
+            code="empty-account",
+            remedy=Remedy("allow-empty"),
+        )
+    found = imported.differences
     if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
         raise _too_many_gone_error(found.deleted, inventory.rows)
-    return TableUpdate(stamp=stamp, table=into.name, imported=imported, differences=found)
+    return TableUpdate(stamp=stamp, table=into.name, imported=imported)
 
 
 def _table_of(stamp: int) -> str:

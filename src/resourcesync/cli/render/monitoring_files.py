@@ -111,6 +111,7 @@ def _state_panel() -> dict[str, Any]:
 
 def _graph_panel(number: int) -> dict[str, Any]:
     panel = _PANELS[number]
+    least = {} if panel.least is None else {"min": panel.least}
     row, column = divmod(number, _COLUMNS)
     place = {"h": _HEIGHT, "w": _WIDTH, "x": column * _WIDTH, "y": (row + 1) * _HEIGHT}
     query = panel.query.replace("{M}", f"{{{_MIRROR_SELECTOR}}}")
@@ -120,7 +121,7 @@ def _graph_panel(number: int) -> dict[str, Any]:
         "title": panel.title,
         "datasource": _DATASOURCE,
         "gridPos": place,
-        "fieldConfig": {"defaults": {"unit": panel.unit, "min": panel.least}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.unit, **least}, "overrides": []},
         "targets": [{"refId": "A", "expr": query, "legendFormat": panel.legend}],
     }
 

@@ -152,6 +152,17 @@ def mirror_figures(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
             yield Metric(name=_PREFIX + name, kind="gauge", help_text=what, values=values)
 
 
+def known_mirror_figures() -> "Iterator[Metric]":
+    """Yield all figures that mirrors may have, without values."""
+    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
+
+    for name, what in (("state", _STATE_HELP), *((name, what) for name, what, _ in _FIGURES)):
+        yield Metric(name=_PREFIX + name, kind="gauge", help_text=what, values=())
+
+
+_STATE_HELP: Final = "State of the mirror: 1 for the one that it is in, 0 for the others."
+
+
 def _states(mirrors: Sequence[CheckedMirror]) -> "Iterator[tuple[Labels, float]]":
     for seen in mirrors:
         for state in MirrorState:

@@ -55,6 +55,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
         problem: The error that ended it.
         problems: The errors of single sets.
         warnings: The fields of its warnings.
+        phases: The fields of its phases.
         uri: The address that the error is about; empty for none.
         stopped: True if it ended because the service stops.
     """
@@ -64,6 +65,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     problem: Problem | None = None
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Mapping[str, object], ...] = ()
+    phases: tuple[Mapping[str, object], ...] = ()
     uri: str = ""
     stopped: bool = False
 
@@ -143,6 +145,7 @@ class WatchJobRunner:
                 fields=outcome.fields,
                 problems=tuple(notes.problems),
                 warnings=tuple(notes.warnings),
+                phases=tuple(notes.phases),
             ),
             None,
         )

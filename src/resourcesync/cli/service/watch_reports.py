@@ -16,7 +16,12 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CollectingScreen
-from resourcesync.cli.render.status_formats import CheckedMirror, Labels, mirror_figures
+from resourcesync.cli.render.status_formats import (
+    CheckedMirror,
+    Labels,
+    known_mirror_figures,
+    mirror_figures,
+)
 from resourcesync.cli.service.watch_mirrors import Subscriptions, subscription_fields
 from resourcesync.server.metrics import Metric
 from resourcesync.settings.mirror import FreshnessSettings
@@ -271,6 +276,12 @@ class WatchFigures:
         }
         yield _counter("notifications_total", "Notifications received.", hints)
         yield from _subscription_figures(self._standings())
+
+    def known(self) -> Iterator[Metric]:
+        """Yield all metrics that there may be; their values do not count."""
+        mirrors = {figure.name: figure for figure in known_mirror_figures()}
+        yield from mirrors.values()
+        yield from (figure for figure in self.figures() if figure.name not in mirrors)
 
     def status(self) -> bytes:
         """Return the mirrors as in ``status --json``, and the results of their last runs."""

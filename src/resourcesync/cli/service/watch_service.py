@@ -2,13 +2,14 @@
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from math import isfinite
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from resourcesync.app import machine
+from resourcesync.app.telemetry import exported_metrics
 from resourcesync.app.watching import service
 from resourcesync.app.watching.service_requests import PausedMirrors, accept_requests
 from resourcesync.app.watching.state_cache import StateCache
@@ -196,6 +197,10 @@ class _WatchService:
                 self._screen.report("admin", {"uri": uri})
             yield
 
+    def exporting(self) -> AbstractContextManager[None]:
+        """Return a block in which the metrics are exported to OpenTelemetry, if it is set up."""
+        return exported_metrics(self._figures.figures, self._figures.known())
+
     def _hint(self, mirror: str) -> None:
         """Handle a notification: the mirror is due."""
         self._pages.notice(mirror)
@@ -326,6 +331,8 @@ class _WatchService:
         if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
             return  # there was no change to send, as after most pulls
         self._pages.count(kind, fields)
+        for phase in report.phases:
+            self._screen.report("phase", {**phase, "mirror": mirror})
         self._screen.report(f"watch.{kind}", fields)
 
     @property
@@ -350,7 +357,11 @@ def run_service(
     signals = _SignalFlags()
     watching = _WatchService(first, screen)
     try:
-        with _handling_signals(signals, watching.watch.wake_up.fileno()), watching.listening():
+        with (
+            _handling_signals(signals, watching.watch.wake_up.fileno()),
+            watching.listening(),
+            watching.exporting(),
+        ):
             watching.apply(first)
             watching.run_loop(signals, read_settings)
             watching.finish()
