@@ -177,3 +177,21 @@ def test_chromium_follows_the_pages_and_shows_when_the_connection_is_lost(
         assert "\n" in title  # and the local time
         page.locator("#live", has_text="live").wait_for()
     page.locator("#live", has_text="connection lost, shown as of ").wait_for()
+
+
+def test_chromium_does_not_call_the_page_of_a_removed_mirror_live(
+    browser: Any, configuration: MirrorConfiguration, running: Running
+) -> None:
+    watched = {"now": (configuration.names, configuration)}
+    pages = WatchPages(lambda: watched["now"], SystemClock(), running=running)
+    health = OperationsApplication(look=lambda: None)
+    with ServerThread(Dashboard(pages, health)) as server:
+        page = browser.new_page()
+        page.goto(f"{server.uri}mirror?name=museum")
+        page.locator("#live", has_text="live").wait_for()
+        watched["now"] = ((), MirrorConfiguration(None))
+        running.jobs[PULL] = 5.0
+        page.locator("#live", has_text="not renewed, shown as of ").wait_for()
+        watched["now"] = (configuration.names, configuration)
+        running.jobs.clear()
+        page.locator("#live", has_text="live").wait_for()

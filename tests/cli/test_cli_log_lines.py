@@ -272,3 +272,11 @@ def test_a_machine_without_a_journal_warns_and_pulls(source: TinySource, said: S
     assert run(["pull", source.url, "museum", "--log-format", "journal"]) == 0
     assert "warning[log]: cannot write the log to systemd's journal: " in said.readouterr().err
     assert files_of(Path("museum")) == MIRRORED
+
+
+def test_a_text_of_a_source_controls_no_terminal_that_shows_the_log(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log", "text") as note:
+        note("error: \x1b]0;title\x07 \u202etxt\nall is well")
+
+    line = r"error: \x1b]0;title\x07 \u202etxt all is well" "\n"
+    assert (tmp_path / "log").read_text().endswith(line)

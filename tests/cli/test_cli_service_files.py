@@ -155,6 +155,7 @@ def test_the_list_for_launchd_names_our_command(said: Said) -> None:
     text = printed(said, "launchd")
     words = [element.text for element in ET.fromstring(text).iter("string")]
     assert "watch" in words
+    assert "resourcesync.watch" in words  # the label is in no domain of others
 
 
 def test_a_program_gets_a_file_as_json(said: Said) -> None:

@@ -1,9 +1,13 @@
 """``watch --now``, and what an operator does on the pages of a running service."""
 
 import json
+import os
+import resource
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -205,3 +209,34 @@ def test_a_damaged_list_of_paused_mirrors_is_reported_and_one_that_cannot_be_wri
     with pytest.raises(StorageError):
         paused.set("c", is_paused=True)
     assert paused.names == {"b"}
+
+
+def test_mirrors_that_are_paused_at_the_same_moment_are_all_paused(tmp_path: Path) -> None:
+    seen: list[frozenset[str]] = []
+    paused = PausedMirrors(tmp_path / "paused.json", seen.append)
+    names = [f"mirror-{number}" for number in range(12)]
+    threads = [threading.Thread(target=partial(paused.set, name, is_paused=True)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert paused.names == PausedMirrors(tmp_path / "paused.json").names == set(names)
+    assert [len(found) for found in seen] == list(range(1, 13))
+
+
+def test_a_service_without_a_free_descriptor_accepts_requests_again_later(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with accept_requests(tmp_path, list), socket.socket(socket.AF_UNIX) as early:
+        [path] = tmp_path.iterdir()
+        early.settimeout(0.5)
+        os.close(first_free := os.dup(early.fileno()))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (first_free, hard))
+        try:
+            early.connect(str(path))
+            with suppress(TimeoutError):
+                early.recv(1)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        early.close()
+        assert request_pulls(tmp_path, [tmp_path]) == {tmp_path}

@@ -96,7 +96,7 @@ _RUN_FIELDS: Final = (
     "restored unverified "
     "contradicting renamed linked patched:any unpatched requests bytes useful_bytes "
     "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
-    "coverage? accuracy? "
+    "scenarios:count passed:count coverage? accuracy? "
     "read_bytes proven? proven_since? stopped:any doubted? skew_seconds "
     "changes:count cursor? position path? mistakes entries plain_sitemaps tolerated "
     "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
@@ -362,6 +362,11 @@ EVENTS: Final = {
     ),
     "row": EventSpec(
         meaning="A row of a catalogue that cannot be published.", always="place uri reason"
+    ),
+    "conformance": EventSpec(
+        meaning="A client ran after a step of a scenario; `faults` is empty if it conforms.",
+        always="scenario:text step conforms:flag faults:texts evidence:texts exit:any"
+        " requests text",
     ),
     "step": EventSpec(
         meaning="A step of the demonstration; its other fields depend on the step.",

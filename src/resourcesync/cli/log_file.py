@@ -12,7 +12,14 @@ from typing import Final, Protocol
 import msgspec
 
 from resourcesync.app.machine import open_journal, system_clock
-from resourcesync.cli.formatting import DETAIL, NORMAL, TextLine, labelled, without_users
+from resourcesync.cli.formatting import (
+    DETAIL,
+    NORMAL,
+    TextLine,
+    escape,
+    labelled,
+    without_users,
+)
 from resourcesync.cli.json_output import VERSION, json_safe, warning_event
 from resourcesync.cli.output import CommandOutcome, Job, Problem, Screen
 from resourcesync.errors import StorageError
@@ -179,7 +186,8 @@ def _log_row(record: logging.LogRecord, run: str) -> Mapping[str, object]:
 
 
 def _one_line(record: logging.LogRecord) -> str:
-    return " ".join(without_users(record.getMessage()).split())
+    """Return the message without line ends, and without what could control a terminal."""
+    return escape(" ".join(without_users(record.getMessage()).split()))
 
 
 def _time(record: logging.LogRecord) -> str:

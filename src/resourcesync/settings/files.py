@@ -224,17 +224,24 @@ def _parts_of(path: Path) -> list[Path]:
     """
     folder = path.parent / PARTS
     try:
-        owner = path.stat().st_uid
         parts = sorted(folder.iterdir())
-        parts = [part for part in parts if part.suffix == ".toml" and part.name[0] != "."]
-        for part in parts:
-            if part.stat().st_uid not in {0, os.geteuid(), owner}:
-                raise _unreadable(part, f"it belongs to another user than {path}")
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise _unreadable(folder, error.strerror or str(error)) from error
+    parts = [part for part in parts if part.suffix == ".toml" and part.name[0] != "."]
+    owners = {0, os.geteuid(), _owner_of(path)}
+    for part in parts:
+        if _owner_of(part) not in owners:
+            raise _unreadable(part, f"it belongs to another user than {path}")
     return parts
+
+
+def _owner_of(path: Path) -> int:
+    try:
+        return path.stat().st_uid
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
 
 
 def _merge(merged: dict[str, object], part: ConfigFile, texts: list[ConfigText]) -> None:

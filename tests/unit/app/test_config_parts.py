@@ -72,6 +72,14 @@ def test_a_mistake_in_a_part_is_reported_with_its_file_and_line(tmp_path: Path) 
     assert error.evidence == (("file", f"{tmp_path}/mirrors.d/a.toml:5"),)
 
 
+def test_a_part_that_leads_nowhere_is_named_and_hides_no_other_part(tmp_path: Path) -> None:
+    path = put(tmp_path, a=PART + SECRET)
+    (tmp_path / "mirrors.d" / "gone.toml").symlink_to("nowhere.toml")
+
+    with pytest.raises(ConfigurationError, match=r"mirrors\.d/gone\.toml cannot be used: No such"):
+        read(path)
+
+
 FOLDERS = st.dictionaries(
     st.sampled_from("ABCDEF"),
     st.lists(st.sampled_from(["a", "b", "ab"]), max_size=3).map(lambda names: Path("/", *names)),

@@ -23,6 +23,7 @@ _LOG: Final = logging.getLogger(__name__)
 _PREFIX: Final = "watch-"
 _SUFFIX: Final = ".sock"
 _SECONDS: Final = 10.0
+_PAUSE: Final = 1.0
 _MOST_BYTES: Final = 1024 * 1024
 _LONGEST_ADDRESS: Final = 100
 """Bytes of an address that fit on every system; the limit is 104 or 108."""
@@ -47,14 +48,18 @@ class PausedMirrors:
 
     Args:
         path: The file with their names.
+        on_change: Receives all names after each change, in the order of the changes.
 
     Raises:
         StateError: The file is damaged.
         StorageError: It cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path, on_change: Callable[[frozenset[str]], None] = lambda _: None
+    ) -> None:
+        self._path, self._on_change = path, on_change
+        self._lock = threading.Lock()
         self.names = self._read()
 
     def _read(self) -> frozenset[str]:
@@ -71,12 +76,16 @@ class PausedMirrors:
             ) from error
 
     def set(self, name: str, *, is_paused: bool) -> None:
-        """Pause or resume a mirror, durably.
+        """Pause or resume a mirror, durably; on any thread.
 
         Raises:
             StorageError: It cannot be stored; nothing has changed.
         """
-        names = self.names | {name} if is_paused else self.names - {name}
+        with self._lock:
+            self._store(self.names | {name} if is_paused else self.names - {name})
+            self._on_change(self.names)
+
+    def _store(self, names: frozenset[str]) -> None:
         try:
             make_folder(self._path.parent)
             replace_text(str(self._path), msgspec.json.encode(sorted(names)).decode())
@@ -159,8 +168,13 @@ def _connect(path: Path) -> socket.socket:
 
 
 def _serve(listener: socket.socket, pull_now: PullNow, is_over: threading.Event) -> None:
-    while True:
-        connection, _ = listener.accept()
+    while not is_over.is_set():
+        try:
+            connection, _ = listener.accept()
+        except OSError as error:  # too many files are open; it may pass
+            _LOG.warning("a request to pull now cannot be accepted: %s", error.strerror)
+            is_over.wait(_PAUSE)
+            continue
         with connection:
             if is_over.is_set():
                 return

@@ -292,12 +292,12 @@ def launchd(here: ServiceInstallation) -> str:
     )
     return f"""\
 <?xml version="1.0" encoding="UTF-8"?>
-<!-- ~/Library/LaunchAgents/org.openarchives.resourcesync.{name}.plist -->
+<!-- ~/Library/LaunchAgents/resourcesync.{name}.plist -->
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN"
   "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
-  <key>Label</key><string>org.openarchives.resourcesync.{name}</string>
+  <key>Label</key><string>resourcesync.{name}</string>
   <key>ProgramArguments</key>
   <array>
 {words}

@@ -110,7 +110,6 @@ class _OperatorRequests:
         watched = self._pages.watched_name(name)
         if watched:
             self._paused.set(watched, is_paused=is_paused)
-            self._watch.pause(self._paused.names)
         return bool(watched)
 
     def pull_folders(self, folders: Sequence[str]) -> Sequence[str]:
@@ -160,7 +159,7 @@ class _WatchService:
             self.watch.running_seconds,
             cache,
         )
-        paused = PausedMirrors(settings.paused_file())
+        paused = PausedMirrors(settings.paused_file(), self.watch.pause)
         self._requests = _OperatorRequests(self.watch, self._pages, paused)
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}

@@ -3,6 +3,7 @@
 const SILENCE = 45_000;  // three beats of the server without a message: the connection is dead
 const place = document.querySelector("#live");
 let stream = null, isOpen = false, isBusy = false, isDue = false, heard = 0, shown = Date.now();
+let isRenewed = true;  // what is shown is what the server answered last
 
 function localise(root) {
   for (const item of root.querySelectorAll("time[datetime]")) {
@@ -13,9 +14,11 @@ function localise(root) {
 
 function say() {
   const age = Math.floor((Date.now() - shown) / 60_000);
-  const since = `connection lost, shown as of ${new Date(shown).toISOString().slice(11, 16)}Z`;
-  const text = isOpen ? "live" : since + (age ? ` (${age} min ago)` : "");
-  place.className = `state ${isOpen ? "good" : "bad"}`;
+  const since = `shown as of ${new Date(shown).toISOString().slice(11, 16)}Z`;
+  const why = isOpen ? "not renewed" : "connection lost";
+  const isLive = isOpen && isRenewed;
+  const text = isLive ? "live" : `${why}, ${since}` + (age ? ` (${age} min ago)` : "");
+  place.className = `state ${isLive ? "good" : "bad"}`;
   if (place.textContent !== text) place.textContent = text;
 }
 
@@ -46,12 +49,13 @@ async function renew() {
   isDue = false;
   const begun = performance.now();
   try {
-    const answer = await fetch(location.href, { cache: "no-store" });
+    const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(SILENCE) });
+    isRenewed = answer.ok;
     if (answer.ok) {
       replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
       shown = Date.now();
     }
-  } catch { /* the stream notices it too */ }
+  } catch { isRenewed = false; }
   say();
   // A page that takes long is requested rarely.
   setTimeout(() => { isBusy = false; if (isDue) renew(); }, Math.max(1_000, 20 * (performance.now() - begun)));

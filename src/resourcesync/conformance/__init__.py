@@ -1,0 +1,11 @@
+"""Conformance of Destinations: a Source that follows a script, and a judge of the copies.
+
+Any client can be judged that a command starts: after each step of a scenario it runs once, and the
+files in its folder are compared with what the Source serves. Nothing of the client is looked at
+but its files and its exit code.
+
+- ``scripted_source``: the resources of a scenario, their changes, and the documents about them.
+- ``scenarios``: the scenarios.
+- ``site``: what is served at one time, and its server.
+- ``judge``: runs a client and compares.
+"""
