@@ -43,7 +43,7 @@ def test_the_examples_of_the_page_do_what_it_says(
         code = block.replace(ADDRESS, address)
         exec(compile(code, f"{PAGE.name}, example {number + 1}", "exec"), names)
 
-    assert len(blocks) == text.count("```python") == 10
+    assert len(blocks) == text.count("```python") == 11
     assert names["report"].state is MirrorState.IN_SYNC
     assert names["audit"].in_sync
     assert names["index"] == {f"{address}/{name}": text.encode() for name, text in FILES.items()}

@@ -148,3 +148,8 @@ def test_a_failure_that_no_state_records_is_an_event(world: World[Any]) -> None:
     found.count("pull", {**fields, "time": now, "exit": 0})  # a state has it
     assert [run.text for run in found.events()][:1] == ["pull: locked: locked"]
     assert sum(run.count for run in found.events()) == 3 + 1
+
+
+def test_a_page_shows_no_exit_codes_which_are_for_programs() -> None:
+    failing = replace(detail("m").summary, notes=("the last pull failed: why  exit 4",))
+    assert "exit 4" not in mirror_page(replace(detail("m"), summary=failing))

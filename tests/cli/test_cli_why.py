@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.commands.run import environment, script
 from tests.support.servers.tiny_source import TinySource
 
 ONE = "/objects/0001.txt"
@@ -314,3 +317,28 @@ def test_times_are_written_as_times(source: TinySource, said: Said) -> None:
     assert end["here"]["lastmod"] == "2026-01-01T00:00:00.000Z"
     assert end["here"]["installed"].endswith("Z")
     assert end["last_change"]["time"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "words", "form"),
+    [
+        (True, ["why", "museum", ONE], r"fetched \S+ \S+ \+05:45, "),
+        (False, ["why", "museum", ONE], r"fetched \S+ [\d:]+Z, "),
+        (True, ["explore", "SOURCE"], r" at \S+ [\d:]+Z"),
+    ],
+)
+def test_only_a_terminal_gets_local_times_and_documents_stay_in_utc(
+    is_terminal: bool, words: list[str], form: str, source: TinySource, museum: str
+) -> None:
+    reader, writer = os.openpty() if is_terminal else os.pipe()
+    named = (source.url if word == "SOURCE" else word for word in words)
+    command = [str(script("resourcesync")), *named]
+    zoned = {**environment(Path()), "TZ": "Asia/Kathmandu"}
+
+    ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=zoned, check=False)
+    shown = os.read(reader, 65_536).decode()
+    os.close(writer)
+    os.close(reader)
+
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert re.search(form, shown), shown

@@ -6,6 +6,7 @@ A crash report is sent to strangers, so it hides queries too, and rather too muc
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -41,6 +42,7 @@ __all__ = [
     "size",
     "some",
     "stamp",
+    "with_local_times",
 ]
 
 QUIET, NORMAL, DETAIL = 0, 1, 2
@@ -61,6 +63,26 @@ class TextLine(NamedTuple):
     text: str
     label: str = ""
     level: int = NORMAL
+
+
+_UTC_MOMENT: Final = re.compile(r"(?<![\w-])(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z(?!\w)")
+
+
+def with_local_times(text: str) -> str:
+    """Return a text with the times that ``moment`` wrote as local times: ``12:04:09 +01:00``.
+
+    The zone is that of this machine (``TZ``); in UTC they stay as they are.
+    """
+    return _UTC_MOMENT.sub(_local_time, text) if "Z" in text else text
+
+
+def _local_time(written: re.Match[str]) -> str:
+    try:
+        local = datetime.fromisoformat(f"{written[1]}+00:00").astimezone()
+    except (ValueError, OverflowError, OSError):  # no such day; a text of a Source
+        return written[0]
+    day, _, time = local.isoformat().partition("T")
+    return f"{day} {time[:8]} {time[8:]}" if local.utcoffset() else written[0]
 
 
 MOST_NAMES: Final = 10

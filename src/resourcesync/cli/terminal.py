@@ -22,6 +22,7 @@ from resourcesync.cli.formatting import (
     TextLine,
     escape,
     labelled,
+    with_local_times,
     without_users,
 )
 from resourcesync.cli.output import (
@@ -210,12 +211,14 @@ _MAX_FAILURES: Final = 10
 
 
 class Streams(NamedTuple):
-    """The output streams, and the use of colours on each."""
+    """The output streams, and on each the use of colours and of local times."""
 
     out: TextIO
     err: TextIO
     color_out: bool = False
     color_err: bool = False
+    local_out: bool = False
+    local_err: bool = False
 
 
 class TextScreen:
@@ -329,13 +332,19 @@ class TextScreen:
         color = _COLORS.get(line.label)
         if color and colored:
             shown = click.style(shown, fg=color, bold=True)
-        self._write(stream, (shown + _safe_text(text)).rstrip(" "))
+        self._write(stream, (shown + self._time_text(stream, text)).rstrip(" "))
+
+    def _time_text(self, stream: TextIO, text: str) -> str:
+        """Return a text as it is shown on a stream, with local times on a terminal."""
+        streams = self._streams
+        is_local = streams.local_out if stream is streams.out else streams.local_err
+        return _safe_text(with_local_times(text) if is_local else text)
 
     def _write_error(self, word: str, color: str, code: str, message: str) -> None:
         head = f"{word}[{escape(code)}]"
         if self._streams.color_err:
             head = click.style(head, fg=color, bold=True)
-        self._write(self._streams.err, f"{head}: {_safe_text(message)}")
+        self._write(self._streams.err, f"{head}: {self._time_text(self._streams.err, message)}")
 
     def _write_evidence(self, evidence: Evidence, hint: str) -> None:
         pairs = (*evidence, ("fix", hint)) if hint else evidence
@@ -344,9 +353,8 @@ class TextScreen:
         last = ""
         for label, text in pairs:
             shown = "" if label == last else label
-            self._write(
-                self._streams.err, f"  {escape(shown).ljust(width)}{_safe_text(text)}".rstrip()
-            )
+            line = self._time_text(self._streams.err, text)
+            self._write(self._streams.err, f"  {escape(shown).ljust(width)}{line}".rstrip())
             last = label
 
     def _write(self, stream: TextIO, text: str) -> None:
@@ -369,6 +377,8 @@ def _evidence_pairs(value: object) -> Evidence:
     )
 
 
+_OF_DOCUMENTS: Final = frozenset({"convert", "diff", "explore", "validate"})
+"""Commands about documents: they show times in UTC, as the documents have them."""
 _LOGGERS: Final = ("resourcesync", "uvicorn", "asyncio")
 _COMMAND_LOGGER: Final = "resourcesync.cli"
 _HOUR: Final = 3_600.0
@@ -394,6 +404,8 @@ def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
         err=sys.stderr,
         color_out=_is_colored(sys.stdout, job.output, environment),
         color_err=_is_colored(sys.stderr, job.output, environment),
+        local_out=sys.stdout.isatty() and job.command not in _OF_DOCUMENTS,
+        local_err=sys.stderr.isatty() and job.command not in _OF_DOCUMENTS,
     )
     return TextScreen(
         words=job.render,

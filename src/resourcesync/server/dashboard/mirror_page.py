@@ -28,6 +28,7 @@ from resourcesync.server.dashboard.mirrors_page import (
     planned,
     share,
     state_words,
+    without_exit,
 )
 from resourcesync.server.dashboard.operator_actions import operator_form
 from resourcesync.server.dashboard.push_status import push_card
@@ -108,7 +109,7 @@ def _reports(detail: MirrorDetail) -> list[RunReport]:
 def _advice(detail: MirrorDetail, *, is_bad: bool) -> Markup | None:
     """Return since when the mirror fails, when it is tried again, why, and what to do."""
     failing = failing_text(detail.summary, detail.failing_since)
-    notes = [note for note in detail.summary.notes if not note.startswith("! ")]
+    notes = [without_exit(note) for note in detail.summary.notes if not note.startswith("! ")]
     return advice(notes, first=failing, is_bad=is_bad)
 
 

@@ -269,12 +269,12 @@ def _rows(
     sentences = [
         tag("p", text) for text in (failing_text(summary, activity.failing_since),) if text
     ]
-    sentences += [tag("p", sentence(_without_exit(note))) for note in _first_notes(notes)]
+    sentences += [tag("p", sentence(without_exit(note))) for note in _first_notes(notes)]
     if sentences:
         yield tag("tr", tag("td", sentences, colspan=len(heads)), class_="note")
 
 
-def _without_exit(note: str) -> str:
+def without_exit(note: str) -> str:
     """Return a note without the exit code at its end, which is for programs."""
     before, mark, code = note.rpartition("  exit ")
     return before if mark and code.isdigit() else note
