@@ -1,4 +1,4 @@
-"""Manual pages in roff, made from what the program shows: its commands and its settings."""
+"""Manual pages and completions of shells, made from what the program shows and reads."""
 
 import inspect
 import re
@@ -10,6 +10,7 @@ import click
 
 from resourcesync import __version__
 from resourcesync.cli import main
+from resourcesync.cli.commands.completion import completion_script
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionOption
 from resourcesync.settings.environment import PREFIX
@@ -21,11 +22,16 @@ from resourcesync.settings.tables import mirror_keys
 FOLDER: Final = "share/man"
 _NAME: Final = "resourcesync"
 _WIDTH: Final = 68
+_COMPLETIONS: Final = {
+    "bash": f"bash-completion/completions/{_NAME}",
+    "zsh": f"zsh/site-functions/_{_NAME}",
+    "fish": f"fish/vendor_completions.d/{_NAME}.fish",
+}
 _LOCATIONS: Final = "./resourcesync.toml, the user's own, /etc/resourcesync/resourcesync.toml"
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield each manual page: its path in the repository, and its text."""
+    """Yield each manual page and script of completion: its path in the repository, its text."""
     root = click.Context(main.cli, info_name=_NAME, auto_envvar_prefix=PREFIX)
     yield f"{FOLDER}/man1/{_NAME}.1", _program()
     for name in main.cli.list_commands(root):
@@ -34,6 +40,8 @@ def pages() -> Iterator[tuple[str, str]]:
         context = click.Context(command, parent=root, info_name=name)
         yield f"{FOLDER}/man1/{_NAME}-{name}.1", _command(name, command, context)
     yield f"{FOLDER}/man5/{_NAME}.toml.5", _configuration()
+    for shell, path in _COMPLETIONS.items():
+        yield f"share/{path}", f"{completion_script(main.cli, shell)}\n"
 
 
 def escape(text: str) -> str:
