@@ -27,7 +27,16 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 
 def build(tree: Path, out: Path, *options: str) -> Path:
     """Build the distribution of a tree into a folder: the archive, and the wheel from it."""
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, *options, tree]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        out,
+        *options,
+        tree,
+    ]
     ran = subprocess.run(
         command,
         check=False,
@@ -115,7 +124,8 @@ def test_the_installed_wheel_works_outside_the_checkout(built: Path, tmp_path: P
     venv, tree = tmp_path / "venv", tmp_path / "tree"
     tree.mkdir()
     (tree / "page.html").write_text("<p>a page</p>")
-    pip = [venv / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "-q"]
+    pip.append("--disable-pip-version-check")
     pins = ROOT / "requirements" / "main.txt"
 
     def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
