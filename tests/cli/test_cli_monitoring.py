@@ -248,3 +248,18 @@ def test_a_mirror_that_cannot_be_read_is_named_and_has_a_metric_that_says_so() -
         (("mirror", "nowhere"),): 0,
         (("mirror", "no-more"),): 0,
     }
+
+
+def test_a_mirror_that_is_no_longer_watched_has_no_metric_of_its_last_audit() -> None:
+    names, configuration = ["gone", "kept"], MirrorConfiguration(None)
+    figures = WatchFigures(lambda: (tuple(names), configuration), dict)
+    for name in ("gone", "kept"):
+        figures.count("audit", {"mirror": name, "exit": 1, "accuracy": 0.5}, 1.0)
+        figures.count("pull", {"mirror": name, "exit": 0}, 1.0)
+    names.remove("gone")
+
+    found = {metric.name: dict(metric.values) for metric in figures.figures()}
+
+    assert found["resourcesync_audit_accuracy_ratio"] == {(("mirror", "kept"),): 0.5}
+    assert found["resourcesync_pull_duration_seconds"] == {(("mirror", "kept"),): 1.0}
+    assert [row["mirror"] for row in json.loads(figures.status())["ended"]] == ["kept", "kept"]

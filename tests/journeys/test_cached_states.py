@@ -3,7 +3,7 @@
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -145,3 +145,33 @@ def test_a_damaged_state_is_reported_as_ever(world: World[PublishedSource]) -> N
 
     with pytest.raises(StateError):
         StateCache().status(world.folder)
+
+
+class ContestedKey:
+    """A key; whenever it is looked up again, another thread has just filled the cache."""
+
+    def __init__(self) -> None:
+        self.rival: Callable[[], None] | None = None
+        self.lookups = 0
+
+    def __hash__(self) -> int:
+        self.lookups += 1
+        if self.rival is not None and self.lookups > 1:
+            self.rival()
+        return 1
+
+
+def test_a_value_that_another_thread_removes_meanwhile_is_no_error(
+    world: World[PublishedSource],
+) -> None:
+    world.pull()
+    settle(world.folder)
+    cache, read, key = StateCache(), Reader(), ContestedKey()
+    assert cache.read(world.folder, key, read) == 1
+
+    def fill() -> None:
+        for name in "abcd":
+            cache.read(world.folder, name, read)
+
+    key.rival, key.lookups = fill, 0
+    assert cache.read(world.folder, key, read) == 1

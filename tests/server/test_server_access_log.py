@@ -145,3 +145,22 @@ def test_an_answer_that_fails_is_logged_too(file: Path) -> None:
         assert isinstance(ask(log, "/a").error, OSError)
 
     assert '"GET /a HTTP/1.1" 500 0' in file.read_text()
+
+
+def test_lines_that_wait_for_a_slow_disk_have_bytes_for_a_limit(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log, long = AccessLog(nothing, file, CLOCK), "a" * 1_000_000
+    for _ in range(100):  # nobody writes them yet
+        ask(log, "/", fields={"user-agent": long})
+    with log:
+        pass
+
+    written = file.read_text().count("\n")
+    assert written * len(long) <= 32 * 1024 * 1024
+    assert caplog.messages == [
+        f"the access log is written again; {100 - written} lines of it are lost"
+    ]
+    with AccessLog(nothing, file, CLOCK) as again:
+        ask(again, "/", fields={"user-agent": long})
+    assert file.read_text().count("\n") == written + 1

@@ -102,3 +102,18 @@ def test_a_pause_outlives_new_settings() -> None:
     wanted = MirrorSchedule(pull=Every(60.0))
     found.configure({"m": wanted, "new": wanted}, {}, at(5))
     assert found.begin(at(9_999), 9, 9) == []
+
+
+def test_a_requested_pull_of_a_paused_mirror_that_could_not_end_is_tried_again() -> None:
+    found = scheduler()
+    found.pause(frozenset({"m"}))
+    found.pull_now("m", at(10))
+    begun(found, 10)
+    again = found.record_end(PULL, JobOutcome(status=JobStatus.LOCKED), at(11))
+    assert JobKind.PULL not in begun(found, 12)  # whoever has it needs some time
+    assert reason(found) is PullReason.REQUESTED
+    assert JobKind.PULL in begun(found, again)
+    found.record_end(PULL, JobOutcome(status=JobStatus.PREEMPTED), at(again + 1))
+    assert JobKind.PULL in begun(found, again + 1)
+    found.record_end(PULL, DONE, at(again + 2))
+    assert JobKind.PULL not in begun(found, 99_999)

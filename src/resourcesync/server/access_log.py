@@ -26,6 +26,8 @@ _DELAY: Final = 0.5
 _END_SECONDS: Final = 2.0
 _MOST_LINES: Final = 50_000
 """Lines that wait for a slow disk or pipe; more are lost."""
+_MOST_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of these lines: a client decides how long its fields are."""
 _FLAGS: Final = (
     os.O_WRONLY
     | os.O_CREAT
@@ -69,6 +71,8 @@ class AccessLog:
         self._format = _json_line if is_json else _combined_line
         self._lines: deque[str] = deque()
         self._lost = 0
+        # Each number is written by one thread only: the server's, and that of the log.
+        self._added, self._removed = 0, 0
         self._descriptor: int | None = None
         self._is_outdated = False
         self._has_lines, self._is_ending = threading.Event(), threading.Event()
@@ -127,9 +131,11 @@ class AccessLog:
             self._add(self._format(scope, exchange, self._clock))
 
     def _add(self, line: str) -> None:
-        if len(self._lines) >= _MOST_LINES:
+        waiting = self._added - self._removed + len(line)
+        if len(self._lines) >= _MOST_LINES or waiting > _MOST_BYTES:
             self._lost += 1
             return
+        self._added += len(line)
         self._lines.append(line)
         if not self._has_lines.is_set():
             self._has_lines.set()
@@ -142,6 +148,7 @@ class AccessLog:
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             if lines:
                 self._write(lines)
+                self._removed += sum(map(len, lines))
         self._close()
 
     def _write(self, lines: list[str]) -> None:

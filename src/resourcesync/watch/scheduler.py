@@ -491,8 +491,7 @@ class Scheduler:
             left[is_telling] -= 1
             row.running.add(kind)
             row.began[kind] = now
-            if kind is JobKind.PULL:
-                row.hinted, row.requested_at = False, inf
+            row.hinted = row.hinted and kind is not JobKind.PULL
             if kind is JobKind.HAND_OVER:
                 row.due[kind] = inf
             chosen.append(MirrorJob(mirror=name, kind=kind))
@@ -586,6 +585,10 @@ class Scheduler:
             if row.due[JobKind.PULL] == row.retry_from
             else _REASONS[outcome.status]
         )
+        # A request stays until a pull of it ran to its end, also of a mirror that is paused.
+        is_cut = outcome.status in {JobStatus.LOCKED, JobStatus.PREEMPTED}
+        is_open = is_cut and row.requested_at < inf
+        row.requested_at = row.due[JobKind.PULL] if is_open else inf
         row.failed = now.wall
         row.is_stopping = False
         row.preemptions = row.preemptions + 1 if outcome.status is JobStatus.PREEMPTED else 0

@@ -11,6 +11,7 @@ from resourcesync.destination.reports import MirrorStatus
 
 T = TypeVar("T")
 _MOST_VALUES = 4
+_ABSENT: Any = object()
 
 
 @final
@@ -35,9 +36,11 @@ class StateCache:
         before = state_version(folder)
         with self._lock:
             known = self._known.get(folder)
-        if before is not None and known is not None and known[0] == before and key in known[1]:
-            value: T = known[1][key]
-            return value
+        if before is not None and known is not None and known[0] == before:
+            # One step: another thread may remove the value between two.
+            value: T = known[1].get(key, _ABSENT)
+            if value is not _ABSENT:
+                return value
         found = read()
         if before is not None and state_version(folder) == before:
             self._store(folder, before, key, found)

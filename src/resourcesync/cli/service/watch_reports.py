@@ -264,11 +264,13 @@ class WatchFigures:
         yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
         yield _counter("changes_total", "Changes that pulls applied.", self._changes)
         yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
-        yield _gauge("pull_duration_seconds", "Duration of the last pull.", self._seconds)
+        yield _gauge(
+            "pull_duration_seconds", "Duration of the last pull.", self._watched(self._seconds)
+        )
         yield _gauge(
             "audit_accuracy_ratio",
             "Share of the copies that the last audit found right.",
-            self._accuracy,
+            self._watched(self._accuracy),
         )
         yield _gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals())
         hints: dict[Labels, float] = {
@@ -286,10 +288,12 @@ class WatchFigures:
     def status(self) -> bytes:
         """Return the mirrors as in ``status --json``, and the results of their last runs."""
         _, mirrors = self._read_mirrors()
+        names = self._names()[0]
         lines = [msgspec.json.decode(json_line("mirror", "", mirror)) for mirror in mirrors]
         ended = [
             msgspec.json.decode(json_line("ended", "", mapping))
             for mapping in list(self._last.values())
+            if mapping["mirror"] in names
         ]
         pushed = [subscription_fields(standing) for standing in self._standings()]
         subscribed = [
@@ -299,6 +303,11 @@ class WatchFigures:
         return msgspec.json.encode(
             {"v": 1, "mirrors": lines, "next": plans, "ended": ended, "subscriptions": subscribed}
         )
+
+    def _watched(self, values: Mapping[Labels, float]) -> Mapping[Labels, float]:
+        """Return the values of the mirrors that are watched now; a reload may remove some."""
+        names = self._names()[0]
+        return {labels: value for labels, value in tuple(values.items()) if labels[0][1] in names}
 
     def _plans(self) -> Iterator[dict[str, object]]:
         for name in self._names()[0]:
