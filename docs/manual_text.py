@@ -10,7 +10,7 @@ import click
 
 from resourcesync import __version__
 from resourcesync.cli import main
-from resourcesync.cli.commands.completion import completion_script
+from resourcesync.cli.setup.completion import completion_script
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionOption
 from resourcesync.settings.environment import PREFIX

@@ -116,7 +116,12 @@ _GARBAGE_THRESHOLD: Final = 30_000
 and a tenth of the time of a short command.
 """
 
-_FOLDERS: Final = {"watch": "service", "simulate": "simulation", "demo": "simulation"}
+_FOLDERS: Final = {
+    "completion": "setup",
+    "watch": "service",
+    "simulate": "simulation",
+    "demo": "simulation",
+}
 """Folders of commands that are more than a module."""
 
 
