@@ -10,9 +10,9 @@ import click
 
 from resourcesync import __version__
 from resourcesync.cli import main
-from resourcesync.cli.setup.completion import completion_script
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionOption
+from resourcesync.cli.setup.completion import completion_script
 from resourcesync.settings.environment import PREFIX
 from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.publication import source_keys
