@@ -165,7 +165,12 @@ PULL_FIELDS: Final = fields_of(PullSettings, Network, SecretNames)
 
 
 @click.command("pull", cls=SectionedCommand)
-@click.argument("places", nargs=-1, metavar="[SOURCE [DEST] | MIRROR...]")
+@click.argument(
+    "places",
+    nargs=-1,
+    metavar="[SOURCE [DEST] | MIRROR...]",
+    shell_complete=options.complete_mirror,
+)
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @option(
