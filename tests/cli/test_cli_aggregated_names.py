@@ -124,7 +124,6 @@ def test_nothing_else_is_served(source: TinySource, mirror: Site) -> None:
         "/link",
         "/a!9",
         "/docs/index.html",
-        "/docs",
         "/x/y",
         "/a/",
         "/a/b/",
@@ -141,6 +140,15 @@ def test_nothing_else_is_served(source: TinySource, mirror: Site) -> None:
         "/" + "x" * 3000,
     ):
         assert get(mirror, target)[0] == 404, target
+
+
+def test_a_folder_without_its_slash_leads_to_the_copy_with_it(
+    source: TinySource, mirror: Site
+) -> None:
+    fill(source, mirror, {"/docs/": b"d"})
+
+    assert get(mirror, "/docs")[0] == 301
+    assert get(mirror, "/docs/")[:1] == (200,)
 
 
 def test_a_query_that_no_copy_has_is_not_asked_for(source: TinySource, mirror: Site) -> None:

@@ -105,15 +105,12 @@ def test_nothing_at_all_is_no_failure() -> None:
     assert worst([]) is ExitCode.OK
 
 
-def test_the_help_screen_names_only_codes_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_screen_names_each_code(capsys: pytest.CaptureFixture[str]) -> None:
     run(["--help"])
 
-    said = capsys.readouterr().out.partition("Exit codes:")[2]
-    named = {int(code): word for code, word in re.findall(r"(\d+) ([a-z]+)", said)}
-    words = {code.value: code.name.lower() for code in ExitCode}
-    assert set(named) <= set(words)
-    assert set(words) - set(named) == {ExitCode.PIPE, ExitCode.TERMINATED}
-    assert {code: word for code, word in named.items() if words[code] != word} == {0: "in"}
+    table = capsys.readouterr().out.partition("Exit code")[2]
+    named = [int(code) for code in re.findall(r"^(\d+)  ", table, re.MULTILINE)]
+    assert named == sorted(code.value for code in ExitCode)
 
 
 def test_the_module_says_when_a_rerun_helps() -> None:

@@ -25,6 +25,7 @@ from resourcesync.app.mirror_changes import (
     wait_for_changes,
 )
 from resourcesync.app.mirrors import mirror_state, opening, stores
+from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.app.plans import Plan
 from resourcesync.app.settings import KeywordSignature, MirrorOptions, mirror_settings
 from resourcesync.destination.audits.audit import AuditMethod
@@ -173,21 +174,27 @@ class Mirror:
         self._holding.close()
 
     @contextmanager
-    def _open(self) -> Iterator[Destination]:
+    def _open(self, failed_pulls: FailedPulls = FailedPulls.IGNORED) -> Iterator[Destination]:
         with opening.open_destination(
             self._home if self._home.store or self._home.workers else self.folder,
             source=self.source,
             network=self._settings.network,
             report=self._calls.report,
             cancel=self._calls.cancel,
+            failed_pulls=failed_pulls,
         ) as destination:
             yield destination
 
     @contextmanager
-    def _open_for_call(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[Destination]:
+    def _open_for_call(
+        self,
+        on_event: OnEvent | None,
+        stop: Stop | None,
+        failed_pulls: FailedPulls = FailedPulls.IGNORED,
+    ) -> Iterator[Destination]:
         with self._calls.during(on_event, stop):
             if self._held is None:
-                with self._open() as destination:
+                with self._open(failed_pulls) as destination:
                     yield destination
             elif self._thread != threading.get_ident():
                 raise ConfigurationError("this Mirror is in use by another thread")
@@ -276,7 +283,8 @@ class Mirror:
         return self._settings.options(self._calls.cancel.clock.now())
 
     def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
-        with self._open_for_call(on_event, stop) as destination:
+        recorded = opening.recorded_pulls(is_configured=False, dry_run=options.dry_run)
+        with self._open_for_call(on_event, stop, recorded) as destination:
             return destination.pull(options)
 
     def audit(

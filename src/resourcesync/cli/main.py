@@ -162,7 +162,7 @@ class LazyGroup(click.Group):
         for group, commands in GROUPS.items():
             heads = [group, *[""] * (len(commands) - 1)]
             pairs = zip(heads, commands.items(), strict=True)
-            rows += [f"{head:<11}{name:<11}{text}" for head, (name, text) in pairs]
+            rows += [f"{head:<11}{name:<12}{text}" for head, (name, text) in pairs]
         codes = ["Exit code  Meaning"]
         codes += [f"{code.value:<11}{code.meaning}" for code in ExitCode]
         formatter.write(_HELP.format(commands="\n".join(rows), exit_codes="\n".join(codes)))
@@ -170,7 +170,7 @@ class LazyGroup(click.Group):
 
 def short_help() -> str:
     """Return the help of the first hour: five commands, and the names of the others."""
-    first = [f"{name:<11}{COMMANDS[name]}" for name in FIRST]
+    first = [f"{name:<12}{COMMANDS[name]}" for name in FIRST]
     others = []
     for group, commands in GROUPS.items():
         names = [name for name in commands if name not in FIRST]

@@ -253,6 +253,6 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     left: MirrorState | None = None
 
     @property
-    def settled(self) -> MirrorState:
+    def judged(self) -> MirrorState:
         """The state by which the mirror is judged: a run that goes on is neither good nor bad."""
         return self.left or self.state

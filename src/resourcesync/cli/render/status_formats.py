@@ -63,7 +63,7 @@ class CheckedMirror(NamedTuple):
     @property
     def is_fine(self) -> bool:
         """True if the mirror is in sync, within the limits."""
-        in_sync = self.status.settled is MirrorState.IN_SYNC
+        in_sync = self.status.judged is MirrorState.IN_SYNC
         return in_sync and not self.is_late and not self.is_too_quiet
 
 
@@ -101,12 +101,12 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
 
 
 def _is_critical(seen: CheckedMirror) -> bool:
-    return seen.status.settled not in _WARNING and seen.status.settled is not MirrorState.IN_SYNC
+    return seen.status.judged not in _WARNING and seen.status.judged is not MirrorState.IN_SYNC
 
 
 def _reason(seen: CheckedMirror) -> str:
-    if seen.status.settled is not MirrorState.IN_SYNC:
-        return seen.status.settled.value
+    if seen.status.judged is not MirrorState.IN_SYNC:
+        return seen.status.judged.value
     if not seen.is_late:
         return "its Source has not published" + (
             "" if seen.quiet is None else f" for {formatting.age(seen.quiet)}"
@@ -166,7 +166,7 @@ _STATE_HELP: Final = "State of the mirror after the last run: 1 for the one it l
 def _states(mirrors: Sequence[CheckedMirror]) -> "Iterator[tuple[Labels, float]]":
     for seen in mirrors:
         for state in MirrorState:
-            yield (*_label(seen), ("state", state.value)), int(seen.status.settled is state)
+            yield (*_label(seen), ("state", state.value)), int(seen.status.judged is state)
 
 
 def _label(seen: CheckedMirror) -> "Labels":
