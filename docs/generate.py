@@ -41,6 +41,7 @@ from docs import (  # noqa: E402 - as above
     architecture_text,
     concept_drawings,
     keywords_text,
+    manual_text,
     reading_text,
     scenario_text,
 )
@@ -352,6 +353,9 @@ def files() -> Iterator[tuple[Path, str, str]]:
     for page in sorted(DOCS.rglob("*.md")):
         text = page.read_text("utf-8")
         yield page, text, filled(text)
+    for name, text in manual_text.pages():
+        manual = ROOT / name
+        yield manual, manual.read_text("utf-8") if manual.exists() else "", text
     module = ROOT / keywords_text.MODULE
     yield module, module.read_text("utf-8"), keywords_text.module()
     for name, draw in {**architecture_text.PICTURES, **concept_drawings.PICTURES}.items():
@@ -371,6 +375,7 @@ def run() -> int:
         stale += 1
         sys.stdout.write(f"{'stale' if check else 'written'}  {path.relative_to(ROOT)}\n")
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(right, "utf-8")
     return 1 if check and stale else 0
 

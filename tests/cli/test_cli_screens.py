@@ -62,6 +62,17 @@ def test_an_error_has_its_form() -> None:
     )
 
 
+def test_an_error_that_names_no_remedy_leads_to_its_explanation() -> None:
+    shown = Shown()
+
+    shown.screen.problem(PROBLEM._replace(hint=""))
+
+    assert shown.err.getvalue().splitlines()[-2:] == [
+        "  kept   nothing was changed",
+        "  more   resourcesync why source-not-found",
+    ]
+
+
 def test_a_fault_in_a_document_has_a_place() -> None:
     shown = Shown()
     error = MalformedDocumentError("unclosed <url>", uri="http://h/list.xml", line=7, column=3)

@@ -151,6 +151,19 @@ def test_a_name_that_no_unit_can_have_is_refused(name: str, said: Said) -> None:
     assert "publish" in printed(said, "cron")
 
 
+def test_the_container_is_healthy_while_it_is_alive_and_names_its_port(said: Said) -> None:
+    put(TABLES + SOURCES)
+    services = yaml.safe_load(printed(said, "compose"))["services"]
+
+    test = services["watch"]["healthcheck"]["test"]
+    assert test[:3] == ["CMD", "python", "-c"]
+    assert "/livez" in test[3]
+    compile(test[3], "healthcheck", "exec")
+    assert services["watch"]["ports"] == ["127.0.0.1:9464:9464"]
+    assert services["publish-pages"]["healthcheck"] == {"disable": True}
+    assert {service["image"] for service in services.values()} == {"resourcesync"}
+
+
 def test_the_list_for_launchd_names_our_command(said: Said) -> None:
     text = printed(said, "launchd")
     words = [element.text for element in ET.fromstring(text).iter("string")]
@@ -163,4 +176,4 @@ def test_a_program_gets_a_file_as_json(said: Said) -> None:
     [line] = [
         item for item in map(json.loads, said.readouterr().out.splitlines()) if "text" in item
     ]
-    assert "resourcesync watch" in line["text"]
+    assert "watch --config" in line["text"]

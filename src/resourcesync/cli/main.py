@@ -61,6 +61,7 @@ GROUPS: Final = {
     "Set up": {
         "config": "create, check or show the configuration file",
         "doctor": "check this machine, a mirror or a Source for problems",
+        "completion": "print what lets a shell complete commands",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
@@ -115,7 +116,12 @@ _GARBAGE_THRESHOLD: Final = 30_000
 and a tenth of the time of a short command.
 """
 
-_FOLDERS: Final = {"watch": "service", "simulate": "simulation", "demo": "simulation"}
+_FOLDERS: Final = {
+    "completion": "setup",
+    "watch": "service",
+    "simulate": "simulation",
+    "demo": "simulation",
+}
 """Folders of commands that are more than a module."""
 
 
@@ -256,8 +262,8 @@ def _run(arguments: Sequence[str], environment: Environment) -> ExitCode:
         )
     except click.Abort:
         return ExitCode.INTERRUPTED
-    except SystemExit:  # click's answer to a closed pipe while it writes help
-        return ExitCode.PIPE
+    except SystemExit as end:  # click answered a shell, or its pipe closed while it wrote help
+        return ExitCode.PIPE if end.code else ExitCode.OK
     except click.ClickException as error:
         return _run_job(_usage_job(_usage(error), arguments, environment), environment, arguments)
     except ResourceSyncError as error:  # of the configuration file

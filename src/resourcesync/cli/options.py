@@ -4,14 +4,14 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from resourcesync.cli.output import Job, OutputOptions
 from resourcesync.cli.remedies import with_command
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network, SecretNames
@@ -33,6 +33,9 @@ from resourcesync.settings.values import (
     parse_pair,
     parse_size,
 )
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 V = TypeVar("V")
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
@@ -265,6 +268,21 @@ REQUEST_OPTIONS: Final = with_settings(_selected(_NETWORK, REQUEST_KEYS))
 CONNECTION: Final = with_settings(_selected(_NETWORK, CONNECTION_KEYS))
 """Connection options of all commands that send requests; see `pop_connection`."""
 MAX_DELETE: Final = field_option(fields_of(PullSettings)["max_delete"])
+
+
+def complete_mirror(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
+    """Return the configured mirrors whose name begins so, for a shell; without one, folders."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - for a shell only
+
+    try:
+        file = files.find(ctx.params.get("config"))
+        names = () if file is None else file.table("mirror")
+    except ResourceSyncError:
+        names = ()  # `config check` reports it; a shell shows nothing
+    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="dir")]
 
 
 def pop_connection(values: dict[str, Any]) -> dict[str, Any]:

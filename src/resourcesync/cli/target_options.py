@@ -37,7 +37,7 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
     The options of ``options.CONNECTION``, if the command has them, go into the network settings.
     """
 
-    @click.argument("mirror")
+    @click.argument("mirror", shell_complete=options.complete_mirror)
     @functools.wraps(function)
     def with_mirror(mirror: str, config: Path | None, **values: Any) -> Job:
         argument = resolve_mirror(mirror, config, options.pop_connection(values))

@@ -290,7 +290,8 @@ class TextScreen:
         self._write_error("error", "red", problem.code, problem.message)
         if problem.place:
             self._write(self._streams.err, f"  --> {_safe_text(problem.place)}")
-        self._write_evidence(problem.evidence, problem.hint)
+        more = () if problem.hint else (("more", f"resourcesync why {problem.code}"),)
+        self._write_evidence((*problem.evidence, *more), problem.hint)
         self._ended_on_stderr = True
 
     def end(self, outcome: CommandOutcome) -> None:

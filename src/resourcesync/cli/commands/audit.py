@@ -86,7 +86,9 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 
 
 @click.command("audit", cls=SectionedCommand)
-@click.argument("mirrors", nargs=-1, required=True, metavar="MIRROR...")
+@click.argument(
+    "mirrors", nargs=-1, required=True, metavar="MIRROR...", shell_complete=options.complete_mirror
+)
 @option(
     "--method",
     type=click.Choice(["lists", "stat", "hash", "remote"]),

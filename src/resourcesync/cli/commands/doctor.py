@@ -26,7 +26,9 @@ _LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 
 
 @click.command("doctor", cls=SectionedCommand)
-@click.argument("target", required=False, metavar="[MIRROR|SOURCE]")
+@click.argument(
+    "target", required=False, metavar="[MIRROR|SOURCE]", shell_complete=options.complete_mirror
+)
 @option("--plugins", is_flag=True, help="Only list the installed plug-ins, each with its package.")
 @options.CONNECTION
 @options.CONFIG

@@ -150,7 +150,7 @@ def _estimate(
     except ValueError as error:
         raise ConfigurationError(
             f"the cost cannot be estimated: {error}",
-            hint="a Resource List tells it, or give --resources",
+            hint="only a Resource List has it; or give --resources",
         ) from error
     estimate = estimate_cost(inputs)
     screen.report("cost", cost.cost_fields(estimate))

@@ -165,10 +165,20 @@ PULL_FIELDS: Final = fields_of(PullSettings, Network, SecretNames)
 
 
 @click.command("pull", cls=SectionedCommand)
-@click.argument("places", nargs=-1, metavar="[SOURCE [DEST] | MIRROR...]")
+@click.argument(
+    "places",
+    nargs=-1,
+    metavar="[SOURCE [DEST] | MIRROR...]",
+    shell_complete=options.complete_mirror,
+)
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
-@option("-i", "--itemize", is_flag=True, help="Show a line per action.")
+@option(
+    "-i",
+    "--itemize",
+    is_flag=True,
+    help="Show a line per action: + created, * updated, - deleted, ! failed.",
+)
 @options.with_settings(PULL_FIELDS.values())
 @option(
     "--metrics-file",

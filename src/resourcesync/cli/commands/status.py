@@ -34,7 +34,7 @@ _GAP: Final = "  "
 
 
 @click.command("status", cls=SectionedCommand)
-@click.argument("mirrors", nargs=-1, metavar="[MIRROR...]")
+@click.argument("mirrors", nargs=-1, metavar="[MIRROR...]", shell_complete=options.complete_mirror)
 @option("--check", is_flag=True, help="Exit 1 unless every mirror is in sync within --max-lag.")
 @option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")
 @option(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("tables", cls=SectionedCommand)
 @click.argument("action", type=click.Choice(["show", "make", "unmake"]))
-@click.argument("mirror")
+@click.argument("mirror", shell_complete=options.complete_mirror)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:

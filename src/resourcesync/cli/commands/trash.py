@@ -24,7 +24,7 @@ _NO_MATCH: Final = "nothing in the trash matches"
 
 @click.command("trash", cls=SectionedCommand)
 @click.argument("action", type=click.Choice(["list", "restore", "empty"]))
-@click.argument("mirror")
+@click.argument("mirror", shell_complete=options.complete_mirror)
 @click.argument("glob", default="")
 @option("--all", "all", is_flag=True, help="For restore and empty: all files in the trash.")
 @option(

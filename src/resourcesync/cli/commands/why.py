@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("why", cls=SectionedCommand)
-@click.argument("subject", metavar="MIRROR")
+@click.argument("subject", metavar="MIRROR", shell_complete=options.complete_mirror)
 @click.argument("resource", metavar="URI|PATH|FILE | CODE", required=False)
 @option("--offline", is_flag=True, help="Use only the mirror's state; send no request.")
 @options.CONNECTION

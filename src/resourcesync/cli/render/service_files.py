@@ -230,52 +230,59 @@ def cron(here: ServiceInstallation) -> str:
 
 
 def compose(here: ServiceInstallation) -> str:
-    """Return a file of Docker Compose; it builds on the official image of Python."""
+    """Return a file of Compose; it uses the image of the project's Containerfile."""
     services = [_COMPOSE_WATCH] if here.has_mirrors else []
     services += [
         _COMPOSE_SERVICE.format(
             service=f"publish-{name}",
-            command=f"python -m resourcesync publish {name} --watch\n"
-            "      --config /etc/resourcesync/resourcesync.toml",
+            command=f"publish {name} --watch\n      --config /etc/resourcesync/resourcesync.toml",
         )
+        + _NO_HEALTH
         for name in here.sources
     ]
     written = ["`dest` of each mirror"] if here.has_mirrors else []
     written += ["`out` of each source"] if here.sources else []
     return (
-        f"# compose.yaml: put resourcesync.toml beside it; {' and '.join(written)} must be below"
-        f" /data.\nservices:\n{''.join(services)}"
+        "# compose.yaml: put resourcesync.toml beside it;"
+        f" {' and '.join(written)} must be below /data.\n"
+        "# Build the image first, in a checkout: docker build -t resourcesync -f Containerfile .\n"
+        "# ./data must belong to the user 65532: install -d -o 65532 -g 65532 data\n"
+        f"services:\n{''.join(services)}"
     )
 
 
 _COMPOSE_SERVICE: Final = """\
   {service}:
-    image: python:3.13-slim
+    image: resourcesync
     user: "65532:65532"
     read_only: true
-    environment:
-      PYTHONPATH: /opt/resourcesync
     command: >-
       {command}
     volumes:
-      - ./packages:/opt/resourcesync:ro   # pip install --target packages resourcesync
       - ./resourcesync.toml:/etc/resourcesync/resourcesync.toml:ro
       - ./data:/data
     tmpfs: [/tmp]
     stop_grace_period: 30s
     restart: unless-stopped
 """
+_NO_HEALTH: Final = """\
+    healthcheck: {disable: true}   # it has no address; it ends when it cannot work
+"""
+_LIVE: Final = "import urllib.request as r; r.urlopen('http://127.0.0.1:9464/livez', timeout=4)"
 _COMPOSE_WATCH: Final = (
     _COMPOSE_SERVICE.format(
         service="watch",
-        command="python -m resourcesync watch --config /etc/resourcesync/resourcesync.toml\n"
+        command="watch --config /etc/resourcesync/resourcesync.toml\n"
         "      --state /data/.state --admin 0.0.0.0:9464",
     )
-    + """\
-    healthcheck:
-      test: [CMD, python, -m, resourcesync, status, --check, --config,
-             /etc/resourcesync/resourcesync.toml]
-      interval: 5m
+    + f"""\
+    ports:
+      - "127.0.0.1:9464:9464"   # pages, /metrics, /livez: without a password, so for this host only
+    healthcheck:   # alive; a Source that is down is no reason to restart
+      test: [CMD, python, -c, "{_LIVE}"]
+      interval: 30s
+      timeout: 5s
+      start_period: 30s
 """
 )
 

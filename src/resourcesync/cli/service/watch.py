@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("watch", cls=SectionedCommand)
-@click.argument("names", nargs=-1, metavar="[MIRROR...]")
+@click.argument("names", nargs=-1, metavar="[MIRROR...]", shell_complete=options.complete_mirror)
 @option("--every", type=options.DURATION, help="Time between two pulls of mirrors without `every`.")
 @option("--now", is_flag=True, help="Let the running service pull these mirrors now, and end.")
 @options.with_settings(fields_of(ServiceSettings).values())

@@ -1,0 +1,81 @@
+"""A shell completes commands, options and the names of configured mirrors."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import COMMANDS, run
+from tests.support.commands.command_line import Said
+from tests.support.commands.settings_file import put
+
+MIRRORS = """\
+[mirror.museum]
+source = "https://museum.example/"
+dest = "museum"
+[mirror.music]
+source = "https://music.example/"
+dest = "music"
+"""
+
+
+@pytest.fixture
+def completed(said: Said, monkeypatch: pytest.MonkeyPatch) -> "Completed":
+    return Completed(said, monkeypatch)
+
+
+class Completed:
+    """What bash is offered at the end of a command line."""
+
+    def __init__(self, said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._said, self._monkeypatch = said, monkeypatch
+
+    def __call__(self, line: str) -> list[str]:
+        words = line.split(" ")
+        self._monkeypatch.setenv("_RESOURCESYNC_COMPLETE", "bash_complete")
+        self._monkeypatch.setenv("COMP_WORDS", line)
+        self._monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+        assert run([]) == 0
+        return self._said.readouterr().out.split()
+
+
+def test_the_beginning_of_a_command_completes(completed: Completed) -> None:
+    assert completed("resourcesync st") == ["plain,status"]
+    assert len(completed("resourcesync ")) == len(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("audit", "changes", "doctor", "export", "pull", "repair", "status", "watch", "why"),
+        *("tables show", "trash list", "pull music"),
+    ],
+)
+def test_the_name_of_a_mirror_completes_where_one_is_expected(
+    line: str, completed: Completed
+) -> None:
+    put(MIRRORS)
+    assert completed(f"resourcesync {line} mus") == ["plain,museum", "plain,music"]
+
+
+def test_a_folder_completes_where_no_mirror_is_named_so(completed: Completed) -> None:
+    assert completed("resourcesync pull mus") == ["dir,mus"]
+    put("[mirror.museum")
+    assert completed("resourcesync pull mus") == ["dir,mus"]
+
+
+def test_the_named_configuration_counts(completed: Completed, tmp_path: Path) -> None:
+    (tmp_path / "other.toml").write_text(MIRRORS.replace("mus", "mos"))
+    assert completed(f"resourcesync status --config {tmp_path}/other.toml mosi") == ["plain,mosic"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_is_one_that_the_shell_understands(shell: str, said: Said) -> None:
+    assert run(["completion", shell]) == 0
+    script = said.readouterr().out
+    assert "_RESOURCESYNC_COMPLETE" in script
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not here")
+    ran = subprocess.run([shell, "-n"], input=script, check=False, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")

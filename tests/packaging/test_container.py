@@ -1,0 +1,70 @@
+"""The image of the service: its recipe is sound, and it is built where a builder works."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECIPE = ROOT / "Containerfile"
+HADOLINT = Path(sys.executable).parent / "hadolint"
+
+
+def builder() -> str | None:
+    """A program that can build images here: its daemon answers, too."""
+    for name in ("podman", "buildah", "docker"):
+        if (
+            shutil.which(name)
+            and not subprocess.run([name, "info"], check=False, capture_output=True).returncode
+        ):
+            return name
+    return None
+
+
+@pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint is not installed")
+def test_the_recipe_has_no_fault() -> None:
+    ran = subprocess.run([HADOLINT, RECIPE], check=False, capture_output=True, text=True)
+
+    assert (ran.returncode, ran.stdout) == (0, "")
+
+
+def test_the_image_has_pinned_requirements_and_a_user_who_is_not_root() -> None:
+    text = RECIPE.read_text("utf-8")
+
+    assert "--require-hashes -r requirements/main.txt" in text
+    assert re.search(r"^USER [1-9]\d+:[1-9]\d+$", text, re.MULTILINE)
+    assert "/livez" in text
+    assert text.count("\nFROM ") == 2
+
+
+def test_what_the_recipe_copies_is_sent_to_the_builder() -> None:
+    sent = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+        if line.startswith("!")
+    }
+
+    assert {"src", "share", "pyproject.toml", "hatch_build.py", "README.md"} <= sent
+    assert [name for name in sent if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.timeout(600)
+def test_the_image_is_built_and_shows_its_version() -> None:
+    program = builder()
+    if program is None:
+        pytest.skip("no program that builds images works here")
+    tag = "localhost/resourcesync-test"
+    built = subprocess.run(
+        [program, "build", "-t", tag, "-f", RECIPE, ROOT],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run(
+        [program, "run", "--rm", tag, "--version"], check=False, capture_output=True, text=True
+    )
+    assert ran.stdout.startswith("resourcesync ")

@@ -1,0 +1,143 @@
+"""The wheel and the source archive: complete, reproducible, and working outside the checkout."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+WHEEL = f"resourcesync-{VERSION}-py3-none-any.whl"
+ARCHIVE = f"resourcesync-{VERSION}.tar.gz"
+MISSING = [
+    name for name in ("build", "hatchling", "twine") if importlib.util.find_spec(name) is None
+]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+
+
+def build(tree: Path, out: Path, *options: str) -> Path:
+    """Build the distribution of a tree into a folder: the archive, and the wheel from it."""
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--outdir",
+        out,
+        *options,
+        tree,
+    ]
+    ran = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("built"))
+
+
+def metadata(built: Path) -> Message:
+    with zipfile.ZipFile(built / WHEEL) as wheel:
+        return message_from_bytes(wheel.read(f"resourcesync-{VERSION}.dist-info/METADATA"))
+
+
+def test_two_builds_and_a_build_from_the_archive_have_equal_bytes(
+    built: Path, tmp_path: Path
+) -> None:
+    again = build(ROOT, tmp_path / "again", "--sdist")
+    direct = build(ROOT, tmp_path / "direct", "--wheel")
+
+    assert (again / ARCHIVE).read_bytes() == (built / ARCHIVE).read_bytes()
+    assert (direct / WHEEL).read_bytes() == (built / WHEEL).read_bytes()
+
+
+def test_the_wheel_has_every_file_of_the_package(built: Path) -> None:
+    with zipfile.ZipFile(built / WHEEL) as wheel:
+        packed = {name: wheel.read(name) for name in wheel.namelist()}
+    files = [path for path in SOURCES.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+
+    assert {path.suffix for path in files} >= {".py", ".pyi", ".css", ".js", ".toml"}
+    assert "resourcesync/py.typed" in packed
+    assert f"resourcesync-{VERSION}.data/data/share/man/man1/resourcesync.1" in packed
+    for path in files:
+        assert packed[path.relative_to(SOURCES).as_posix()] == path.read_bytes()
+
+
+def test_the_archive_has_what_the_tests_and_the_pages_need(built: Path) -> None:
+    with tarfile.open(built / ARCHIVE) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    assert {"hatch_build.py", "LICENSE", "CHANGELOG.md", "requirements/main.txt"} <= names
+    assert {"docs/generate.py", "tests/conftest.py", ".ci/run"} <= names
+    assert [name for name in names if re.search(r"__pycache__|\.venv|_build/", name)] == []
+
+
+def test_a_package_index_accepts_both(built: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", built / ARCHIVE, built / WHEEL],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_page_of_the_project_has_links_that_work_there(built: Path) -> None:
+    page = metadata(built)
+    text = str(page.get_payload())
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    base = f"/blob/v{VERSION}/"
+
+    assert len(links) > 20
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    files = [link.partition(base)[2].partition("#")[0] for link in links if base in link]
+    assert [name for name in files if not (ROOT / name).is_file()] == []
+    assert {item.partition(",")[0] for item in page.get_all("Project-URL", [])} == {
+        "Homepage",
+        "Documentation",
+        "Source",
+        "Issues",
+        "Changelog",
+    }
+
+
+@pytest.mark.timeout(300)
+def test_the_installed_wheel_works_outside_the_checkout(built: Path, tmp_path: Path) -> None:
+    venv, tree = tmp_path / "venv", tmp_path / "tree"
+    tree.mkdir()
+    (tree / "page.html").write_text("<p>a page</p>")
+    pip: list[str | Path] = [venv / "bin" / "python", "-m", "pip", "install", "-q"]
+    pip.append("--disable-pip-version-check")
+    pins = ROOT / "requirements" / "main.txt"
+
+    def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, check=False, capture_output=True, text=True, cwd=tmp_path, env={"HOME": "."}
+        )
+
+    assert run(sys.executable, "-m", "venv", venv).returncode == 0
+    if run(*pip, "--no-compile", "--require-hashes", "-r", pins).returncode:
+        pytest.skip("the pinned requirements cannot be installed: no package index")
+    assert run(*pip, "--no-deps", "--no-index", built / WHEEL).returncode == 0
+    script = venv / "bin" / "resourcesync"
+
+    assert run(script, "--version").stdout == f"resourcesync {VERSION}\n"
+    assert run(script, "demo", tree, "-q").returncode == 0

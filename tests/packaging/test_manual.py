@@ -1,0 +1,50 @@
+"""The manual pages are complete, and every reader of roff understands them."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import COMMANDS
+
+MANUAL = Path(__file__).parents[2] / "share" / "man"
+PAGES = sorted(MANUAL.rglob("*.?"))
+CHECKS = {
+    "groff": ["groff", "-ww", "-man", "-Tutf8"],
+    "mandoc": ["mandoc", "-Tlint", "-Wwarning"],
+}
+UNKNOWN_DATE = "missing date"  # a page is made again with each change of the program
+
+
+def test_every_command_has_a_page_and_so_has_the_configuration() -> None:
+    expected = {"resourcesync.1", "resourcesync.toml.5"}
+    expected |= {f"resourcesync-{name}.1" for name in COMMANDS}
+
+    assert {page.name for page in PAGES} == expected
+
+
+@pytest.mark.parametrize("program", CHECKS)
+def test_a_formatter_of_manuals_has_no_warning(program: str) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not here")
+    for page in PAGES:
+        ran = subprocess.run([*CHECKS[program], page], check=False, capture_output=True, text=True)
+        messages = (ran.stderr if program == "groff" else ran.stdout).splitlines()
+        assert [line for line in messages if UNKNOWN_DATE not in line] == []
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not here")
+def test_a_page_shows_options_as_they_are_typed() -> None:
+    ran = subprocess.run(
+        ["groff", "-man", "-Tascii", "-P-c", MANUAL / "man1" / "resourcesync-pull.1"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    shown = subprocess.run(
+        ["col", "-b"], input=ran.stdout, check=True, capture_output=True, text=True
+    ).stdout
+
+    assert "--max-delete" in shown
+    assert "RESOURCESYNC-PULL(1)" in shown
