@@ -17,10 +17,12 @@ import pytest
 import trustme
 import yaml
 
+from resourcesync.adapters.mirror.own_folder import FollowedSet, FollowedSets, write_sets
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
+from resourcesync.cli.render.status_formats import Labels
 from resourcesync.cli.service.watch_reports import WatchFigures
 from tests.support.commands.command_line import FILES, Said
 from tests.support.commands.settings_file import put
@@ -263,3 +265,27 @@ def test_a_mirror_that_is_no_longer_watched_has_no_metric_of_its_last_audit() ->
     assert found["resourcesync_audit_accuracy_ratio"] == {(("mirror", "kept"),): 0.5}
     assert found["resourcesync_pull_duration_seconds"] == {(("mirror", "kept"),): 1.0}
     assert [row["mirror"] for row in json.loads(figures.status())["ended"]] == ["kept", "kept"]
+
+
+def test_each_set_of_a_mirror_has_the_interval_of_the_mirror_as_the_alerts_need(here: Path) -> None:
+    sets = tuple(FollowedSet(uri=f"https://x.example/{name}", folder=name) for name in "ab")
+    followed_sets = FollowedSets(source="https://x.example/", every=True, looked=0, sets=sets)
+    write_sets(here / "all", followed_sets)
+    for followed in sets:
+        own = here / "all" / followed.folder / ".resourcesync"
+        own.mkdir(parents=True)
+        mirror_state.open_state(own / "state.db").close()
+    place = str(here / "all")
+    intervals: dict[Labels, float] = {(("mirror", place),): 900.0, (("mirror", "nowhere"),): 60.0}
+    configuration = MirrorConfiguration(None)
+    figures = WatchFigures(lambda: ((place, "nowhere"), configuration), lambda: intervals)
+
+    found = {metric.name: dict(metric.values) for metric in figures.figures()}
+
+    assert found["resourcesync_mirror_interval_seconds"] == {
+        (("mirror", f"{place}/a"),): 900.0,
+        (("mirror", f"{place}/b"),): 900.0,
+    }
+    assert found["resourcesync_mirror_resources"].keys() == {
+        (("mirror", f"{place}/{name}"),) for name in "ab"
+    }

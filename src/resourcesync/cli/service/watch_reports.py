@@ -260,7 +260,7 @@ class WatchFigures:
             "1 if the state of the mirror can be read; else it has no other metrics.",
             {(("mirror", str(row["mirror"])),): float("code" not in row) for row in mirrors},
         )
-        yield from mirror_figures(seen)
+        yield from mirror_figures([mirror for same in seen.values() for mirror in same])
         yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
         yield _counter("changes_total", "Changes that pulls applied.", self._changes)
         yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
@@ -272,7 +272,7 @@ class WatchFigures:
             "Share of the copies that the last audit found right.",
             self._watched(self._accuracy),
         )
-        yield _gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals())
+        yield _gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals_of(seen))
         hints: dict[Labels, float] = {
             (("direction", "in"), ("outcome", name)): n for name, n in self._counts().items()
         }
@@ -321,9 +321,22 @@ class WatchFigures:
     def _standings(self) -> Sequence[SubscriptionReport]:
         return () if self._push is None else self._push.standings()
 
-    def _read_mirrors(self) -> tuple[list[CheckedMirror], list[Mapping[str, object]]]:
+    def _intervals_of(self, seen: Mapping[str, Sequence[CheckedMirror]]) -> Mapping[Labels, float]:
+        """Return the intervals of mirrors by their own labels: each set of a mirror has one."""
+        known = self._intervals()
+        return {
+            (("mirror", mirror.status.folder),): known[label]
+            for name, mirrors in seen.items()
+            if (label := (("mirror", name),)) in known
+            for mirror in mirrors
+        }
+
+    def _read_mirrors(
+        self,
+    ) -> tuple[dict[str, list[CheckedMirror]], list[Mapping[str, object]]]:
+        """Return the mirrors that can be read, by the names that are watched, and all as fields."""
         names, configuration = self._names()
-        seen: list[CheckedMirror] = []
+        seen: dict[str, list[CheckedMirror]] = {}
         mirrors: list[Mapping[str, object]] = []
         for name in names:
             notes = CollectingScreen()
@@ -335,7 +348,7 @@ class WatchFigures:
                     is_requested=False, limits=FreshnessSettings(), read=self._cache.status
                 ),
             )
-            seen += found.mirrors
+            seen[name] = found.mirrors
             mirrors += notes.mirrors
             mirrors += ({"mirror": name, "code": problem.code} for problem in notes.problems)
         return seen, mirrors
