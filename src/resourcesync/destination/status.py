@@ -42,11 +42,9 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
     pending = counts.of_task(PendingTask.FETCH) - absent - skipped
     edited = counts.with_codes(EDITED)
     held = counts.of_task(PendingTask.DELETE) - edited
-    unknown = outdated = resting = due = 0
-    if absent or skipped:
-        unknown = state.pending_with_copy(PendingTask.FETCH, UNAVAILABLE_CODES)
-    if resources and pending:
-        outdated = state.pending_with_copy(PendingTask.FETCH) - unknown
+    unknown, outdated, resting, due = 0, 0, 0, 0
+    if counts.rows:
+        unknown, outdated = _count_copies(state, pending, absent + skipped)
     if last is not None and counts.rows:
         resting, due = state.pending_after(PendingTask.FETCH, last.ended)
     return MirrorStatus(
@@ -82,6 +80,13 @@ def _last_run(last: RunRow | None) -> dict[str, Any]:
         return {}
     ended = from_microseconds(last.ended)
     return {"last_run": ended, "outcome": last.outcome, "failed": read_failed(last)}
+
+
+def _count_copies(state: MirrorStateStore, pending: int, unavailable: int) -> tuple[int, int]:
+    """Return how many unavailable and how many pending resources have another copy."""
+    task = PendingTask.FETCH
+    unknown = state.pending_with_copy(task, UNAVAILABLE_CODES) if unavailable else 0
+    return unknown, state.pending_with_copy(task) - unknown if pending else 0
 
 
 def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> Word:
