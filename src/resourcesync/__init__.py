@@ -6,7 +6,7 @@ checkers read ``__init__.pyi``.
 
 from resourcesync.lazy_exports import export_lazily as _lazily
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "AuditFinding": "destination.audits.reports",

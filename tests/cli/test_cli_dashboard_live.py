@@ -73,7 +73,7 @@ def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
     assert (job.kind, job.done, job.total) == ("pull", 12, 30)
 
     running.jobs.clear()
-    pages.count("pull", {"time": pages.now(), "mirror": "museum", "exit": 0, "state": "in sync"})
+    pages.end_progress("museum")
     running.jobs[PULL] = 1.0
     assert pages.running()[0].total == 0  # that of the last pull is forgotten
 

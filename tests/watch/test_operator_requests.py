@@ -51,10 +51,21 @@ def test_a_requested_pull_begins_at_once_and_only_once() -> None:
     assert found.next_moment() <= 10
     assert reason(found) is PullReason.REQUESTED
     assert JobKind.PULL in begun(found, 10)
-    found.pull_now("m", at(11))  # it runs already
     assert found.record_end(PULL, DONE, at(20)) > 500
     assert JobKind.PULL not in begun(found, 20)
     assert reason(found) is PullReason.SCHEDULED
+
+
+def test_a_pull_that_is_requested_while_one_runs_follows_it() -> None:
+    found = scheduler()
+    found.pull_now("m", at(10))
+    begun(found, 10)
+    found.pull_now("m", at(11))
+    found.pull_now("m", at(12))
+    found.record_end(PULL, DONE, at(20))
+    assert begun(found, 20) == [JobKind.PULL]
+    found.record_end(PULL, DONE, at(30))
+    assert JobKind.PULL not in begun(found, 30)
 
 
 def test_a_requested_pull_does_not_wait_after_a_failure() -> None:

@@ -111,7 +111,7 @@ class _UnitRun:
 
     def _submit(self) -> None:
         """Submit units up to the engine's capacity; one only while a unit is suspect."""
-        while not (self._suspects and self._under_way):
+        while not self._waits_for_others():
             now = self._clock.monotonic()
             alone = bool(self._suspects)
             if alone:
@@ -125,6 +125,11 @@ class _UnitRun:
             self._begin(turn, alone=alone)
             if alone:
                 return
+
+    def _waits_for_others(self) -> bool:
+        """True if a suspect is to run alone while others run, or runs: nothing is begun then."""
+        runs_alone = any(task.alone for task in self._under_way.values())
+        return bool(self._under_way) and (runs_alone or bool(self._suspects))
 
     def _begin(self, turn: Turn, *, alone: bool) -> None:
         try:

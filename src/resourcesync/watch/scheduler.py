@@ -413,10 +413,10 @@ class Scheduler:
     def pull_now(self, mirror: str, now: Now) -> None:
         """Make a mirror due now, also if it waits after a failure, or is paused.
 
-        A pull that runs already is enough.
+        A pull that runs already may have read the lists before: another one follows it.
         """
         row = self._rows.get(mirror)
-        if row is not None and JobKind.PULL not in row.running:
+        if row is not None:
             row.requested_at = now.steady
 
     def failing(self) -> dict[str, float]:
@@ -591,10 +591,11 @@ class Scheduler:
             if row.due[JobKind.PULL] == row.retry_from
             else _REASONS[outcome.status]
         )
-        # A request stays until a pull of it ran to its end, also of a mirror that is paused.
+        # A request stays until a pull that began after it ran to its end, also of a paused mirror.
         is_cut = outcome.status in {JobStatus.LOCKED, JobStatus.PREEMPTED}
-        is_open = is_cut and row.requested_at < inf
-        row.requested_at = row.due[JobKind.PULL] if is_open else inf
+        began = row.began.get(JobKind.PULL)  # none for a mirror that was taken away meanwhile
+        if began is not None and row.requested_at <= began.steady:
+            row.requested_at = row.due[JobKind.PULL] if is_cut else inf
         row.failed = now.wall
         row.is_stopping = False
         row.preemptions = row.preemptions + 1 if outcome.status is JobStatus.PREEMPTED else 0

@@ -95,6 +95,56 @@ class Breaking(MortalEngine):
         return True
 
 
+class Suspecting(MortalEngine):
+    """Unit 0 breaks it until it runs alone; then it runs on until others were submitted, or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[str] = []
+        self.alone: Future[UnitOutcome] | None = None
+
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> Future[UnitOutcome]:
+        self.given.append(unit.name)
+        future: Future[UnitOutcome] = Future()
+        if unit.name != "0":
+            future.set_result(UnitOutcome(unit.name))
+        elif self.given.count("0") < TRIES:
+            future.set_exception(BrokenExecutor("a worker died"))
+        else:
+            self.alone = future
+        return future
+
+    def restart_workers(self) -> bool:
+        return True
+
+
+class EndsTheSuspect(ManualClock):
+    """It lets the suspect end once the runner had a chance to begin others."""
+
+    def __init__(self, engine: Suspecting) -> None:
+        super().__init__()
+        self._engine, self._looks = engine, 0
+
+    def monotonic(self) -> float:
+        alone = self._engine.alone
+        self._looks += alone is not None
+        if alone is not None and self._looks > 3 and not alone.done():
+            self._engine.given.append("end")
+            alone.set_result(UnitOutcome("0"))
+        return super().monotonic()
+
+
+def test_nothing_is_begun_while_a_suspect_runs_alone() -> None:
+    engine = Suspecting()
+    units = [Task(f"{number}") for number in range(40)]
+    found = list(outcomes(engine, iter(units), clock=EndsTheSuspect(engine)))
+    engine.close()
+
+    assert sorted(outcome.name for outcome in found) == sorted(unit.name for unit in units)
+    begun_last = len(engine.given) - 1 - engine.given[::-1].index("0")
+    assert engine.given[begun_last + 1] == "end"
+
+
 def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
     engine = Breaking()
     found = list(outcomes(engine, [Task(f"{number}") for number in range(5)]))

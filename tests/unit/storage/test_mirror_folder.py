@@ -1,5 +1,6 @@
 """The mirror's own folder: who holds it, whether it is still ours, and what was planted in it."""
 
+import fcntl
 import json
 import os
 import socket
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
@@ -47,6 +49,20 @@ def test_a_second_run_learns_who_holds_the_mirror(mirror: MirrorFolder) -> None:
     assert f"pid {os.getpid()} on {socket.gethostname()}" in dict(caught.value.evidence)["who"]
     holder = json.loads((mirror.root / ".resourcesync/lock").read_text())
     assert holder["pid"] == os.getpid()
+
+
+def test_a_reader_that_looks_at_the_lock_stops_no_run(tmp_path: Path) -> None:
+    with MirrorFolder(tmp_path / "mirror", SystemClock()):
+        pass
+    looking = (tmp_path / "mirror" / ".resourcesync" / "lock").open("rb")
+    fcntl.flock(looking, fcntl.LOCK_SH)
+
+    class EndsLooking(ManualClock):
+        def sleep(self, seconds: float) -> None:
+            looking.close()
+
+    with MirrorFolder(tmp_path / "mirror", EndsLooking()) as mirror:
+        assert mirror.copies is not None
 
 
 def test_a_folder_whose_disk_is_not_mounted_is_noticed(tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ _MARKER: Final = "marker"
 _MARKER_NOTE: Final = "marker"
 _MARKER_BYTES: Final = 64
 _NO_MARKER: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR})
+_LOOK_SECONDS: Final = 0.05
+"""Longer than the lock of a reader of the status lasts, in seconds."""
+
 _PART_SECONDS: Final = 7 * 86_400.0
 
 
@@ -116,11 +119,11 @@ class MirrorFolder:
 
     def _lock(self, clock: Clock) -> None:
         lock = self._register(os.open("lock", _LOCK_FLAGS, 0o600, dir_fd=self._own))
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                raise
+        error = _flock(lock)
+        if error is not None:  # it may be somebody who looks whether a run has it
+            clock.sleep(_LOOK_SECONDS)
+            error = _flock(lock)
+        if error is not None:
             holder = os.pread(lock, 4096, 0).decode("utf-8", "replace")
             raise LockedError(
                 f"another run holds {self.root}",
@@ -200,6 +203,17 @@ class MirrorFolder:
             self.state = None
         while self._descriptors:
             os.close(self._descriptors.pop())
+
+
+def _flock(lock: int) -> OSError | None:
+    """Take a lock for this run alone; return the error if another process has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        return error
+    return None
 
 
 def _holder(text: str) -> str:

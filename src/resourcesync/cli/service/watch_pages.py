@@ -108,12 +108,15 @@ class WatchPages:
                 text=", ".join(result_parts(kind, fields)),
             )
         )
-        self._progress.pop(str(fields["mirror"]), None)
         self._count += 1
 
     def show_progress(self, mirror: str, fields: Mapping[str, Any]) -> None:
         """Record the progress of a running pull, by the fields of its event."""
         self._progress[mirror] = int(fields["done"]), int(fields["total"] or 0)
+
+    def end_progress(self, mirror: str) -> None:
+        """Forget the progress of a mirror's pull: it ended, or gave way to others."""
+        self._progress.pop(mirror, None)
 
     def version(self) -> int:
         """Return a number that is another one once a job started, made progress, or ended."""

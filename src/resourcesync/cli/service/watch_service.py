@@ -14,7 +14,7 @@ from resourcesync.app.watching import service
 from resourcesync.app.watching.service_requests import PausedMirrors, accept_requests
 from resourcesync.app.watching.state_cache import StateCache
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
-from resourcesync.cli.configured_mirrors import resolve_folder
+from resourcesync.cli.configured_mirrors import MirrorConfiguration, resolve_folder
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
@@ -145,14 +145,14 @@ class _WatchService:
         self._intervals: Mapping[Labels, float] = {}
         cache = StateCache()
         self._figures = WatchFigures(
-            lambda: (self._settings.names, self._settings.configuration),
+            self._watched,
             lambda: self._intervals,
             self._push,
             self._planned,
             cache,
         )
         self._pages = WatchPages(
-            lambda: (self._settings.names, self._settings.configuration),
+            self._watched,
             self._clock,
             self._push.pushed,
             self._planned,
@@ -163,6 +163,11 @@ class _WatchService:
         self._requests = _OperatorRequests(self.watch, self._pages, paused)
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
+
+    def _watched(self) -> tuple[tuple[str, ...], MirrorConfiguration]:
+        """Return the mirrors, and the configuration that names them; a reload replaces both."""
+        settings = self._settings
+        return settings.names, settings.configuration
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -309,6 +314,7 @@ class _WatchService:
 
     def _report_done(self, done: FinishedJob) -> None:
         report = done.report
+        self._pages.end_progress(done.job.mirror)
         if not isinstance(report, JobReport) or report.stopped:
             return
         self._runs += done.job.kind is JobKind.PULL
