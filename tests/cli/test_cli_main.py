@@ -36,7 +36,7 @@ def test_the_whole_help_is_grouped_fits_a_terminal_and_has_every_exit_code(
     for group, commands in main.GROUPS.items():
         assert f"\n{group:<11}" in said
         for name, text in commands.items():
-            assert f"{name:<11}{text}" in said
+            assert f"{name:<12}{text}" in said
     for code in ExitCode:
         assert f"\n{code.value:<11}{code.meaning}\n" in said
 
@@ -51,7 +51,7 @@ def test_the_first_screen_has_five_commands_and_names_the_others_on_24_lines(
     lines = said.splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 24
-    explained = [name for name, text in main.COMMANDS.items() if f"\n{name:<11}{text}\n" in said]
+    explained = [name for name, text in main.COMMANDS.items() if f"\n{name:<12}{text}\n" in said]
     assert sorted(explained) == sorted(main.FIRST)
     for name in main.COMMANDS:
         assert re.search(rf"\b{name}\b", said)

@@ -82,6 +82,7 @@ def test_a_fault_in_a_document_has_a_place() -> None:
     assert shown.err.getvalue().splitlines() == [
         "error[xml]: unclosed <url>",
         "  --> http://h/list.xml:7:3  line 7, column 3",
+        "  more   resourcesync why xml",
     ]
 
 
@@ -94,7 +95,11 @@ def test_long_labels_keep_the_evidence_aligned() -> None:
         )
     )
 
-    assert shown.err.getvalue().splitlines()[1:] == ["  capability  a", "  got         b"]
+    assert shown.err.getvalue().splitlines()[1:] == [
+        "  capability  a",
+        "  got         b",
+        "  more        resourcesync why x",
+    ]
 
 
 @pytest.mark.parametrize(
