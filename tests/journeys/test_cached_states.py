@@ -82,12 +82,15 @@ def test_a_value_of_a_state_that_changes_while_it_is_read_is_not_stored(
     settle(world.folder)
     cache, read = StateCache(), Reader()
 
+    state = world.folder / OWN / "state.db"
+    before = state.stat().st_mtime_ns
+
     def read_and_change() -> int:
-        (world.folder / OWN / "state.db").touch()
+        state.touch()
         return read()
 
     assert cache.read(world.folder, "a", read_and_change) == 1
-    settle(world.folder)
+    os.utime(state, ns=(before, before))
     assert cache.read(world.folder, "a", read) == 2
 
 
@@ -136,6 +139,16 @@ def test_a_status_with_and_without_a_log_is_the_same(
             state.remember("extra", "1")
             assert mirror_state.read_status(world.folder) == expected
     assert mirror_state.read_status(world.folder) == expected
+
+
+def test_what_is_in_the_log_alone_is_read(world: World[PublishedSource]) -> None:
+    world.pull()
+    with mirror_state.open_state(world.folder / OWN / "state.db") as state:
+        state.remember("word", MirrorState.FAILING.value)
+        settle(world.folder)
+        assert state_version(world.folder) is not None
+
+        assert mirror_state.read_status(world.folder).state is MirrorState.FAILING
 
 
 def test_a_damaged_state_is_reported_as_ever(world: World[PublishedSource]) -> None:
