@@ -3,10 +3,11 @@
 No other module imports ``sqlite3``. A statement commits by itself, except in ``transaction``.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -286,9 +287,16 @@ def make_private_folder(path: Path, mode: int = 0o700) -> None:
 
 
 def _create_private(path: Path, folder_mode: int) -> None:
+    """Create an empty file; an existing one is never opened, except by SQLite.
+
+    Whoever closes a file in a process ends all locks of that process on it, those of SQLite too.
+    """
     make_private_folder(path.parent, folder_mode)
+    if path.is_symlink():
+        raise StorageError(f"cannot open {path}: {os.strerror(errno.ELOOP)}")
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         sync_name(path)
     except OSError as error:
         raise StorageError(f"cannot open {path}: {error.strerror}") from error

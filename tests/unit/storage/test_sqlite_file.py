@@ -1,6 +1,8 @@
 """One home of SQLite: the promise of each file, migrations, errors and notes."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.adapters.catalogue import PostedCatalogue
+from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT, read_note
 from resourcesync.adapters.hub import FileFollowers, FileHub
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState
@@ -159,6 +162,39 @@ def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
         with pytest.raises(StorageError, match="UNIQUE"), file.writing() as connection:
             connection.executemany("INSERT INTO row VALUES (?, 1)", [("x",), ("y",), ("x",)])
         assert file.connection.execute("SELECT count(*) FROM row").fetchone() == (0,)
+
+
+OTHER_PROCESS = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as connection:
+    print(sorted(key for key, _ in connection.execute("SELECT * FROM note")))
+connection.close()
+"""
+
+
+def keys_for_another_process(path: Path) -> str:
+    """Open and close the file as another program does; return the keys of its notes."""
+    words = [sys.executable, "-c", OTHER_PROCESS, str(path)]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda path: SqliteFile(path, CATALOGUE_FORMAT).close(),
+        lambda path: SqliteFile(path, CATALOGUE_FORMAT, read_only=True).close(),
+        lambda path: read_note(path, "first"),
+    ],
+)
+def test_a_commit_is_not_lost_when_this_process_opens_the_file_twice(
+    path: Path, look: Callable[[Path], object]
+) -> None:
+    with SqliteFile(path, CATALOGUE_FORMAT) as file:
+        file.write_notes({"first": ""})
+        look(path)
+        assert keys_for_another_process(path) == "['first']"
+        file.write_notes({"second": ""})
+        assert keys_for_another_process(path) == "['first', 'second']"
 
 
 def test_who_has_an_exclusive_file_has_it_alone(path: Path) -> None:

@@ -201,15 +201,10 @@ def read_note(path: Path, key: str) -> str | None:
         StateError: The file is damaged.
         StorageError: It cannot be read.
     """
-    try:
-        with path.open("rb"):
-            pass
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise StorageError(
-            f"cannot read {path}: {error.strerror}", hint="run as the user who publishes"
-        ) from error
+    if not os.access(path, os.R_OK):  # not by opening it: that ends the locks of this process
+        raise StorageError(f"cannot read {path}", hint="run as the user who publishes")
     try:
         return _read_note(path, key)
     except StateError:
