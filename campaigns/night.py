@@ -35,7 +35,7 @@ _EXPLANATION: Final = """\
 `python -m campaigns night` runs all [campaigns](campaigns.md), in the sizes of a release unless \
 `--scale` says less; `python -m campaigns summary` writes this page from its results. The last \
 result of each campaign is here, whatever it was. *Share* is how much of the size of a release was \
-run. A commit with `+` had changes that were not committed. Times are UTC; a time says little where \
+run. A commit with `+` had changes that were not committed. Times are UTC and say little where \
 others used the processors."""
 
 
