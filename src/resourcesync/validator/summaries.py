@@ -92,6 +92,7 @@ class DocumentSummary(msgspec.Struct, kw_only=True):
         entries: Number of entries were read.
         size: Bytes, unpacked.
         complete: True if the end of the document was reached.
+        has_originals: True if an entry has a ``via`` link, as those of an aggregator have.
         targets: The documents or packages it lists, at most 50,000; empty for other kinds, but for
             a list that lists nothing but lists of its kind.
         resources: A 64-bit mark of each resource's address in the order listed; at most 50,000.
@@ -113,6 +114,7 @@ class DocumentSummary(msgspec.Struct, kw_only=True):
     entries: int = 0
     size: int = 0
     complete: bool = False
+    has_originals: bool = False
     targets: list[ListedTarget] = msgspec.field(default_factory=list)
     resources: Marks = msgspec.field(default_factory=Marks)
     changes: Marks = msgspec.field(default_factory=Marks)

@@ -27,16 +27,21 @@ from resourcesync.validator.events import (
     ValidationOptions,
 )
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import RuleFinding, by_place
+from resourcesync.validator.findings import AppliedRules, RuleFinding, by_place
 from resourcesync.validator.inbound_links import InboundLinks
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.notifications import judge_message, read_message
 from resourcesync.validator.packages import ListedPackage, PackageValidator, is_package_name
+from resourcesync.validator.rule import CheckScope
+from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import RandomChoices, Sample, Unreached, judge_delivery
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 _BLOCK: Final = 65_536
 _LISTS_AND_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
+_PACKAGE_RULES: Final = frozenset(
+    rule.id for rule in RULES.values() if rule.checked is CheckScope.PACKAGE
+)
 _TOP: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST, None})
 
 
@@ -143,11 +148,11 @@ class Validator:
         self, walk: DocumentWalk, fetcher: Fetcher, target: str
     ) -> Iterator[ValidationEvent]:
         """Check what is served beside the documents: a sample of resources, pages, robots.txt."""
-        ways = InboundLinks(walk.documents, self._judgement.profile, walk.known())
+        ways = InboundLinks(target, walk.documents, self._judgement.profile, walk.known())
         if walk.sample is not None:
             chosen = walk.sample.selected()
             yield Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
-            yield from judge_delivery(fetcher, chosen, ways.add)
+            yield from judge_delivery(fetcher, target, chosen, ways.add)
         yield from ways.fetch_page(target)
         yield from ways.judge()
         yield from ways.judge_robots(target)
@@ -179,6 +184,7 @@ class Validator:
             judge = PackageValidator(place, self._judgement.profile, listed, walk.store)
             for event in judge.judge(fetched.stream):
                 yield walk.with_local_path(event) if isinstance(event, RuleFinding) else event
+        yield AppliedRules(place, _PACKAGE_RULES if listed else _PACKAGE_RULES - {"RD07"})
         if judge.manifest is not None:
             yield Judged(judge.manifest, judge.manifest.uri)
             yield Sampled(place, judge.members, judge.manifest.entries)
@@ -303,6 +309,7 @@ class Validator:
         if lists:
             self._clock.sleep(seconds)
         compared = 0
+        applied = {"CH11" if summary.until is None else "CH10" for summary in lists}
         for before in lists:
             try:
                 with fetch(walk.documents, before.uri) as fetched:
@@ -322,6 +329,7 @@ class Validator:
             compared += now.complete and not now.is_index
             for finding in () if now.is_index else found:
                 yield walk.with_local_path(finding)
+        yield AppliedRules(target, frozenset(applied))
         yield ReadAgain(target, compared)
 
 
