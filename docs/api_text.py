@@ -189,9 +189,13 @@ def words(entry: object) -> str:
     section = ""
     for line in text.splitlines():
         head = line.rstrip(":")
+        if section == "Example" and line and not line.startswith(" "):
+            out[-1:] = ["```", ""]  # the block of code ends, in place of the empty line
         if line.endswith(":") and head in SECTIONS:
             section = head
             out += [f"**{SECTIONS[head]}**", ""]
+            if section == "Example":
+                out.append("```pycon")
         elif section and line and not line.startswith(" "):
             section = ""
             out.append(line)
@@ -201,6 +205,8 @@ def words(entry: object) -> str:
             out.append(item(line))
         else:
             out.append(line)
+    if section == "Example":
+        out.append("```")
     return "\n".join(out) + "\n"
 
 
