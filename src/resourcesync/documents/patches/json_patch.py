@@ -226,7 +226,7 @@ def _equal(item: Json, other: Json) -> bool:
     if isinstance(item, bool) or isinstance(other, bool):
         return item is other
     if isinstance(item, dict) and isinstance(other, dict):
-        return item.keys() == other.keys() and all(_equal(item[item], other[item]) for item in item)
+        return item.keys() == other.keys() and all(_equal(item[name], other[name]) for name in item)
     if isinstance(item, list) and isinstance(other, list):
         return len(item) == len(other) and all(map(_equal, item, other))
     return bool(item == other)
