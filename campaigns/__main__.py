@@ -46,6 +46,7 @@ NAMES: Final = (
     "replay",
     "soak",
     "spread",
+    "suites",
     "tables",
     "torture",
     "uris",
