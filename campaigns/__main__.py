@@ -3,10 +3,13 @@
 What was counted is printed as a short table. The last line says it in one, and what to run to see
 the first violation again. In a campaign of real processes a seed fixes what is chosen, not when
 each of them gets its turn: there the same seed need not show it again.
+
+``python -m campaigns night`` runs all of them, and ``summary`` writes their results as a page.
 """
 
 import argparse
 import importlib
+import json
 import resource
 import sys
 import tempfile
@@ -14,45 +17,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-from campaigns.outcome import Asked, Campaign, line, table
+from campaigns import night
+from campaigns.outcome import Asked, Campaign, Outcome, line, table
+from campaigns.sizes import SIZES
 
-NAMES: Final = (
-    "ablation",
-    "arxiv",
-    "bucket",
-    "changes",
-    "clients",
-    "cost",
-    "crash",
-    "cursor",
-    "elasticsearch",
-    "engines",
-    "foreign",
-    "fuzz",
-    "http2",
-    "index",
-    "inventory",
-    "kill",
-    "large",
-    "latency",
-    "lists",
-    "lives",
-    "machines",
-    "oai",
-    "overview",
-    "power",
-    "push",
-    "race",
-    "replay",
-    "soak",
-    "spread",
-    "suites",
-    "tables",
-    "torture",
-    "uris",
-    "watched",
-    "wikipedia",
-)
+NAMES: Final = tuple(SIZES)
 
 _WHO: Final = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
@@ -108,11 +77,30 @@ def _parser() -> argparse.ArgumentParser:
         "--remembered", action="store_true", help="arxiv: the mirror begins without files"
     )
     parser.add_argument("--kills", type=_count, default=10, help="large: how often; 10 is usual")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="also write the result as JSON")
     return parser
+
+
+def _record(path: Path, size: int, outcome: Outcome, seconds: float, spent: float) -> None:
+    """Write the result of a campaign for ``night``."""
+    status = "not run" if outcome.missing else "violated" if outcome.violations else "held"
+    record = {
+        "status": status,
+        "reason": outcome.missing,
+        "tried": size if outcome.tried is None else outcome.tried,
+        "violations": outcome.violations,
+        "seconds": round(seconds, 1),
+        "processor": round(spent, 1),
+        "rows": [(label, str(value)) for label, value in outcome.rows],
+    }
+    path.write_text(json.dumps(record), "utf-8")
 
 
 def main(words: list[str] | None = None) -> int:
     """Run what is asked for."""
+    words = sys.argv[1:] if words is None else words
+    if words[:1] in (["night"], ["summary"]):
+        return night.main(words)
     parser = _parser()
     asked = parser.parse_args(words)
     campaign = load(asked.name)
@@ -142,7 +130,9 @@ def main(words: list[str] | None = None) -> int:
         # Before millions of files are removed: that takes longer than many a campaign.
         print("\n".join(table(asked.name, outcome)))
         print(line(asked.name, campaign, work, outcome, seconds), flush=True)
-    return 1 if outcome.violations else 0
+        if asked.record:
+            _record(asked.record, size, outcome, seconds, spent)
+    return 1 if outcome.violations or outcome.missing else 0
 
 
 if __name__ == "__main__":

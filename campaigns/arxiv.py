@@ -258,7 +258,7 @@ def run(asked: Asked) -> Outcome:
     """Publish and follow for some days; see that the Destination is equal on each."""
     outcome, luck, clock = Outcome(), random.Random(asked.seed), _Days()
     if not installed():
-        outcome.violations.append("nginx is not here")
+        outcome.missing = "nginx is not here"
         return outcome
     with generated_source(asked.folder / "source") as web:
         (web.root / "robots.txt").write_text("User-agent: *\nDisallow:\n")

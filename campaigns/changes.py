@@ -32,7 +32,7 @@ def run(asked: Asked) -> Outcome:
     """Pull a tenth of the changes, then all of them, each into a mirror of its own."""
     outcome = Outcome()
     if not installed():
-        outcome.violations.append("nginx is not here")
+        outcome.missing = "nginx is not here"
         return outcome
     peaks = [
         _follow(outcome, asked.folder / str(size), size) for size in (asked.size // 10, asked.size)

@@ -135,7 +135,7 @@ def run(asked: Asked) -> Outcome:
     """Compare each way to follow each sample."""
     outcome = Outcome()
     if not installed():
-        outcome.violations.append("nginx is not here")
+        outcome.missing = "nginx is not here"
         return outcome
     for name, sample in SAMPLES.items():
         for mode in MODES:

@@ -22,7 +22,7 @@ def run(asked: Asked) -> Outcome:
     """Pull everything twice and compare what the server wrote down."""
     outcome, tree = Outcome(), asked.folder / "tree"
     if not installed():
-        outcome.violations.append("nginx is not here")
+        outcome.missing = "nginx is not here"
         return outcome
     for number in range(asked.size):
         path = tree / f"{number // 1_000:03d}" / f"{number:06d}.txt"

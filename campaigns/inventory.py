@@ -46,7 +46,7 @@ def run(asked: Asked) -> Outcome:
     """Publish a table in four ways, look at every document, and pull by lists."""
     outcome, folder = Outcome(), asked.folder
     if not installed():
-        outcome.violations.append("nginx is not here")
+        outcome.missing = "nginx is not here"
         return outcome
     site, port = folder / "site", _port()
     url = f"http://localhost:{port}"

@@ -22,7 +22,7 @@ def run(asked: Asked) -> Outcome:
     """Pull, kill, pull on, audit."""
     outcome, luck = Outcome(), random.Random(asked.seed)
     if not installed():
-        outcome.violations.append("nginx is not here")
+        outcome.missing = "nginx is not here"
         return outcome
     mirror, killed, seconds, cpu, peak = asked.folder / "mirror", 0, 0.0, 0.0, 0.0
     with generated_source(asked.folder / "source", _FILLER) as source:

@@ -32,7 +32,7 @@ def run(asked: Asked) -> Outcome:
     """Fill a mirror's memory, then plan and audit; one in 2,500 is missing, one is outdated."""
     outcome = Outcome()
     if not installed():
-        outcome.violations.append("nginx is not here")
+        outcome.missing = "nginx is not here"
         return outcome
     mirror, size = asked.folder / "mirror", asked.size
     with generated_source(asked.folder / "source") as source:

@@ -18,12 +18,14 @@ class Outcome:
         again: The seed and the size that do the first violation again, where they are not those
             of the whole run.
         tried: How much was tried, where that is not what was asked for.
+        missing: Why the campaign cannot run here: nothing was tried.
     """
 
     rows: list[tuple[str, object]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     again: tuple[int, int] | None = None
     tried: int | None = None
+    missing: str = ""
 
     def add(self, label: str, value: object) -> None:
         """Add a row."""
@@ -99,6 +101,8 @@ def table(title: str, outcome: Outcome) -> Sequence[str]:
     """Return an outcome as the lines of a table."""
     width = max((len(label) for label, _ in outcome.rows), default=0)
     lines = [title, *(f"  {label:<{width}}  {_figure(value)}" for label, value in outcome.rows)]
+    if outcome.missing:
+        lines.append(f"  NOT RUN  {outcome.missing}")
     lines += [f"  VIOLATED  {text}" for text in outcome.violations[:_SHOWN]]
     more = len(outcome.violations) - _SHOWN
     return [*lines, f"  and {more} more"] if more > 0 else lines

@@ -5,6 +5,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 SCHEMA = """
@@ -60,5 +61,5 @@ def read(path: Path, digests: str) -> bytes | None:
 
 
 if __name__ == "__main__":
-    with sqlite3.connect(sys.argv[2]) as connection:
+    with closing(sqlite3.connect(sys.argv[2])) as connection, connection:
         sys.exit(update(sys.argv[1], connection))

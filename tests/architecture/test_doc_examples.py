@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,8 @@ PAGES = [
     ROOT / "README.md",
     *(path for path in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in path.parts),
 ]
-TUTORIAL = ROOT / "docs" / "tutorials" / "first-mirror.md"
+TUTORIALS = ROOT / "docs" / "tutorials"
+TUTORIAL = TUTORIALS / "first-mirror.md"
 
 
 def shell_blocks(page: Path) -> list[str]:
@@ -113,6 +115,57 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     assert not (mirror / "objects/0001.txt").exists()
     trashed = [path for path in (mirror / ".resourcesync/trash").rglob("*") if path.is_file()]
     assert [path.read_text() for path in trashed] == ["a jug\n"]
+
+
+def test_the_tutorial_of_a_source_does_what_it_says(tmp_path: Path) -> None:
+    port = free_port()
+    page = TUTORIALS / "first-source.md"
+    publish, serve, *rest = (block.replace("8080", str(port)) for block in shell_blocks(page))
+    written = in_a_shell(publish, tmp_path)
+    (table,) = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "resourcesync.toml").write_text(table.replace("8080", str(port)))
+    _, *words = shlex.split(serve)
+
+    with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
+        explored, valid, first, changed, update, packed, hourly = [
+            in_a_shell(name, tmp_path) for name in rest
+        ]
+
+    for document in re.findall(r"^\| `([^`]+)` \|", page.read_text("utf-8"), re.MULTILINE):
+        assert document in written
+        assert document in explored
+    assert "0 errors" in valid
+    assert "In sync" in first
+    assert "would create 1, update 1, delete 1" in changed
+    assert "1 created, 1 updated, 1 deleted" in changed
+    assert marks(update) == ["*", "+", "-"]
+    assert "In sync" in update
+    assert "Packed    2 entries in 1 package" in packed
+    assert "publish" in hourly
+    copies = [path.name for path in (tmp_path / "copy" / "objects").iterdir()]
+    assert sorted(copies) == ["blue jug.txt", "plate.txt"]
+
+
+def test_the_tutorial_of_a_program_does_what_it_says(tmp_path: Path) -> None:
+    port = free_port()
+    page = TUTORIALS / "first-program.md"
+    publish, serve, *rest = (block.replace("8080", str(port)) for block in shell_blocks(page))
+    in_a_shell(publish, tmp_path)
+    (program,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "index.py").write_text(program.replace("8080", str(port)))
+    rest = [name.replace("python ", f"{sys.executable} ") for name in rest]
+    _, *words = shlex.split(serve)
+
+    with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
+        first, later, again = [in_a_shell(name, tmp_path) for name in rest]
+    alone = in_a_shell(rest[-1], tmp_path)
+
+    base = f"http://127.0.0.1:{port}/"
+    assert first == f"2 changes\nclay: {base}jug.txt\n"
+    assert re.search(rf"[34] changes\nclay: {base}plate.txt\n$", later)
+    assert again == f"0 changes\nclay: {base}plate.txt\n"
+    assert alone.startswith("Not pulled; the index has what was here before:")
+    assert alone.endswith(again)
 
 
 def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> None:

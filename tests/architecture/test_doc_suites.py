@@ -11,7 +11,10 @@ import pytest
 from resourcesync import testing
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/how-to/write-a-plug-in.md").read_text("utf-8")
+PAGE = "".join(
+    (ROOT / "docs/how-to" / name).read_text("utf-8")
+    for name in ("write-a-plug-in.md", "write-a-store-or-transport.md", "write-an-account.md")
+)
 REFERENCE = (ROOT / "docs/reference/contract-suites.md").read_text("utf-8")
 SOURCE = ROOT / "src/resourcesync"
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,13 @@ def blocks() -> list[str]:
 
 
 def write_row(name: str, text: str, changed: int) -> None:
-    with sqlite3.connect("museum.db") as db:
+    with closing(sqlite3.connect("museum.db")) as db, db:
         db.execute("CREATE TABLE IF NOT EXISTS page (name PRIMARY KEY, text, changed)")
         db.execute("REPLACE INTO page VALUES (?, ?, ?)", (name, text, changed))
 
 
 def delete_row(name: str) -> None:
-    with sqlite3.connect("museum.db") as db:
+    with closing(sqlite3.connect("museum.db")) as db, db:
         db.execute("DELETE FROM page WHERE name = ?", (name,))
 
 

@@ -1,6 +1,7 @@
 """Each page for operators in Chromium: light and dark, on a desk and on a phone.
 
-With ``TESTS_PICTURES=FOLDER``, the pages are drawn into that folder.
+With ``TESTS_PICTURES`` (an absolute path), the pages are drawn into that folder; with that of
+``docs/_static``, only those that the documentation shows.
 """
 
 import os
@@ -33,6 +34,7 @@ KNOWN = re.compile(
     r"CSS: |"  # what it knows of CSS is older than `color-scheme` and stops of two positions
     r"Bad value .group. for attribute .role. on element .svg."  # a chart whose parts are read out
 )
+STATIC = Path(__file__).parents[2] / "docs" / "_static"
 KINDS = {"/", "/mirror", "/resource", "/run", "/audits", "/audit", "/events", "/explore"}
 
 
@@ -103,14 +105,28 @@ def test_every_kind_of_page_is_looked_at(places: list[str]) -> None:
     assert {urlsplit(place).path for place in places} >= KINDS
 
 
+SHOWN = {
+    ("", "light-1280"): ("dashboard-mirrors.png", 490),
+    ("mirror?name=theses", "light-1280"): ("dashboard-mirror.png", 880),
+}
+"""What the documentation shows: a page of mirrors and its look; its file, and how high it is."""
+
+
 def draw(page: Any, place: str, look: str) -> None:
     """Draw a page into the folder that was named, if any."""
     folder = os.environ.get("TESTS_PICTURES")
-    if folder:
-        parts = urlsplit(place)
-        name = re.sub(r"[^\w.-]+", "-", f"{parts.path.strip('/') or 'top'}-{parts.query}")[:80]
-        path = Path(folder) / f"{parts.port}-{name.strip('-')}-{look}.png"
-        page.screenshot(path=path, full_page=True)
+    if not folder:
+        return
+    parts = urlsplit(place)
+    what = f"{parts.path.strip('/')}?{parts.query}".strip("?")
+    if Path(folder).resolve() == STATIC:
+        if (what, look) in SHOWN and page.locator("text=Mirrors").count():
+            file, height = SHOWN[what, look]
+            clip = {"x": 0, "y": 0, "width": 1280, "height": height}
+            page.screenshot(path=STATIC / file, clip=clip, full_page=True)
+        return
+    name = re.sub(r"[^\w.-]+", "-", what or "top")[:80]
+    page.screenshot(path=Path(folder) / f"{parts.port}-{name}-{look}.png", full_page=True)
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)

@@ -2,6 +2,7 @@
 
 import sqlite3
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def export(form: str, out: str, *more: str) -> int:
 def test_only_what_came_since_is_exported(
     form: str, source: TinySource, museum: str, said: Said
 ) -> None:
-    with sqlite3.connect(Path(museum, ".resourcesync/state.db")) as db:  # a day ago
+    with closing(sqlite3.connect(Path(museum, ".resourcesync/state.db"))) as db, db:  # a day ago
         db.execute("UPDATE copy SET installed = installed - 86400000000")
     source.offer({**FILES, "/new.txt": b"new", "/objects/0003.txt": b"newer"}, at=LATER)
     assert run(["pull", museum]) == 0
@@ -45,7 +46,7 @@ def test_only_what_came_since_is_exported(
 
 
 def test_where_nothing_came_since_nothing_is_written(museum: str, said: Said) -> None:
-    with sqlite3.connect(Path(museum, ".resourcesync/state.db")) as db:
+    with closing(sqlite3.connect(Path(museum, ".resourcesync/state.db"))) as db, db:
         db.execute("UPDATE copy SET installed = installed - 86400000000")
 
     assert export("zip", "news.zip", "--since", "-1h") == 0

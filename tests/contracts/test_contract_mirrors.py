@@ -3,6 +3,7 @@
 import hashlib
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ class TestMirrorAccount(AccountSuite):
         self.state.commit(StateTransaction(removed=[UP + name], now=10**15))
 
     def expire_changes(self) -> bool:
-        with sqlite3.connect(self.path) as db:
+        with closing(sqlite3.connect(self.path)) as db, db:
             db.execute("DELETE FROM change WHERE seq < (SELECT max(seq) FROM change)")
         return True
 
@@ -124,7 +125,7 @@ class TestMirrorAccount(AccountSuite):
     def test_the_log_of_another_mirror_is_not_gone_on_with(self, account: ResourceAccount) -> None:
         self.put("a", b"1")
         position = account.position()
-        with sqlite3.connect(self.path) as db:
+        with closing(sqlite3.connect(self.path)) as db, db:
             db.execute("UPDATE change SET time = time + 1")
         with pytest.raises(DiscontinuityError):
             list(account.changes(position, 0))

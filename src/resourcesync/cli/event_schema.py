@@ -323,6 +323,16 @@ EVENTS: Final = {
     "again": EventSpec(
         meaning="The number of Change Lists that were read a second time.", always="uri lists"
     ),
+    "applied": EventSpec(
+        meaning="Rules that apply to what was fetched of a Source or a package, beside those that "
+        "apply to any document.",
+        always="uri rules:texts",
+    ),
+    "clause": EventSpec(
+        meaning="The result for one clause of the specification: passed, failed, not-applicable or "
+        "not-tested.",
+        always="clause rule code level result:text reason sentence findings:count evidence:any",
+    ),
     "message": EventSpec(
         meaning="A recorded message of a hub was checked: a `notification` or a `verification`.",
         always="uri kind",

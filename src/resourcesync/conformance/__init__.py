@@ -1,4 +1,6 @@
-"""Conformance of Destinations: a Source that follows a script, and a judge of the copies.
+"""Conformance of Sources, by clauses, and of Destinations, by their copies.
+
+The validator checks a live Source; ``clauses`` reports what that shows of each clause.
 
 Any client can be judged that a command starts: after each step of a scenario it runs once, and the
 files in its folder are compared with what the Source serves. Nothing of the client is looked at

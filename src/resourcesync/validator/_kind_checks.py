@@ -400,7 +400,7 @@ class EntryChecks:
             if entry.uri and link.href == entry.uri:
                 subject.report("AG01b", "loc is the original that via names", link.node, "href")
         if via:
-            self._with_via = True
+            self._with_via = subject.summary.has_originals = True
         elif self._with_via and entry.change != "deleted":
             subject.report_once("AG01c", "an entry without via, after others with it", entry.node)
 

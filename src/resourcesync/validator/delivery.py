@@ -76,6 +76,18 @@ def judge_resource(listed: ListedResource, response: DeliveredResponse) -> Itera
             yield at_listed("HT04", message, listed)
 
 
+def rules_for(listed: ListedResource, response: DeliveredResponse) -> Iterator[str]:
+    """Yield the ids of the rules of delivery that apply to an entry and the answer for it."""
+    if listed.change == "deleted":
+        yield "HT03"
+        return
+    yield "HT01"
+    if response.hashes:
+        yield "HT02"
+    if listed.lastmod is not None and "last-modified" in response.headers:
+        yield "HT04"
+
+
 def _judge_representation(
     listed: ListedResource, response: DeliveredResponse
 ) -> Iterator[RuleFinding]:

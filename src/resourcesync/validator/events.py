@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.findings import AppliedRules, RuleFinding
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.sample import SampleSize, Unreached
@@ -112,6 +112,7 @@ class Heard(msgspec.Struct, frozen=True):
 
 ValidationEvent = (
     RuleFinding
+    | AppliedRules
     | Judged
     | Sampled
     | ReadAgain

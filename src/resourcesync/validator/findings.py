@@ -40,6 +40,18 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
         return self.rule.severity
 
 
+class AppliedRules(msgspec.Struct, frozen=True):
+    """Rules that were applied to what the Source has; others had nothing to be applied to.
+
+    Attributes:
+        uri: The Source, or the package.
+        rules: The ids of the rules.
+    """
+
+    uri: str
+    rules: frozenset[str]
+
+
 def by_place(findings: Iterable[RuleFinding]) -> Iterator[RuleFinding]:
     """Yield the findings of one document by line and column.
 

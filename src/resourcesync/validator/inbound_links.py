@@ -17,7 +17,7 @@ from resourcesync.errors import (
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.delivery import judge_header_link, judge_page_link, judge_robots
 from resourcesync.validator.examination import is_full, validate_document
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.findings import AppliedRules, RuleFinding
 from resourcesync.validator.page_links import MOST_READ, is_page, page_links, resolve_reference
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.sample import Unreached
@@ -63,6 +63,7 @@ class InboundLinks:
     """Collects links to a Source and checks their targets.
 
     Args:
+        source: The address of the Source.
         documents: Fetches documents.
         profile: The text of the standard to check against.
         known: The documents of the Source that were read, by their addresses; it may grow.
@@ -70,10 +71,12 @@ class InboundLinks:
 
     def __init__(
         self,
+        source: str,
         documents: DocumentProvider,
         profile: RuleProfile,
         known: Mapping[str, DocumentSummary],
     ) -> None:
+        self._source = source
         self._documents = documents
         self._profile = profile
         self._known = known
@@ -109,8 +112,9 @@ class InboundLinks:
             if not _is_missing(error):
                 yield Unreached(uri=address, error=error)
 
-    def judge(self) -> Iterator[RuleFinding | Unreached]:
+    def judge(self) -> Iterator[RuleFinding | AppliedRules | Unreached]:
         """Check the links that were added (§6.3.3), each once."""
+        applied: set[str] = set()
         for way in dict.fromkeys(self._ways):
             try:
                 target = self._target(way.target)
@@ -124,14 +128,16 @@ class InboundLinks:
             if target is not None and not _is_folder(way.uri):
                 listed = self._set_of(target)
             members = cast("Collection[str] | None", listed)  # only `in` is used
+            applied.add("DI02" if way.is_header else "DI01")
             if way.is_header:
                 yield from judge_header_link(way.uri, target, listed=members)
             else:
                 yield from judge_page_link(way.uri, target, in_head=way.in_head, listed=members)
+        yield AppliedRules(self._source, frozenset(applied))
         self._ways.clear()
         self._sets.clear()
 
-    def judge_robots(self, address: str) -> Iterator[RuleFinding | Unreached]:
+    def judge_robots(self, address: str) -> Iterator[RuleFinding | AppliedRules | Unreached]:
         """Check the documents that the robots.txt of an address's origin names (§6.3.4)."""
         robots = urljoin(address, "/robots.txt")
         try:
@@ -150,6 +156,8 @@ class InboundLinks:
                 continue
             if target is not None and target is not _NO_SUMMARY:
                 targets.append(target)
+        if any(target.label for target in targets):
+            yield AppliedRules(robots, frozenset({"DI03"}))
         yield from judge_robots(robots, targets)
 
     def _target(self, uri: str) -> DocumentSummary | None:

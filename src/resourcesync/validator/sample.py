@@ -12,7 +12,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.validator import delivery
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.findings import AppliedRules, RuleFinding
 from resourcesync.validator.page_links import MOST_READ
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
@@ -168,9 +168,10 @@ Answered = Callable[[str, Mapping[str, str], bytes], None]
 
 
 def judge_delivery(
-    fetcher: Fetcher, chosen: list[ListedResource], on_answer: Answered
-) -> Iterator[RuleFinding | Unreached]:
-    """Fetch resources and check their delivery; nothing is stored."""
+    fetcher: Fetcher, source: str, chosen: list[ListedResource], on_answer: Answered
+) -> Iterator[RuleFinding | AppliedRules | Unreached]:
+    """Fetch resources of a Source and check their delivery; nothing is stored."""
+    applied: set[str] = set()
     requests = (
         FetchRequest(uri=listed.uri, sink=Meter(listed), purpose=Purpose.RESOURCE)
         for listed in chosen
@@ -191,11 +192,14 @@ def judge_delivery(
                 start = bytes(meter.start)
                 on_answer(uri, outcome.headers, start)
                 yield from delivery.judge_body(meter.listed, start)
+                applied.update(delivery.rules_for(meter.listed, answer))
                 yield from delivery.judge_resource(meter.listed, answer)
             case FetchFailure():
                 status = getattr(outcome.error, "status", 0)
                 if status:
                     answer = delivery.DeliveredResponse(uri=uri, status=status)
+                    applied.update(delivery.rules_for(meter.listed, answer))
                     yield from delivery.judge_resource(meter.listed, answer)
                 else:
                     yield Unreached(uri=uri, error=outcome.error)
+    yield AppliedRules(source, frozenset(applied))

@@ -63,6 +63,7 @@ class ListedResource(msgspec.Struct, frozen=True, kw_only=True):
         hashes: Usable digests: algorithm to lower-case hex.
         lastmod: Last-Modified, UTC.
         path: Place in the package, as written; manifests only.
+        time: The time of the change, UTC.
     """
 
     uri: str
@@ -75,6 +76,7 @@ class ListedResource(msgspec.Struct, frozen=True, kw_only=True):
     hashes: dict[str, str] = msgspec.field(default_factory=dict)
     lastmod: datetime | None = None
     path: str = ""
+    time: datetime | None = None
 
 
 class DocumentSummary(msgspec.Struct, kw_only=True):
@@ -92,6 +94,7 @@ class DocumentSummary(msgspec.Struct, kw_only=True):
         entries: Number of entries were read.
         size: Bytes, unpacked.
         complete: True if the end of the document was reached.
+        has_originals: True if an entry has a ``via`` link, as those of an aggregator have.
         targets: The documents or packages it lists, at most 50,000; empty for other kinds, but for
             a list that lists nothing but lists of its kind.
         resources: A 64-bit mark of each resource's address in the order listed; at most 50,000.
@@ -113,6 +116,7 @@ class DocumentSummary(msgspec.Struct, kw_only=True):
     entries: int = 0
     size: int = 0
     complete: bool = False
+    has_originals: bool = False
     targets: list[ListedTarget] = msgspec.field(default_factory=list)
     resources: Marks = msgspec.field(default_factory=Marks)
     changes: Marks = msgspec.field(default_factory=Marks)

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def main() -> None:
     name, mirror, home = sys.argv[1], Mirror(None, sys.argv[2]), Path(sys.argv[3])
     DyingConnection.left = int(sys.argv[4])
     if name == "search":
-        with sqlite3.connect(home / "search.db", factory=DyingConnection) as db:
+        with closing(sqlite3.connect(home / "search.db", factory=DyingConnection)) as db, db:
             sys.exit(search_index.update(sys.argv[2], db))
     elif name == "loop":
         loop(mirror, home / "loop.db")

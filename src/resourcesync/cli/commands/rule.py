@@ -211,7 +211,7 @@ ConfigurationError
   empty-account      The other system lists no resource; see the hint.
   ndjson             A line is not valid JSON, or has invalid fields.
   many-refused       Too many rows of a table cannot be published; see the hint.
-  many-gone          The other system lists fewer than half of its former resources; see the hint.
+  many-gone          More than half of the known resources, or all, would be gone; see the hint.
   empty-tree         No file is left to publish, though there were some; see the hint.
   glob               A pattern of --include or --exclude is invalid.
   max-size           The largest size is invalid.

@@ -31,7 +31,7 @@ from resourcesync.validator.events import (
     Unopened,
     ValidationEvent,
 )
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.findings import AppliedRules, RuleFinding
 from resourcesync.validator.rule import Rule, Severity
 from resourcesync.validator.sample import Unreached
 
@@ -85,7 +85,7 @@ def _html_sections(
                 sections.setdefault(event.uri, []).append(
                     _html_note("warning", cut_short_message(event))
                 )
-            case Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
+            case AppliedRules() | Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
                 pass  # the title has the number
     return sections, titles
 
@@ -335,7 +335,7 @@ def junit_suites(events: Sequence[ValidationEvent], tally: ValidationTally, *, f
                 fails = Severity.WARNING in failing_severities(fail_on)
                 failures += fails
                 suites.setdefault(event.uri, []).append(_junit_limit_case(event, fails=fails))
-            case Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
+            case AppliedRules() | Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
                 pass  # the name of the whole has the number
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     number = sum(max(len(cases), 1) for cases in suites.values())

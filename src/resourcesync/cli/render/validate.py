@@ -19,7 +19,7 @@ from resourcesync.validator.events import (
     Unopened,
     ValidationEvent,
 )
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.findings import AppliedRules, RuleFinding
 from resourcesync.validator.rule import Severity
 from resourcesync.validator.sample import Unreached
 
@@ -53,6 +53,8 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
             }
         case Sampled() | ReadAgain() | StandaloneDocument() | Unopened() | Heard():
             return _NAMES[type(event)], asdict(event)
+        case AppliedRules(uri, rules):
+            return "applied", {"uri": uri, "rules": sorted(rules)}
         case CutShort(uri=uri, documents=documents):
             return "cut-short", {
                 "uri": uri,
@@ -133,12 +135,12 @@ class ValidationTally:
                 self.read_again = (self.read_again or 0) + lists
             case CutShort():
                 self.cut_short += 1
-            case StandaloneDocument() | Unopened() | Heard():
+            case StandaloneDocument() | Unopened() | Heard() | AppliedRules():
                 self._add_more(event)
             case Unreached():
                 self.unreached += 1
 
-    def _add_more(self, event: StandaloneDocument | Unopened | Heard) -> None:
+    def _add_more(self, event: StandaloneDocument | Unopened | Heard | AppliedRules) -> None:
         match event:
             case StandaloneDocument():
                 self.alone += 1
@@ -147,6 +149,8 @@ class ValidationTally:
                 self._is_local = event.is_local
             case Heard():
                 self.messages += 1
+            case AppliedRules():
+                pass  # for reports by clause
 
     @property
     def has_failures(self) -> bool:

@@ -1,0 +1,256 @@
+"""``python -m campaigns night``: all campaigns, one after the other, each in its own process.
+
+Each result is one line of JSON in a folder. A campaign that held with the same files, seed and
+size is not run again, so a run that was stopped goes on where it was. ``summary`` writes the
+results as a page of the documentation.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from campaigns.outcome import Campaign
+from campaigns.sizes import SIZES
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs" / "explanation" / "proofs.md"
+FOLDER: Final = ROOT / "build" / "campaigns"
+_UNKNOWN: Final = "unknown"
+_COLUMNS: Final = (
+    *("Campaign", "Tried", "Share", "Seed", "Violations", "Result"),
+    *("Elapsed", "Processor", "Date", "Commit", "Python"),
+)
+_EXPLANATION: Final = """\
+`python -m campaigns night` runs all [campaigns](campaigns.md), in the sizes of a release unless \
+`--scale` says less; `python -m campaigns summary` writes this page from its results. The last \
+result of each campaign is here, whatever it was. *Share* is how much of the size of a release was \
+run. A commit with `+` had changes that were not committed. Times are UTC and say little where \
+others used the processors."""
+
+
+def version() -> str:
+    """Return the commit, and a digest of what differs from it; the page of results is left out."""
+
+    def git(*words: str) -> str:
+        end = ("--", ".", f":!{PAGE.relative_to(ROOT)}")
+        command = ["git", "-C", str(ROOT), *words, *(end if words[0] != "rev-parse" else ())]
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+
+    try:
+        commit = git("rev-parse", "--short=12", "HEAD").strip()
+        changed = git("diff", "HEAD") + git("status", "--porcelain")
+    except (OSError, subprocess.CalledProcessError):
+        return _UNKNOWN
+    digest = hashlib.sha256(changed.encode()).hexdigest()[:8]
+    return f"{commit}+{digest}" if changed else commit
+
+
+def read(results: Path) -> Iterator[dict[str, Any]]:
+    """Yield the results that are whole: a line that was cut off by a kill is left out."""
+    if not results.exists():
+        return
+    for text in results.read_text("utf-8").splitlines():
+        with contextlib.suppress(ValueError):
+            yield json.loads(text)
+
+
+def _append(results: Path, record: dict[str, Any]) -> None:
+    results.parent.mkdir(parents=True, exist_ok=True)
+    with results.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # a kill cut off the last line
+                file.write(b"\n")
+        file.write(json.dumps(record).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def scaled(campaign: Campaign, size: int, scale: float) -> int:
+    """Return a part of a size, within the bounds of the campaign."""
+    least = max(round(size * scale), campaign.least)
+    return least if campaign.most is None else min(least, campaign.most)
+
+
+def _run(name: str, words: Sequence[str], folder: Path, seconds: float) -> dict[str, Any]:
+    """Run a campaign in its own process; return its record, or why there is none."""
+    record = folder / "last.json"
+    record.unlink(missing_ok=True)
+    log = folder / f"{name}.txt"
+    command = [sys.executable, "-m", "campaigns", name, *words, "--record", str(record)]
+    began = time.monotonic()
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return {"status": "not run", "reason": "the time was over before its end"}
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # also what it left running
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    if record.exists():
+        found: dict[str, Any] = json.loads(record.read_text("utf-8"))
+        return found
+    last = (log.read_text("utf-8", "replace").strip().splitlines() or ["no output"])[-1]
+    return {
+        "status": "failed",
+        "reason": f"exit {child.returncode}: {last}"[:300],
+        "seconds": time.monotonic() - began,
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__)
+    parser.add_argument("what", choices=("night", "summary"))
+    parser.add_argument("--only", help="names of campaigns, with commas; all is usual")
+    parser.add_argument("--hours", type=float, default=8.0, help="when it ends; 8 is usual")
+    parser.add_argument("--scale", type=float, default=1.0, help="a part of the sizes; 1 is usual")
+    parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--ci", action="store_true", help="what CI runs, in its sizes")
+    parser.add_argument("--results", type=Path, metavar="FILE")
+    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help="for the summary")
+    return parser
+
+
+def _chosen(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
+    names = options.only.split(",") if options.only else list(SIZES)
+    for name in names:
+        if name not in SIZES:
+            parser.error(f"there is no campaign {name!r}")
+    return [name for name in names if SIZES[name].ci or not options.ci]
+
+
+def main(words: Sequence[str]) -> int:
+    """Run all campaigns, or write the page of results."""
+    parser = _parser()
+    options = parser.parse_args(words)
+    names = _chosen(parser, options)
+    options.results = options.results or FOLDER / ("ci.jsonl" if options.ci else "results.jsonl")
+    if options.what == "summary":
+        options.page.write_text(summary(list(read(options.results))), "utf-8")
+        return 0
+    return 1 if _night(names, options) else 0
+
+
+def _night(names: Sequence[str], options: argparse.Namespace) -> int:
+    """Run campaigns; return how many did not hold."""
+    end = time.monotonic() + options.hours * 3600
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    bad = 0
+    for name in names:
+        record = _begun(name, options)
+        if record["commit"] != _UNKNOWN and _held(options.results, record) and not options.ci:
+            print(f"{name}: held before, with the same files, seed and size", flush=True)
+            continue
+        left = end - time.monotonic()
+        size = ["--size", str(record["size"]), "--seed", str(options.seed)]
+        if "reason" in record:
+            result: dict[str, Any] = {"status": "not run"}
+        elif left <= 0:
+            result = {"status": "not run", "reason": "the time was over"}
+        else:
+            result = _run(name, size, options.results.parent, left)
+        record |= result
+        _append(options.results, record)
+        print(f"{name}: {record['size']:,}: {_result(record)}", flush=True)
+        if record["status"] in {"violated", "failed"}:
+            bad += 1
+            print((options.results.parent / f"{name}.txt").read_text("utf-8", "replace"))
+    return bad
+
+
+def _begun(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return what is known of a campaign before it runs."""
+    from campaigns.__main__ import load  # noqa: PLC0415 - it imports this module
+
+    sizes = SIZES[name]
+    record: dict[str, Any] = {
+        "campaign": name,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": version(),
+        "python": platform.python_version(),
+        "seed": options.seed,
+        "size": sizes.ci if options.ci else sizes.release,
+    }
+    try:
+        campaign = load(name)
+    except ImportError as error:
+        return record | {"reason": str(error)}
+    if not options.ci:
+        record["size"] = scaled(campaign, sizes.release, options.scale)
+    return record | {"unit": campaign.unit}
+
+
+def _held(results: Path, record: dict[str, Any]) -> bool:
+    same = ("campaign", "commit", "python", "seed", "size")
+    return any(
+        found["status"] == "held" and all(found[key] == record[key] for key in same)
+        for found in read(results)
+    )
+
+
+def _result(record: dict[str, Any]) -> str:
+    many = len(record.get("violations", ()))
+    return {
+        "held": "held",
+        "violated": f"**{many} violations**: {(record.get('violations') or [''])[0][:120]}",
+    }.get(record["status"], f"**{record['status']}**: {record.get('reason', '')[:120]}")
+
+
+def _row(record: dict[str, Any]) -> str:
+    release = SIZES[record["campaign"]].release
+    share = "all" if record["size"] >= release else f"{record['size'] / release:.2%}"
+    cells = (
+        f"`{record['campaign']}`",
+        f"{record.get('tried', record['size']):,} {record.get('unit', '')}",
+        share,
+        str(record["seed"]),
+        str(len(record["violations"])) if "violations" in record else "",
+        _result(record),
+        f"{record['seconds']:.0f} s" if "seconds" in record else "",
+        f"{record['processor']:.0f} s" if "processor" in record else "",
+        record["date"][:16].replace("T", " "),
+        f"`{record['commit']}`",
+        record["python"],
+    )
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def summary(records: Sequence[dict[str, Any]]) -> str:
+    """Return the page: the last result of each campaign, and which have none."""
+    last = {record["campaign"]: record for record in records if record["campaign"] in SIZES}
+    held = [record for record in last.values() if record["status"] == "held"]
+    full = sum(record["size"] >= SIZES[record["campaign"]].release for record in held)
+    none = ", ".join(f"`{name}`" for name in SIZES if name not in last)
+    return "\n".join(
+        (
+            "# Proofs",
+            "",
+            _EXPLANATION,
+            "",
+            (
+                f"Of {len(SIZES)} campaigns {len(held)} held, {full} of these in the size of a "
+                f"release; {len(last) - len(held)} did not hold or could not run. "
+                f"Without a result: {none or 'none'}."
+            ),
+            "",
+            f"| {' | '.join(_COLUMNS)} |",
+            "|---|---|--:|--:|--:|---|--:|--:|---|---|---|",
+            *(_row(last[name]) for name in SIZES if name in last),
+            "",
+        )
+    )

@@ -1,0 +1,49 @@
+"""How much of each campaign runs in a night before a release, and how much in each run of CI."""
+
+from typing import Final, NamedTuple
+
+
+class Sizes(NamedTuple):
+    """The sizes of a campaign, in its unit; ``ci`` is 0 where CI does not run it."""
+
+    release: int
+    ci: int = 0
+
+
+SIZES: Final = {
+    "ablation": Sizes(300, ci=300),
+    "arxiv": Sizes(240_000),
+    "bucket": Sizes(10),
+    "changes": Sizes(5_000_000),
+    "clients": Sizes(12),
+    "cost": Sizes(8_000),
+    "crash": Sizes(10_000),
+    "cursor": Sizes(5_000, ci=1_000),
+    "elasticsearch": Sizes(1_000_000),
+    "engines": Sizes(100),
+    "foreign": Sizes(10_000, ci=400),
+    "fuzz": Sizes(3_000_000),
+    "http2": Sizes(5_000),
+    "index": Sizes(1_000),
+    "inventory": Sizes(1_000_000),
+    "kill": Sizes(1_000, ci=100),
+    "large": Sizes(500_000),
+    "latency": Sizes(1_000),
+    "lists": Sizes(2_400_000),
+    "lives": Sizes(10_000, ci=400),
+    "machines": Sizes(6_000),
+    "oai": Sizes(10_000),
+    "overview": Sizes(1_000),
+    "power": Sizes(300_000, ci=20_000),
+    "push": Sizes(500),
+    "race": Sizes(300_000),
+    "replay": Sizes(1_000),
+    "soak": Sizes(30),
+    "spread": Sizes(40),
+    "suites": Sizes(1),
+    "tables": Sizes(1_000_000),
+    "torture": Sizes(2),
+    "uris": Sizes(1_000_000),
+    "watched": Sizes(20),
+    "wikipedia": Sizes(120),
+}

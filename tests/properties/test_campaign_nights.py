@@ -1,0 +1,109 @@
+"""All campaigns in one run that may be killed and goes on, and the page of its results."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from campaigns import night
+from campaigns.__main__ import main
+from campaigns.sizes import SIZES
+
+ROOT = Path(__file__).parents[2]
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="what was run is known by its commit")
+def test_a_night_that_is_killed_goes_on_where_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results.jsonl"
+    words = ["night", "--only", "uris,soak", "--scale", "0.003", "--results", str(results)]
+    command = [sys.executable, "-m", "campaigns", *words]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("uris: 3,000: held")
+        os.kill(process.pid, signal.SIGKILL)
+    with results.open("a") as file:
+        file.write('{"campaign": "so')  # the kill may have cut off a line
+
+    assert main(words) == 0
+
+    told = capsys.readouterr().out
+    assert "uris: held before" in told
+    found = list(night.read(results))
+    assert [record["campaign"] for record in found] == ["uris", "soak"]
+    assert {record["status"] for record in found} == {"held"}
+
+
+def test_a_campaign_that_fails_stops_nothing_and_is_no_success(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+    words = ["--scale", "0.000001", "--seed", "7", "--results", str(results)]
+
+    assert main(["night", "--only", "uris,torture", *words]) == 1
+
+    first, second = records(results)
+    assert first["status"] == "violated"
+    assert "nothing was proven" in first["violations"][0]
+    assert second["campaign"] == "torture"
+    assert (first["size"], first["seed"], first["tried"]) == (1, 7, 1)
+    assert first["python"] == second["python"]
+
+
+def test_what_has_no_time_left_is_said_and_is_not_done(tmp_path: Path) -> None:
+    results = tmp_path / "results.jsonl"
+
+    assert main(["night", "--only", "uris", "--hours", "0", "--results", str(results)]) == 0
+
+    (record,) = records(results)
+    assert (record["status"], record["reason"]) == ("not run", "the time was over")
+
+
+def test_a_campaign_that_cannot_be_imported_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results.jsonl"
+    monkeypatch.setitem(sys.modules, "campaigns.uris", None)
+
+    assert main(["night", "--only", "uris", "--results", str(results)]) == 0
+
+    (record,) = records(results)
+    assert record["status"] == "not run"
+    assert "campaigns.uris" in record["reason"]
+
+
+def test_a_name_that_is_no_campaign_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["night", "--only", "no-such"])
+
+    assert ended.value.code == 2
+    assert "there is no campaign 'no-such'" in capsys.readouterr().err
+
+
+def test_the_summary_has_the_last_result_of_each_and_says_how_much_was_run(
+    tmp_path: Path,
+) -> None:
+    results, page = tmp_path / "results.jsonl", tmp_path / "page.md"
+    common = {"campaign": "uris", "date": "2026-11-23T23:00:00+00:00", "commit": "abc", "seed": 7}
+    held = {**common, "python": "3.11.7", "unit": "URIs", "violations": [], "status": "held"}
+    lines = [
+        {**held, "size": SIZES["uris"].release, "status": "violated", "violations": ["a | b"]},
+        {**held, "size": 500_000, "seconds": 3.2, "processor": 2.0},
+    ]
+    results.write_text("".join(f"{json.dumps(item)}\n" for item in lines))
+
+    assert main(["summary", "--results", str(results), "--page", str(page)]) == 0
+
+    text = page.read_text("utf-8")
+    assert f"Of {len(SIZES)} campaigns 1 held, 0 of these in the size of a release" in text
+    assert "| `uris` | 500,000 URIs | 50.00% | 7 | 0 | held | 3 s | 2 s | " in text
+    assert "Without a result: `ablation`, " in text
+    assert "violations**" not in text
