@@ -240,7 +240,7 @@ def test_no_lines_at_all_delete_nothing(said: Said) -> None:
     told()
 
     assert run(["publish", f"ndjson:{LINES}", "--out", "out"]) == 2
-    assert "has no resource" in said.readouterr().err
+    assert "error[many-gone]" in said.readouterr().err
     assert listed("changelist.xml") == []
 
     assert run(["publish", f"ndjson:{LINES}", "--out", "out", "--allow-empty"]) == 0
@@ -252,7 +252,7 @@ def test_an_import_without_lines_deletes_nothing(said: Said) -> None:
     told()
 
     assert run(["catalogue", "import", "c.db", str(LINES)]) == 2
-    assert "has no resource" in said.readouterr().err
+    assert "error[many-gone]" in said.readouterr().err
     assert run(["catalogue", "import", "c.db", str(LINES), "--add", "-q"]) == 0
     assert run(["publish", "catalogue:c.db"]) == 0
     assert said.readouterr().out.splitlines()[-1] == "Nothing changed"
@@ -282,6 +282,20 @@ def test_a_program_keeps_a_catalogue() -> None:
         catalogue.post([Change(kind=ChangeKind.CREATED, resource=Resource(uri="a"))])
     with pytest.raises(ConfigurationError, match="out of range"):
         catalogue.fill([Resource(uri=BASE, length=1 << 63)])
+
+
+def test_a_program_that_reports_nothing_deletes_nothing() -> None:
+    catalogue = Catalogue("c.db")
+    assert catalogue.fill([]).created == 0, "a new catalogue has nothing to lose"
+    catalogue.fill([Resource(uri=BASE + "a")])
+
+    with pytest.raises(ConfigurationError, match="1 of 1 resources would be gone") as refused:
+        catalogue.fill([])
+
+    assert refused.value.code == "many-gone"
+    assert [resource.uri for resource in catalogue.resources()] == [BASE + "a"]
+    assert catalogue.fill([], is_all=False).deleted == 0
+    assert catalogue.fill([], allow_empty=True).deleted == 1
 
 
 def test_looking_makes_no_catalogue() -> None:

@@ -195,20 +195,26 @@ class Catalogue:
             posted = (_check_change(change) for change in changes)
             return catalogue.post(posted, machine.system_clock().now())
 
-    def fill(self, resources: Iterable[Resource], *, is_all: bool = True) -> Posted:
+    def fill(
+        self, resources: Iterable[Resource], *, is_all: bool = True, allow_empty: bool = False
+    ) -> Posted:
         """Record the resources as they are, in any order, all or nothing.
 
         Args:
             resources: The resources, each once.
             is_all: True if known resources that are not among them are gone.
+            allow_empty: True if all are gone when there is no resource; a program that failed
+                gives none.
 
         Raises:
-            ConfigurationError: As `post` says.
+            ConfigurationError: As `post` says; or all would be gone, for there is no resource
+                (code ``many-gone``). Nothing was recorded.
             StorageError: It could not be recorded, or a resource is given twice; nothing was.
         """
         now = machine.system_clock().now()
         with catalogues.open_catalogue(self.file) as catalogue:
-            return catalogue.fill(map(check_resource, resources), now, is_all=is_all)
+            checked = map(check_resource, resources)
+            return catalogue.fill(checked, now, is_all=is_all, allow_empty=allow_empty)
 
     def resources(self) -> Iterator[Resource]:
         """Yield the resources in URI order.

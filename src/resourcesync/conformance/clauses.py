@@ -203,6 +203,8 @@ class ClauseReport:
         """Return why a rule that applies was not tested; empty if it was."""
         if rule.id in _VISITED_TWICE and self._options.again is None:
             return "the Source was visited once"
+        if rule.id == "CH14":
+            return "nothing that was compared changed between the visits"
         if rule.checked is CheckScope.LIVE:
             return rule.reason
         if rule.id in _SAMPLED and self._sampled is None:

@@ -238,11 +238,13 @@ class FillableCatalogue(Protocol):
         is_all: bool = True,
         notes: Mapping[str, str] | None = None,
         most_gone: float = 1.0,
+        allow_empty: bool = False,
     ) -> Posted:
         """Record the resources as they are, all or nothing; order does not matter.
 
         Raises:
-            ConfigurationError: A larger part than ``most_gone`` would be deleted.
+            ConfigurationError: A larger part than ``most_gone`` would be deleted; or all would,
+                because there is no resource, without ``allow_empty``.
             StorageError: Nothing was recorded.
         """
 

@@ -285,6 +285,7 @@ class AccountFollower:
             is_all=not isinstance(account, TolerantAccount) or account.lists_all,
             notes=notes,
             most_gone=1.0 if allow_empty else _MAX_GONE_SHARE,
+            allow_empty=allow_empty,
         )
 
     def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:

@@ -5,7 +5,7 @@ Source Description whose capability is a notification, with its hubs beside it; 
 at the root of a document; and the ``Link`` field of an answer.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -94,6 +94,8 @@ def _absolute(base: str, targets: Iterable[str]) -> tuple[str, ...]:
 
 
 _MOST_ENTRIES: Final = 1_000
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_MOST_REDIRECTS: Final = 3
 _MOST_CHANNELS: Final = 4
 _SUCCESS: Final = range(200, 300)
 _LATER: Final = frozenset({408, 425, 429})
@@ -166,13 +168,27 @@ def _channels_in(documents: DocumentProvider, address: str) -> list[Channel]:
 def _fetch_topic(
     messenger: Messenger, channel: Channel
 ) -> tuple[FetchResponse | FetchFailure, bytes]:
-    """Fetch the topic of a channel for its hubs."""
-    sink = BodySink()
-    request = FetchRequest(
-        uri=channel.topic, sink=sink, purpose=Purpose.MESSAGE, limit=MOST_PAYLOAD
-    )
-    [outcome] = messenger.fetch([request])
-    return outcome, bytes(sink.body)
+    """Fetch the topic of a channel for its hubs; redirects are followed a few times."""
+    address, left = channel.topic, _MOST_REDIRECTS
+    while True:
+        sink = BodySink()
+        request = FetchRequest(uri=address, sink=sink, purpose=Purpose.MESSAGE, limit=MOST_PAYLOAD)
+        [outcome] = messenger.fetch([request])
+        address, left = redirect_target(outcome, _REDIRECTS), left - 1
+        if not address or left < 0:
+            return outcome, bytes(sink.body)
+
+
+def redirect_target(outcome: FetchResponse | FetchFailure, statuses: Container[int]) -> str:
+    """Return the address that an answer of some status redirects to; empty without one.
+
+    No redirect leads from https to http.
+    """
+    if not isinstance(outcome, FetchResponse) or outcome.status not in statuses:
+        return ""
+    target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""
+    here = outcome.request.uri[:6].lower()
+    return "" if here == "https:" and not target.lower().startswith("https:") else target
 
 
 def _is_transient(outcome: FetchResponse | FetchFailure) -> bool:
@@ -194,5 +210,5 @@ def _with_topic_hubs(
             header = reader.read(body).header
         except DocumentError:
             header = None
-    told = channel_of_response(channel.topic, outcome.headers.get("link", ""), header)
+    told = channel_of_response(outcome.request.uri, outcome.headers.get("link", ""), header)
     return None if told is None else replace(told, capability=channel.capability)

@@ -14,7 +14,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.discovery.addresses import join
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from resourcesync.ports.subscriptions import (
@@ -24,7 +23,7 @@ from resourcesync.ports.subscriptions import (
     SubscriberStore,
 )
 from resourcesync.websub import leases, messages
-from resourcesync.websub.channels import Channel
+from resourcesync.websub.channels import Channel, redirect_target
 from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.leases import MICROSECONDS
 from resourcesync.websub.messages import HubMode, SubscriptionRequest, TextResponse
@@ -294,7 +293,7 @@ class Subscriber:
             again: dict[FetchRequest, tuple[ChannelSubscription, SubscriptionRequest]] = {}
             for outcome in self._messenger.fetch(list(left)):
                 follower, wish = left[outcome.request]
-                hub = _redirect_target(outcome)
+                hub = redirect_target(outcome, _REDIRECTS)
                 if hub:
                     again[self._request(hub, wish)] = follower, wish
                 elif not (isinstance(outcome, FetchResponse) and outcome.status in range(200, 300)):
@@ -452,12 +451,3 @@ class Subscriber:
             with suppress(KeyError, StopIteration, RuntimeError):  # another thread was quicker
                 del self._bodies[next(iter(self._bodies))]
         return is_known
-
-
-def _redirect_target(outcome: FetchResponse | FetchFailure) -> str:
-    """Return the hub that an answer redirects to; empty without a redirect."""
-    if not isinstance(outcome, FetchResponse) or outcome.status not in _REDIRECTS:
-        return ""
-    target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""
-    here = outcome.request.uri[:6].lower()
-    return "" if here == "https:" and not target.lower().startswith("https:") else target

@@ -34,6 +34,7 @@ from resourcesync.validator.packages import (
     judge_listed_package,
     judge_package,
 )
+from resourcesync.validator.second_visit import Visit, VisitedEntries, judge_changes_listed
 from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
 from tests.support.rules.documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
 from tests.support.rules.source import summarize
@@ -149,6 +150,14 @@ def linked(**links: int) -> Judge:
     return lambda: judge_message_links(PAGE, links)
 
 
+def visited(*, told: bool) -> Judge:
+    before, after = VisitedEntries(), VisitedEntries()
+    if told:
+        after.add(replace(LISTED, change="updated"), CLOSED)
+    visits = Visit(before, [CLOSED]), Visit(after, [CLOSED])
+    return lambda: judge_changes_listed({PAGE: LISTED}, *visits)
+
+
 def facts(rule: str, keeping: Judge, *breaking: Judge) -> list[Facts]:
     return [Facts(rule=rule, keeping=keeping, breaking=function) for function in breaking]
 
@@ -224,6 +233,7 @@ FACTS: Final = [
         lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("</urlset>", "<url/></urlset>"))),
         lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("created", "updated"))),
     ),
+    *facts("CH14", visited(told=True), visited(told=False)),
     *facts("NT02", linked(self=1, hub=2), linked(self=2, hub=1), linked(self=1)),
     *facts("NT03", signed(SIGNED), signed(""), signed("md5=00"), signed("sha256=00")),
     *facts(

@@ -142,7 +142,9 @@ def test_filling_records_the_difference(before: dict[str, int], after: dict[str,
     with tempfile.TemporaryDirectory() as folder, PostedCatalogue(Path(folder, "c")) as catalogue:
         catalogue.fill([resource(*item) for item in reversed(before.items())], NOW)
 
-        done = catalogue.fill([resource(*item) for item in reversed(after.items())], NOW + HOUR)
+        done = catalogue.fill(
+            [resource(*item) for item in reversed(after.items())], NOW + HOUR, allow_empty=True
+        )
 
         assert list(catalogue.resources()) == [resource(*item) for item in sorted(after.items())]
         updated = {name for name in before.keys() & after if before[name] != after[name]}

@@ -30,6 +30,7 @@ CREATE TEMP TABLE account (
 )
 """
 _DUPLICATE: Final = "SELECT uri FROM account GROUP BY uri HAVING count(*) > 1 ORDER BY uri LIMIT 1"
+_ANY: Final = "SELECT 1 FROM account LIMIT 1"
 _FILL: Final = """
 INSERT INTO resource SELECT uri, lastmod_us, length, hash, media_type, more, '' FROM account
 ORDER BY uri
@@ -171,6 +172,7 @@ class PostedCatalogue:
         is_all: bool = True,
         notes: Mapping[str, str] | None = None,
         most_gone: float = 1.0,
+        allow_empty: bool = False,
     ) -> Posted:
         """Record the resources as they are, all or nothing; order does not matter.
 
@@ -183,6 +185,8 @@ class PostedCatalogue:
             notes: Notes to store in the same transaction.
             most_gone: The largest part of the known resources that may be deleted at once, 0 to 1;
                 `MIN_ALLOWED_LOSS` always may.
+            allow_empty: All known resources may be deleted because there is none; a program that
+                failed gives none.
 
         Raises:
             ConfigurationError: More would be deleted; nothing was recorded (code ``many-gone``).
@@ -199,7 +203,10 @@ class PostedCatalogue:
                 return Posted(created=self._connection.execute(_FILL).rowcount)
             self._connection.execute(_DIFFERENCES)
             if is_all:
-                self._check_gone(self._connection.execute(_GONE).rowcount, most_gone)
+                gone = self._connection.execute(_GONE).rowcount
+                if gone and not (allow_empty or self._connection.execute(_ANY).fetchone()):
+                    raise _many_gone(gone, self.count())
+                self._check_gone(gone, most_gone)
             return self._record_differences(recording)
 
     def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:

@@ -255,14 +255,13 @@ def import_into_account(
         allow_empty: True if all are gone when there is no line.
 
     Raises:
-        ConfigurationError: As for ``post_to_account``; or there are no lines.
+        ConfigurationError: As for ``post_to_account``; or all would be gone.
         DocumentError: A line is not a resource. Nothing was posted.
         SourceError: As for ``post_to_account``.
         StorageError: The lines cannot be read, or there is no space to compare them.
     """
-    is_enough = allow_empty or not is_all
     with (
-        catalogues.read_resource_lines(lines, allow_empty=is_enough) as resources,
+        catalogues.read_resource_lines(lines) as resources,
         _writable(address, values, clock) as account,
         tempfile.TemporaryDirectory(prefix="resourcesync-") as folder,
     ):
@@ -270,7 +269,7 @@ def import_into_account(
         path = Path(folder, "catalogue.db")
         with PostedCatalogue(path) as catalogue:
             catalogue.fill(account.resources(), clock.now())
-            catalogue.fill(resources, clock.now(), is_all=is_all)
+            catalogue.fill(resources, clock.now(), is_all=is_all, allow_empty=allow_empty)
         with closing(FileCatalogue(path, clock)) as known, known.snapshot() as snapshot:
             differing = map(_change, snapshot.edits())
             every = list(map(account.post, _change_batches(differing)))

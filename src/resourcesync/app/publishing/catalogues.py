@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain, starmap
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -75,16 +75,14 @@ def import_lines(
 
     Raises:
         DocumentError: A line is not a resource. Nothing was recorded.
-        ConfigurationError: It is the catalogue of a folder; or there are no lines.
+        ConfigurationError: It is the catalogue of a folder; or all would be gone.
         StorageError: The file cannot be read, or the catalogue not be written. Nothing was
             recorded.
     """
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
-        resources = _require_any(
-            _resources(stream, lines), lines, allow_empty=allow_empty or not is_all
-        )
-        return catalogue.fill(resources, now, is_all=is_all)
+        resources = _resources(stream, lines)
+        return catalogue.fill(resources, now, is_all=is_all, allow_empty=allow_empty)
 
 
 def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
@@ -258,11 +256,12 @@ def publish_lines(
         out: The folder that the documents go to.
         chosen: As for ``publish``.
         clock: Time.
-        asked: Options of this run alone; no lines at all need ``allow_empty``.
+        asked: Options of this run alone; if there are no lines, and all would be gone, it
+            needs ``allow_empty``.
 
     Raises:
         DocumentError: A line is not a resource. Nothing was recorded, nothing published.
-        ConfigurationError: As for ``publish``; or there are no lines, or a dry run is requested.
+        ConfigurationError: As for ``publish``; or all would be gone, or a dry run is requested.
         StorageError: As for ``publish`` and ``import_lines``.
     """
     path = out / CATALOGUE
@@ -273,25 +272,8 @@ def publish_lines(
         raise _unknown_address_error(remedy)
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
-        resources = _require_any(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
-        catalogue.fill(resources, now)
+        catalogue.fill(_resources(stream, lines), now, allow_empty=asked.allow_empty)
     return publish(path, out, chosen, clock=clock, asked=asked)
-
-
-def _require_any(
-    resources: Iterator[Resource], lines: str, *, allow_empty: bool
-) -> Iterator[Resource]:
-    first = next(resources, None)
-    if first is not None:
-        return chain((first,), resources)
-    if not allow_empty:
-        raise ConfigurationError(
-            f"{lines} has no resource",
-            evidence=(("kept", "what was recorded before"),),
-            hint="if it is really empty, allow that",
-            remedy=Remedy("allow-empty"),
-        )
-    return resources
 
 
 def _unknown_address_error(remedy: Remedy) -> ConfigurationError:
@@ -359,10 +341,10 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 
 @contextmanager
-def read_resource_lines(lines: str, *, allow_empty: bool = False) -> Iterator[Iterator[Resource]]:
+def read_resource_lines(lines: str) -> Iterator[Iterator[Resource]]:
     """Read resources from lines; reading may raise what ``import_lines`` raises."""
     with _open_lines(lines) as stream:
-        yield _require_any(_resources(stream, lines), lines, allow_empty=allow_empty)
+        yield _resources(stream, lines)
 
 
 @contextmanager

@@ -211,7 +211,7 @@ ConfigurationError
   empty-account      The other system lists no resource; see the hint.
   ndjson             A line is not valid JSON, or has invalid fields.
   many-refused       Too many rows of a table cannot be published; see the hint.
-  many-gone          The other system lists fewer than half of its former resources; see the hint.
+  many-gone          More than half of the known resources, or all, would be gone; see the hint.
   empty-tree         No file is left to publish, though there were some; see the hint.
   glob               A pattern of --include or --exclude is invalid.
   max-size           The largest size is invalid.
@@ -317,6 +317,7 @@ warning
   omitted            A file is not published, for the reason given.
   no-secret          A secret that the configuration names is missing in the environment.
   notify             A hub did not receive the changes; they are sent again the next time.
+  address-changed    The address of a Source changed; mirrors follow with: pull MIRROR --moved.
   published-elsewhere  The lists name another address than the one that is served.
   clock-skew         The clocks of this machine and of the Source do not agree.
   log                The log cannot be written; the command continues without it.

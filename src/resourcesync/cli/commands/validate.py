@@ -50,7 +50,7 @@ class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
 @option(
     "--again",
     type=options.DURATION,
-    help="Read the Change Lists again after this time, such as 30s, and compare; implies --live.",
+    help="Visit the Source again after this time, such as 30s, and compare; implies --live.",
 )
 @option(
     "--max-documents",

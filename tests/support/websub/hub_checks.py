@@ -1,0 +1,220 @@
+"""What a hub must do (WebSub §5 to §7), seen by its subscribers."""
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode
+from uuid import uuid4
+
+from resourcesync.websub.messages import read_links
+from tests.support.servers.hubs import Said, post
+from tests.support.servers.listening import Heard, Listener, Reply, agreeing
+
+FORM: Final = "application/x-www-form-urlencoded"
+_SECRET: Final = "a secret of this subscription"
+_PATIENCE: Final = 20.0
+
+
+@dataclass(frozen=True)
+class HubUnderTest:
+    """A hub, and what makes its topics change.
+
+    Attributes:
+        address: The hub.
+        topics: A topic by its media type.
+        publish: Changes a topic, tells the hub, and returns the topic's new content.
+    """
+
+    address: str
+    topics: Mapping[str, str]
+    publish: Callable[[str], bytes]
+
+
+class SubscribingSide:
+    """A subscriber that asks one hub for one topic, and has callbacks of its own."""
+
+    def __init__(self, hub: HubUnderTest, listener: Listener, topic: str) -> None:
+        self.hub, self.topic = hub, topic
+        self._listener = listener
+        self._path = f"/{uuid4().hex}"
+        self.callback = listener.origin + self._path
+
+    def another(self) -> "SubscribingSide":
+        """Return another subscriber of the same topic."""
+        return SubscribingSide(self.hub, self._listener, self.topic)
+
+    def request(self, mode: str = "subscribe", **more: str) -> Said:
+        """Send a request (§5.1)."""
+        fields = {"hub.mode": mode, "hub.topic": self.topic, "hub.callback": self.callback}
+        return post(self.hub.address, urlencode(fields | more).encode(), content_type=FORM)
+
+    def verifications(self, mode: str = "subscribe") -> list[Heard]:
+        return [
+            heard
+            for heard in self._listener.heard
+            if heard.method == "GET"
+            and heard.path == self._path
+            and heard.query.get("hub.mode") == mode
+        ]
+
+    def deliveries(self) -> list[Heard]:
+        return self._listener.posts(self._path)
+
+    def subscribe(self, **more: str) -> None:
+        """Subscribe, and wait for the verification (§5.3)."""
+        before = len(self.verifications())
+        self._accepted(self.request(**more))
+        self._until(lambda: len(self.verifications()) > before, "no verification")
+        query = self.verifications()[-1].query
+        assert query.get("hub.topic") == self.topic, "the verification names another topic"
+        assert query.get("hub.challenge"), "the verification has no challenge"
+        assert int(query.get("hub.lease_seconds") or 0) > 0, "the verification grants no lease"
+
+    def unsubscribe(self) -> None:
+        self._accepted(self.request("unsubscribe"))
+        self._until(lambda: self.verifications("unsubscribe"), "no verification of the end")
+        query = self.verifications("unsubscribe")[-1].query
+        assert query.get("hub.topic") == self.topic, "the verification names another topic"
+        assert query.get("hub.challenge"), "the verification has no challenge"
+
+    def receives(self, media_type: str, secret: str = "") -> None:
+        """Have the topic change, and judge what is delivered (§7)."""
+        before = len(self.deliveries())
+        body = self.hub.publish(self.topic)
+        self._until(lambda: len(self.deliveries()) > before, "no delivery")
+        delivery = self.deliveries()[-1]
+        topics, hubs = read_links(delivery.fields.get("link", ""))
+        assert delivery.body == body, "the delivery is not the topic's content"
+        assert topics == (self.topic,), "the Link field names no topic"
+        assert hubs, "the Link field names no hub"
+        found = delivery.fields.get("content-type", "").partition(";")[0].strip()
+        assert found == media_type, f"the delivery is {found or 'of no type'}"
+        if secret:
+            signature = delivery.fields.get("x-hub-signature", "")
+            assert is_signature(signature, secret, body), "the delivery is not rightly signed"
+
+    def _until(self, event: Callable[[], object], otherwise: str) -> None:
+        assert self._listener.wait(lambda: bool(event()), _PATIENCE), otherwise
+
+    @staticmethod
+    def _accepted(answer: Said) -> None:
+        assert answer.status == 202, f"the hub answers {answer.status}"
+
+
+def is_signature(text: str, secret: str, body: bytes) -> bool:
+    """Tell whether a signature of one of the four methods of §7.1 is right."""
+    method, _, digest = text.partition("=")
+    if method not in {"sha1", "sha256", "sha384", "sha512"}:
+        return False
+    return hmac.compare_digest(hmac.new(secret.encode(), body, method).hexdigest(), digest)
+
+
+Check = Callable[[SubscribingSide, str], None]
+
+
+def _typical(side: SubscribingSide, media_type: str) -> None:
+    side.subscribe()
+    side.receives(media_type)
+
+
+def _with_secret(side: SubscribingSide, media_type: str) -> None:
+    more = {"hub.secret": _SECRET}
+    side.subscribe(**more)
+    side.receives(media_type, _SECRET)
+
+
+def _with_more_parameters(side: SubscribingSide, media_type: str) -> None:
+    side.subscribe(foo="bar", **{"hub.unknown": "any text"})
+    side.receives(media_type)
+
+
+def _again(side: SubscribingSide, media_type: str) -> None:
+    side.subscribe()
+    side.receives(media_type)
+    side.subscribe()
+    side.receives(media_type)
+    side.receives(media_type)
+    found = len(side.deliveries())
+    assert found == 3, f"after a second subscription {found} deliveries of 3 contents"
+
+
+def _ended(side: SubscribingSide, media_type: str) -> None:
+    side.subscribe()
+    other = side.another()
+    other.subscribe()
+    side.unsubscribe()
+    before = len(side.deliveries())
+    # Two contents: when the other one has the second, the first has long been on its way.
+    other.receives(media_type)
+    other.receives(media_type)
+    assert len(side.deliveries()) == before, "a delivery after the end"
+
+
+XML: Final = "application/xml"
+HUB_CHECKS: Final[Mapping[str, tuple[str, str, Check]]] = {
+    "100": ("a typical subscription is verified and delivered to", XML, _typical),
+    "101": ("with a secret, deliveries are signed", XML, _with_secret),
+    "102": ("unknown parameters are ignored", XML, _with_more_parameters),
+    "103": ("a second subscription replaces the first", XML, _again),
+    "104": ("after an unsubscription nothing is delivered", XML, _ended),
+    "105": ("plain text is delivered as it is", "text/plain", _typical),
+    "106": ("JSON is delivered as it is", "application/json", _typical),
+}
+"""What is checked, the media type of the topic, and the check."""
+
+
+def check_hub(number: str, hub: HubUnderTest) -> None:
+    """Judge a hub by one check.
+
+    Raises:
+        AssertionError: It does not pass.
+    """
+    _, media_type, check = HUB_CHECKS[number]
+    with Listener() as listener:
+        check(SubscribingSide(hub, listener, hub.topics[media_type]), media_type)
+
+
+class TopicServer:
+    """Topics of three media types for a hub that fetches them when it is told to.
+
+    Args:
+        listener: Serves them.
+        hub: The hub's address.
+    """
+
+    def __init__(self, listener: Listener, hub: str) -> None:
+        self._hub, self._origin = hub, listener.origin
+        self._bodies: dict[str, bytes] = {}
+        self._types = {"xml": XML, "txt": "text/plain", "json": "application/json"}
+        listener.answer = self._answer
+        for topic in self.topics.values():
+            self._renew(topic)
+
+    @property
+    def topics(self) -> dict[str, str]:
+        return {kind: f"{self._origin}/topic.{end}" for end, kind in self._types.items()}
+
+    def publish(self, topic: str) -> bytes:
+        """Change a topic, and tell the hub."""
+        body = self._renew(topic)
+        form = {"hub.mode": "publish", "hub.url": topic, "hub.topic": topic}
+        answer = post(self._hub, urlencode(form).encode(), content_type=FORM)
+        assert answer.status // 100 == 2, f"the hub answers {answer.status} to a publisher"
+        return body
+
+    def _renew(self, topic: str) -> bytes:
+        text = uuid4().hex
+        body = {"xml": f"<text>{text}</text>", "json": f'{{"text": "{text}"}}'}.get(
+            topic.rpartition(".")[2], text
+        )
+        self._bodies[topic] = body.encode()
+        return self._bodies[topic]
+
+    def _answer(self, heard: Heard) -> Reply:
+        topic = self._origin + heard.path
+        if topic not in self._bodies:
+            return agreeing(heard)
+        link = f'<{self._hub}>; rel="hub", <{topic}>; rel="self"'
+        kind = self._types[topic.rpartition(".")[2]]
+        return 200, self._bodies[topic], {"link": link, "content-type": kind}
