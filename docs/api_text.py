@@ -4,8 +4,8 @@ import enum
 import importlib
 import inspect
 import re
-from textwrap import dedent
 from collections.abc import Iterator
+from textwrap import dedent
 
 import msgspec
 
