@@ -13,7 +13,6 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
-    from resourcesync.source.document_writer import WrittenDocument
     from resourcesync.source.notifications import Notified
     from resourcesync.source.publication_options import LeftAddress, PublicationResult
 
@@ -103,7 +102,7 @@ def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
 
 def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[TextLine]:
     publication = done.publication
-    if not _documents(done):
+    if not done.documents_written:
         touched = done.scan.touched
         more = f" ({formatting.counted(touched, 'file')} touched, same bytes)" if touched else ""
         return [TextLine(f"Nothing changed{more}", level=QUIET), *_notified(done)]
@@ -120,7 +119,7 @@ def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) ->
 def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     """Return the lines of the written documents, with counts after the lists."""
     out = _document_folder(done, tree)
-    publication, documents = done.publication, _documents(done)
+    publication, documents = done.publication, done.documents_written
     names = [f"{out}/{written.name}" for written in documents]
     width = max(map(len, names)) + 6
     lists = [document for document in publication.written if document.capability == "changelist"]
@@ -144,11 +143,6 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
         text = f"{label}{name.ljust(width)}{note}".rstrip()
         lines.append(TextLine(text, "" if lines else "Wrote", QUIET))
     return lines
-
-
-def _documents(done: "PublicationResult") -> "tuple[WrittenDocument, ...]":
-    """Return the written documents, those of dumps last."""
-    return (*done.publication.written, *(done.dumped.written if done.dumped else ()))
 
 
 def _kind(name: str, capability: Capability | None) -> str:
