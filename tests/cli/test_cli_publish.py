@@ -111,6 +111,42 @@ def test_publish_needs_an_address_once(tree: Path, said: Said) -> None:
     assert "--url" in said.readouterr().err
 
 
+@pytest.mark.parametrize("options", [(), ("--url", URL)])
+def test_a_first_run_that_is_refused_leaves_nothing(
+    options: tuple[str, ...], tmp_path: Path, said: Said
+) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+
+    assert run(["publish", str(folder), *options]) == 2
+
+    assert list(folder.iterdir()) == []
+
+
+def test_a_refused_run_keeps_the_catalogue_of_what_was_published(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", URL])
+    shutil.rmtree(tree / "objects")
+
+    assert run(["publish", "public"]) == 2
+
+    assert (tree / CATALOGUE).is_file()
+
+
+def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", URL, "--dumps", "all"])
+    said.readouterr()
+
+    assert run(["publish", "public", "--url", "https://new.example/"]) == 0
+
+    err = said.readouterr().err
+    assert f"the address changed from {URL} to https://new.example/" in err
+    assert "resourcesync pull MIRROR --moved https://new.example/" in err
+    assert "resourcesync/resourcedump.xml is no longer listed" in err
+    assert "resourcesync/changedump.xml is no longer listed" in err
+    assert run(["publish", "public"]) == 0
+    assert said.readouterr().err == ""
+
+
 @pytest.mark.parametrize("url", ["museum.example", "ftp://museum.example/", "https://m/?a=b"])
 def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Said) -> None:
     assert run(["publish", "public", "--url", url]) == 2

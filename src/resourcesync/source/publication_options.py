@@ -100,6 +100,18 @@ def read_settings(catalogue: CatalogueStore, note: str) -> PublicationSettings:
     return decode_settings(catalogue.note(note))
 
 
+class LeftAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """The address that a tree had before it was published for another one.
+
+    Attributes:
+        url: The address.
+        dumps: The dumps that were listed there, by their names.
+    """
+
+    url: str
+    dumps: tuple[str, ...] = ()
+
+
 class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a publication.
 
@@ -112,6 +124,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         dumped: The result of the dumps, if requested.
         retained: The versions that were stored now.
         notified: The result of notifying the hubs.
+        left: The address before, if it was another one.
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
         leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
@@ -126,6 +139,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
     notified: "Notified | None" = None
+    left: LeftAddress | None = None
     foreign_origins: tuple[str, ...] = ()
     leniencies: tuple[Mapping[str, object], ...] = ()
     seconds: float = 0.0

@@ -86,9 +86,9 @@ class MirrorFolder:
             self.copies = FileTreeCopies(root, self._own, clock.monotonic)
             self.copies.clear_temporary(self._oldest_part)
             self._check_state_files()
+            is_unfinished = self._has_write_ahead_log()
         except OSError as error:
             raise storage_error(error, f"opening the mirror {self.root}") from error
-        is_unfinished = self._has_write_ahead_log()
         self.state = self._open_state(self.root / OWN_FOLDER / STATE_FILE)
         if is_unfinished:
             self.state.check()

@@ -274,6 +274,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given, output)
+    _refuse_ambiguous(tree, sources)
     tree, values = _resolve_target(tree, values, sources, given)
     publish_inputs.check_address(tree)
 
@@ -300,6 +301,20 @@ def _resolve_target(
         return target, values
     source = sources.source(target)
     return source.path, options.merge_settings(values, source.settings, given)
+
+
+def _refuse_ambiguous(target: str, sources: ConfiguredSources) -> None:
+    """Refuse the name of a source that is also a folder here, unless the source is that folder."""
+    if target not in sources.names or not Path(target).is_dir():
+        return
+    path = sources.source(target).path
+    if Path(path).resolve() != Path(target).resolve():
+        raise ConfigurationError(
+            f"{target} is a folder here, and a source of the configuration file",
+            evidence=(("source", f"[source.{target}] publishes {path}"),),
+            hint=f"for the folder: resourcesync publish ./{target}; for the source: run this in"
+            " another folder",
+        )
 
 
 def _check_all(

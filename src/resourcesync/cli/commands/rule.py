@@ -318,6 +318,7 @@ warning
   omitted            A file is not published, for the reason given.
   no-secret          A secret that the configuration names is missing in the environment.
   notify             A hub did not receive the changes; they are sent again the next time.
+  address-changed    The address of a Source changed; mirrors follow with: pull MIRROR --moved.
   published-elsewhere  The lists name another address than the one that is served.
   clock-skew         The clocks of this machine and of the Source do not agree.
   log                The log cannot be written; the command continues without it.

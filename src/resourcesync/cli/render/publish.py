@@ -14,7 +14,7 @@ from resourcesync.source import naming
 
 if TYPE_CHECKING:
     from resourcesync.source.notifications import Notified
-    from resourcesync.source.publication_options import PublicationResult
+    from resourcesync.source.publication_options import LeftAddress, PublicationResult
 
 
 def report(done: "PublicationResult", screen: Screen) -> None:
@@ -28,6 +28,8 @@ def report(done: "PublicationResult", screen: Screen) -> None:
         files = formatting.counted(done.retained.unkept, "file")
         message = f"the versions of {files} are not stored: --versions-max-bytes is reached"
         screen.report("warning", {"code": "no-room", "message": message})
+    if done.left is not None:
+        screen.report("warning", _address_warning(done.left, done))
     for left in done.scan.left:
         screen.report("warning", {"code": left.code, "message": left.reason})
     for leniency in done.leniencies:
@@ -45,6 +47,18 @@ def report(done: "PublicationResult", screen: Screen) -> None:
                 "bytes": written.bytes,
             },
         )
+
+
+def _address_warning(left: "LeftAddress", done: "PublicationResult") -> dict[str, object]:
+    """Return the warning that the address has changed."""
+    dumps = () if done.dumped is not None else left.dumps
+    lost = tuple(("dump", f"{name} is no longer listed: publish with --dumps") for name in dumps)
+    return {
+        "code": "address-changed",
+        "message": f"the address changed from {left.url} to {done.settings.url}",
+        "evidence": lost,
+        "hint": f"mirrors follow with: resourcesync pull MIRROR --moved {done.settings.url}",
+    }
 
 
 def conclude(
