@@ -132,6 +132,20 @@ def test_a_refused_run_keeps_the_catalogue_of_what_was_published(tree: Path, sai
     assert (tree / CATALOGUE).is_file()
 
 
+def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
+    tmp_path: Path, said: Said
+) -> None:
+    line = '{"uri": "https://museum.example/a", "lastmod": "2026-01-01T00:00:00Z"}\n'
+    (tmp_path / "all.ndjson").write_text(line)
+    twin = tmp_path / "twin"
+    run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin), "--url", URL])
+
+    assert run(["publish", str(twin)]) == 2
+
+    assert (twin / CATALOGUE).is_file()
+    assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
+
+
 def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", URL, "--dumps", "all"])
     said.readouterr()

@@ -296,11 +296,12 @@ def publisher_of(
 def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
     path = home / CATALOGUE
     if not dry_run:
+        is_new = not path.exists()
         with hinting_at_bad_rows(path), closing(FileCatalogue(path, clock)) as catalogue:
             try:
                 yield catalogue
-            except ConfigurationError:  # a first run that is refused leaves nothing
-                if catalogue.note(NOTE) is None:
+            except ConfigurationError:
+                if is_new and catalogue.note(NOTE) is None:  # a refused first run leaves nothing
                     catalogue.remove()
                 raise
     elif path.exists():
