@@ -172,6 +172,14 @@ def test_publish_needs_a_folder(said: Said) -> None:
     assert "nothing is not a folder" in said.readouterr().err
 
 
+def test_an_address_in_the_place_of_a_folder_is_shown_as_it_was_given(said: Said) -> None:
+    assert run(["publish", "http://museum.example/sitemap.xml"]) == 2
+
+    err = said.readouterr().err
+    assert "http://museum.example/sitemap.xml is an address, not a folder" in err
+    assert "resourcesync publish sitemap:http://museum.example/sitemap.xml --out DIR" in err
+
+
 def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said: Said) -> None:
     assert run(["publish", "public", "--url", "https://museum.example", "-n"]) == 0
 

@@ -453,6 +453,7 @@ def _publish_external(
         name=name, settings=chosen, request=asked, values=values, network=network
     )
     if values["watch"]:
+        _report_watching(name, screen)
         return source.follow(*_watch_reporters(name, screen))
     done, root, seconds = source.publish()
     report(done, screen)
@@ -484,6 +485,7 @@ def _watch(
         clock, state = machine.system_clock(), values["state"]
         loop = publish_loop.PublishLoop(tree, clock, pace, published, failed, state)
         with loop.watcher() as watcher:
+            _report_watching(str(tree), screen)
             loop.run(watcher, chosen, asked)
     except KeyboardInterrupt as stop:
         acknowledge_stop(stop)
@@ -510,8 +512,11 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
         address = {"uri": problem.uri} if problem.uri else {}
         screen.report("warning", {"code": error.code, "message": message, **fields, **address})
 
-    screen.report("watching", {"tree": name})
     return published, failed
+
+
+def _report_watching(name: str, screen: Screen) -> None:
+    screen.report("watching", {"tree": name})
 
 
 def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
