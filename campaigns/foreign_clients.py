@@ -80,7 +80,7 @@ class ClientError(Exception):
     """A client ended with an error."""
 
 
-def _run(words: Sequence[str | Path], *, cwd: Path, **variables: str) -> str:
+def run_program(words: Sequence[str | Path], *, cwd: Path, **variables: str) -> str:
     """Run a program to its end; return what it printed.
 
     Raises:
@@ -107,23 +107,23 @@ def _run(words: Sequence[str | Path], *, cwd: Path, **variables: str) -> str:
     return said
 
 
-def _needs(program: str) -> str:
+def needs(program: str) -> str:
     found = shutil.which(program)
     if found is None:
         raise SetupError(f"{program} is not installed")
     return found
 
 
-def _checkout(folder: Path, repository: tuple[str, str]) -> Path:
+def checkout(folder: Path, repository: tuple[str, str]) -> Path:
     """Return a repository's files at a commit or tag."""
     name, commit = repository
-    place, git = folder / name.replace("/", "-"), _needs("git")
+    place, git = folder / name.replace("/", "-"), needs("git")
     if not place.exists():
         address, half = f"https://github.com/{name}", folder / "half"
         shutil.rmtree(half, ignore_errors=True)
         try:
-            _run([git, "clone", "-q", address, half], cwd=folder, GIT_TERMINAL_PROMPT="0")
-            _run([git, "checkout", "-q", commit], cwd=half)
+            run_program([git, "clone", "-q", address, half], cwd=folder, GIT_TERMINAL_PROMPT="0")
+            run_program([git, "checkout", "-q", commit], cwd=half)
         except ClientError as error:
             raise SetupError(f"{name} cannot be fetched: {error}") from error
         half.rename(place)
@@ -151,13 +151,13 @@ def python_of(folder: Path) -> Path:
     Raises:
         SetupError: They cannot be installed.
     """
-    found = Path(sys.executable) if sys.version_info < (3, 12) else Path(_needs("python3.11"))
+    found = Path(sys.executable) if sys.version_info < (3, 12) else Path(needs("python3.11"))
     place = folder / "python"
     python = place / "bin" / "python"
     if not (place / "complete").exists():
         try:
-            _run([found, "-m", "venv", place], cwd=folder)
-            _run([python, "-m", "pip", "install", "-q", *_PYTHON], cwd=folder)
+            run_program([found, "-m", "venv", place], cwd=folder)
+            run_program([python, "-m", "pip", "install", "-q", *_PYTHON], cwd=folder)
         except ClientError as error:
             raise SetupError(f"pip cannot install them: {error}") from error
         (place / "complete").touch()
@@ -186,7 +186,7 @@ class Resync:
         if self._incremental and not first:
             words = ["--incremental", "--delete", "--changelist-uri"]
             words.append(f"{base}resourcesync/changelist.xml")
-        said = _run([self._program, *words, base, copy], cwd=home)
+        said = run_program([self._program, *words, base, copy], cwd=home)
         for word in ("FatalError", "Traceback"):
             if word in said:
                 raise ClientError(said[said.index(word) :][:200])
@@ -204,8 +204,8 @@ class Aggregator:
     copies = True
 
     def __init__(self, folder: Path) -> None:
-        self._java, maven = _needs("java"), _needs("mvn")
-        self._place = _checkout(folder, _AGGREGATOR)
+        self._java, maven = needs("java"), needs("mvn")
+        self._place = checkout(folder, _AGGREGATOR)
         path = self._place / "classpath.txt"
         if not path.exists():
             further = "".join(
@@ -216,7 +216,7 @@ class Aggregator:
             _mended(self._place / "pom.xml", "    </dependencies>", f"{further}    </dependencies>")
             goals = ["compile", "dependency:build-classpath", f"-Dmdep.outputFile={path}.half"]
             try:
-                _run([maven, "-B", "-q", "-Dmaven.test.skip=true", *goals], cwd=self._place)
+                run_program([maven, "-B", "-q", "-Dmaven.test.skip=true", *goals], cwd=self._place)
             except ClientError as error:
                 raise SetupError(f"Maven cannot build it: {error}") from error
             Path(f"{path}.half").rename(path)
@@ -234,7 +234,7 @@ class Aggregator:
             (settings / "syncapp-context.xml").write_text(text)
             (settings / "uri-list.txt").write_text(f"{base}resourcesync/capabilitylist.xml\n")
         main = "nl.knaw.dans.rs.aggregator.main.SyncApp"
-        _run([self._java, "-cp", self._path, main], cwd=home)
+        run_program([self._java, "-cp", self._path, main], cwd=home)
         found = [path for path in home.rglob("__SOR__") if path.is_dir()]
         if len(found) != 1:
             raise ClientError(f"it has {len(found)} folders of resources")
@@ -290,8 +290,8 @@ class RubyClient:
     def __init__(self, folder: Path, *, changes: bool = False) -> None:
         self._kind = "changelist" if changes else "resourcelist"
         self.name = f"resync-client (Ruby), {'changes' if changes else 'Resource List'}"
-        self._ruby = _needs("ruby")
-        places = [_checkout(folder, repository) for repository in _RUBY]
+        self._ruby = needs("ruby")
+        places = [checkout(folder, repository) for repository in _RUBY]
         # Ruby 3 refuses this path; what is meant stays the same.
         _mended(places[0] / "lib" / "resync" / "xml_parser.rb", "/*/[", "/*/*[")
         self._path = os.pathsep.join(str(place / "lib") for place in places)
@@ -301,7 +301,7 @@ class RubyClient:
             raise SetupError(f"{error} (it needs the gems mime-types and rubyzip)") from error
 
     def _run(self, text: str, *words: str, cwd: Path) -> str:
-        return _run([self._ruby, "-W0", "-e", text, *words], cwd=cwd, RUBYLIB=self._path)
+        return run_program([self._ruby, "-W0", "-e", text, *words], cwd=cwd, RUBYLIB=self._path)
 
     def follow(self, base: str, home: Path, *, first: bool) -> Seen:
         """Read a list, and fetch what it names."""
@@ -322,12 +322,12 @@ class GoReader:
     copies = False
 
     def __init__(self, folder: Path) -> None:
-        place, go = _checkout(folder, _GO), _needs("go")
+        place, go = checkout(folder, _GO), needs("go")
         self._program = place / "tester"
         if not self._program.exists():
             words: list[str | Path] = [go, "build", "-o", self._program, "./cmd/resourcesynctester"]
             try:
-                _run(words, cwd=place, GOCACHE=str(folder / "go-cache"))
+                run_program(words, cwd=place, GOCACHE=str(folder / "go-cache"))
             except ClientError as error:
                 raise SetupError(f"Go cannot build it: {error}") from error
 
@@ -335,7 +335,7 @@ class GoReader:
         """Read the Resource List, with its parts."""
         del first
         target = f"{base}resourcesync/resourcelist.xml"
-        said = _run([self._program, "-target", target, "-follow", "-verbose"], cwd=home)
+        said = run_program([self._program, "-target", target, "-follow", "-verbose"], cwd=home)
         parts = re.compile(r"/resourcesync/[^/]*\.xml\Z")
         return {uri: time for uri, time in _ENTRY.findall(said) if not parts.search(uri)}
 
@@ -400,7 +400,9 @@ class PythonReader:
         """Read the sitemap."""
         del first
         text = f"import json, sys\nbase, found = sys.argv[1], {{}}\n{_READ_PYTHON[self.name]}"
-        said = _run([self._python, "-c", f"{text}\nprint(json.dumps(found))", base], cwd=home)
+        said = run_program(
+            [self._python, "-c", f"{text}\nprint(json.dumps(found))", base], cwd=home
+        )
         lines = [line for line in said.splitlines() if line.startswith("{")]
         if not lines:
             raise ClientError(said[-200:])

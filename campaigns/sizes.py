@@ -40,6 +40,7 @@ SIZES: Final = {
     "replay": Sizes(1_000),
     "soak": Sizes(30),
     "spread": Sizes(40),
+    "suites": Sizes(1),
     "tables": Sizes(1_000_000),
     "torture": Sizes(2),
     "uris": Sizes(1_000_000),

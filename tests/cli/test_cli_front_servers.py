@@ -286,6 +286,16 @@ def test_a_host_with_tls_and_a_base_below_a_path_are_written(
     assert {"nginx": "listen 443 ssl;", "caddy": "https://museum.example:443 {"}[kind] in text
 
 
+def test_the_web_server_and_serve_have_two_ports(tree: Path, said: Said) -> None:
+    run(["publish", str(tree), "--url", "http://127.0.0.1:8080/"])
+
+    assert run(["config", "nginx", "--tree", str(tree)]) == 2
+    assert "--bind HOST:PORT" in said.readouterr().err
+    assert run(["config", "nginx", "--tree", str(tree), "--bind", "127.0.0.1:8081"]) == 0
+    assert run(["config", "nginx", "--tree", "nowhere"]) == 2
+    assert "there is no folder nowhere" in said.readouterr().err
+
+
 def test_a_folder_that_was_not_published_has_no_configuration(said: Said, tmp_path: Path) -> None:
     assert run(["config", "nginx", "--tree", str(tmp_path)]) == 2
     assert "is not published" in said.readouterr().err

@@ -111,6 +111,64 @@ def test_publish_needs_an_address_once(tree: Path, said: Said) -> None:
     assert "--url" in said.readouterr().err
 
 
+@pytest.mark.parametrize("options", [(), ("--url", URL)])
+def test_a_first_run_that_is_refused_leaves_nothing(
+    options: tuple[str, ...], tmp_path: Path, said: Said
+) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+
+    assert run(["publish", str(folder), *options]) == 2
+
+    assert list(folder.iterdir()) == []
+
+
+def test_a_refused_run_keeps_the_catalogue_of_what_was_published(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", URL])
+    shutil.rmtree(tree / "objects")
+
+    assert run(["publish", "public"]) == 2
+
+    assert (tree / CATALOGUE).is_file()
+
+
+def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
+    tmp_path: Path, said: Said
+) -> None:
+    line = '{"uri": "https://museum.example/a", "lastmod": "2026-01-01T00:00:00Z"}\n'
+    (tmp_path / "all.ndjson").write_text(line)
+    twin = tmp_path / "twin"
+    run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin), "--url", URL])
+
+    assert run(["publish", str(twin)]) == 2
+
+    assert (twin / CATALOGUE).is_file()
+    assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
+
+
+def test_the_documents_of_dumps_are_among_those_that_were_written(tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", URL, "--dumps", "all"]) == 0
+
+    written = said.readouterr().out.split()
+    assert "public/resourcesync/resourcedump.xml" in written
+    assert "public/resourcesync/changedump.xml" in written
+
+
+def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, said: Said) -> None:
+    run(["publish", "public", "--url", URL, "--dumps", "all"])
+    said.readouterr()
+
+    assert run(["publish", "public", "--url", "https://new.example/"]) == 0
+
+    err = said.readouterr().err
+    assert f"the address changed from {URL} to https://new.example/" in err
+    assert "resourcesync pull MIRROR --moved https://new.example/" in err
+    assert "resourcesync/resourcedump.xml is no longer listed" in err
+    assert "resourcesync/changedump.xml is no longer listed" in err
+    assert run(["publish", "public"]) == 0
+    assert said.readouterr().err == ""
+
+
 @pytest.mark.parametrize("url", ["museum.example", "ftp://museum.example/", "https://m/?a=b"])
 def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Said) -> None:
     assert run(["publish", "public", "--url", url]) == 2
@@ -120,6 +178,14 @@ def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Sai
 def test_publish_needs_a_folder(said: Said) -> None:
     assert run(["publish", "nothing", "--url", "https://museum.example"]) == 2
     assert "nothing is not a folder" in said.readouterr().err
+
+
+def test_an_address_in_the_place_of_a_folder_is_shown_as_it_was_given(said: Said) -> None:
+    assert run(["publish", "http://museum.example/sitemap.xml"]) == 2
+
+    err = said.readouterr().err
+    assert "http://museum.example/sitemap.xml is an address, not a folder" in err
+    assert "resourcesync publish sitemap:http://museum.example/sitemap.xml --out DIR" in err
 
 
 def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said: Said) -> None:

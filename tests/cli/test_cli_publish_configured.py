@@ -47,6 +47,19 @@ def test_a_source_is_published_by_its_name(sources: Path, said: Said) -> None:
     )
 
 
+def test_a_name_that_is_also_another_folder_is_refused(sources: Path, said: Said) -> None:
+    (sources / "museum").mkdir()
+    (sources / "museum/a.txt").write_text("a")
+
+    assert run(["publish", "museum"]) == 2
+
+    err = said.readouterr().err
+    assert "museum is a folder here, and a source of the configuration file" in err
+    assert "resourcesync publish ./museum" in err
+    assert run(["publish", "./museum", "--url", "https://other.example/"]) == 0
+    assert run(["publish", "--all"]) == 0
+
+
 def test_the_file_counts_in_each_run_and_the_command_line_stands_above_it(
     sources: Path, said: Said
 ) -> None:

@@ -345,7 +345,7 @@ def test_a_folder_that_is_no_mirror_cannot_be_updated(said: Said) -> None:
 
     assert run(["pull", "museum"]) == 2
 
-    assert said.readouterr().err.splitlines()[0] == "error[config]: museum is not a mirror"
+    assert said.readouterr().err.splitlines()[0] == "error[not-a-mirror]: museum is not a mirror"
     assert list(Path("museum").iterdir()) == []
 
 

@@ -164,7 +164,33 @@ def test_the_container_is_healthy_while_it_is_alive_and_names_its_port(said: Sai
     assert {service["image"] for service in services.values()} == {"resourcesync"}
 
 
+def test_relative_folders_are_in_the_volume_of_the_container(said: Said) -> None:
+    put(SOURCES)
+    service = yaml.safe_load(printed(said, "compose"))["services"]["publish-pages"]
+
+    assert service["command"].split()[-1] == "/data/resourcesync.toml"
+    assert service["volumes"] == [
+        "./resourcesync.toml:/data/resourcesync.toml:ro",
+        "./data:/data",
+    ]
+
+
+@pytest.mark.parametrize("name", ["systemd", "cron", "compose", "launchd"])
+def test_nothing_is_printed_without_a_configuration_that_works(name: str, said: Said) -> None:
+    assert run(["config", name]) == 2
+    captured = said.readouterr()
+    assert captured.out == ""
+    assert "there is no configuration file" in captured.err
+
+    put('[source.pages]\nurl = "https://pages.example/"\n')
+    assert run(["config", name]) == 2
+    captured = said.readouterr()
+    assert "source.pages" in captured.err
+    assert "publish" not in captured.out
+
+
 def test_the_list_for_launchd_names_our_command(said: Said) -> None:
+    put(TABLES)
     text = printed(said, "launchd")
     words = [element.text for element in ET.fromstring(text).iter("string")]
     assert "watch" in words
@@ -172,6 +198,7 @@ def test_the_list_for_launchd_names_our_command(said: Said) -> None:
 
 
 def test_a_program_gets_a_file_as_json(said: Said) -> None:
+    put(TABLES)
     assert run(["config", "compose", "--json"]) == 0
     [line] = [
         item for item in map(json.loads, said.readouterr().out.splitlines()) if "text" in item

@@ -77,6 +77,23 @@ def test_who_published_last_decides_and_serving_disturbs_no_publication(tmp_path
     assert found(app, "a.txt", "b.key") == ["a.txt"]
 
 
+def test_a_new_address_is_served_once_it_is_published(tmp_path: Path) -> None:
+    plant(tmp_path)
+    (tmp_path / "index.html").unlink()
+    app = served(tmp_path, versions=True)
+    before = ask(app, "/a.txt")
+
+    publish_tree(tmp_path, {"url": "http://new.example/"}, clock=SystemClock())
+
+    after, page = ask(app, "/a.txt"), ask(app, "/")
+    new = "http://new.example/resourcesync/capabilitylist.xml"
+    assert "http://h.example/resourcesync/" in before.fields["link"]
+    assert f'<{new}>; rel="resourcesync"' in after.fields["link"]
+    assert "h.example" not in after.fields["link"]
+    assert new.encode() in page.body
+    assert b"h.example" not in page.body
+
+
 def test_a_catalogue_that_is_damaged_serves_nothing(tmp_path: Path) -> None:
     plant(tmp_path)
     served(tmp_path)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from resourcesync.app import machine
-from resourcesync.app.serving import applications, push_channels
+from resourcesync.app.serving import applications
+from resourcesync.server.app import no_links
 
 Asgi = Callable[
     [
@@ -58,12 +59,7 @@ def create_app(
         all_mounts[tree.dumps_path] = tree.dumps(clock)
     if followers:
         all_mounts[tree.events_path] = tree.events(followers)
-    channels = push_channels.channel_links(tree.root, tree.base)
-    return tree.application(
-        clock,
-        mounts=all_mounts,
-        links=lambda path: (*channels(path), *(links(path) if links else ())),
-    )
+    return tree.application(clock, mounts=all_mounts, links=links or no_links)
 
 
 def create_operations_app(folder: str | Path, *served: applications.Application) -> Asgi:

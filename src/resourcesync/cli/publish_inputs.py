@@ -172,6 +172,12 @@ def check_folder(target: str, values: Mapping[str, Any]) -> None:
     for name in SYSTEM_OPTIONS:
         if values[name]:
             raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
+    if target.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{target} is an address, not a folder",
+            hint=f"a folder: resourcesync publish DIR --url {target}; the pages of a sitemap:"
+            f" resourcesync publish sitemap:{target} --out DIR",
+        )
     try:
         if Path(target).is_file():
             raise ConfigurationError(f"{target} is a file", hint="name the folder to publish")

@@ -445,6 +445,13 @@ class _WarningHandler(logging.Handler):
         """Create no lock: a thread that waits for the screen would block the others."""
         self.lock = None
 
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Show a record without a lock, which the method of the base needs since Python 3.13."""
+        is_shown = bool(self.filter(record))
+        if is_shown:
+            self.emit(record)
+        return is_shown
+
     def emit(self, record: logging.LogRecord) -> None:
         """Show a warning, unless it was shown already."""
         if record.name == _COMMAND_LOGGER:

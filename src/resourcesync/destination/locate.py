@@ -46,6 +46,7 @@ class ListLocator:
             raise ConfigurationError(
                 f"{self._dependencies.folder} is not a mirror yet, and no Source was given",
                 hint="give the address of its Source",
+                code="not-a-mirror",
                 remedy=Remedy("pull-from", target=self._dependencies.folder),
             )
         if identity is not None and source is not None and not is_same(source, identity.source):
@@ -111,6 +112,7 @@ class ListLocator:
             raise ConfigurationError(
                 f"{equipment.folder} is not a mirror yet, so its Source cannot have moved",
                 hint="pull it from there",
+                code="not-a-mirror",
                 remedy=Remedy("pull-from", target=equipment.folder, value=address),
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -169,7 +170,7 @@ class _SourceResolver:
         offered = tuple(self._gather(document, hops))
         if offered:
             return replace(
-                self._follow(self._choose(offered).uri, hops + 1),
+                self._follow_named(self._choose(offered).uri, fetched.final_uri, hops + 1),
                 entry=fetched.final_uri,
                 description=fetched.uri,
             )
@@ -183,6 +184,17 @@ class _SourceResolver:
             raise NotAListError(
                 "this Source Description lists nothing", uri=document.uri
             ) from error
+
+    def _follow_named(self, uri: str, description: str, hops: int) -> SourceLists:
+        """Follow an address, and add to an error that a Source Description elsewhere names it."""
+        try:
+            return self._follow(uri, hops)
+        except SourceError as error:
+            host = urlsplit(uri).netloc
+            if urlsplit(description).netloc != host:
+                named = ("named by", f"{description}: the Source was published for {host}")
+                error.evidence = (*error.evidence, named)
+            raise
 
     def _follow(self, uri: str, hops: int) -> SourceLists:
         if hops > _MAX_HOPS:

@@ -195,12 +195,21 @@ def no_links(path: str) -> Sequence[str]:
     return ()
 
 
+Republished = Callable[[], tuple[ServedSource, LinksOf] | None]
+"""Function that returns what is served from now on; ``None`` while nothing has changed."""
+
+
+def _never() -> None:
+    """Return ``None``: what is served does not change."""
+
+
 def create_app(
     served: ServedSource,
     *,
     clock: Clock,
     mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
     links: LinksOf = no_links,
+    republished: Republished = _never,
 ) -> "Application":
     """Return the ASGI application for ``served``. Between requests, no file is open for long.
 
@@ -211,25 +220,31 @@ def create_app(
             all methods, and ``root_path`` as ASGI has it; they are started and ended with this one.
             Their paths hide those of the tree.
         links: Further ``Link`` fields of documents and resources.
+        republished: Returns a source that replaces this one; called with each request.
 
     Raises:
         ConfigurationError: A path cannot be mounted at.
     """
-    return Application(served, clock, MountedApplications(mounts), links)
+    application = Application(clock, MountedApplications(mounts), republished)
+    application.serve(served, links)
+    return application
 
 
 @final
 class Application:
     """ASGI application that locates the file of a path and sends it."""
 
-    def __init__(
-        self, served: ServedSource, clock: Clock, mounts: MountedApplications, links: LinksOf
-    ) -> None:
+    def __init__(self, clock: Clock, mounts: MountedApplications, republished: Republished) -> None:
+        self._clock = clock
         self._mounts = mounts
+        self._republished = republished
         self._router = Router(lifespan=lambda _: self.lifespan())
-        self._links = links
         self._tally = RequestTally()
-        find = served.find_entry
+
+    def serve(self, served: ServedSource, links: LinksOf) -> None:
+        """Serve a source from the next request on."""
+        clock, find = self._clock, served.find_entry
+        self._links = links
         self._sender = FileSender(clock, None if find is None else EntryFields(find, clock))
         self._locations = lru_cache(maxsize=_MOST_LOCATIONS)(self._locate)
         self._media_type = served.media_type
@@ -253,6 +268,8 @@ class Application:
         if scope["type"] == "lifespan":
             await self._router(scope, receive, send)
             return
+        if (now := self._republished()) is not None:
+            self.serve(*now)
         mounted = self._mounts.find(scope)
         if mounted is not None:
             application, inner = mounted

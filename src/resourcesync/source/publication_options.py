@@ -20,6 +20,7 @@ from resourcesync.source.versions.version_retention import (
 )
 
 if TYPE_CHECKING:
+    from resourcesync.source.document_writer import WrittenDocument
     from resourcesync.source.dumps.dump_publication import DumpOptions, DumpRequest
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
     from resourcesync.source.notifications import Notified
@@ -100,6 +101,18 @@ def read_settings(catalogue: CatalogueStore, note: str) -> PublicationSettings:
     return decode_settings(catalogue.note(note))
 
 
+class LeftAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """The address that a tree had before it was published for another one.
+
+    Attributes:
+        url: The address.
+        dumps: The dumps that were listed there, by their names.
+    """
+
+    url: str
+    dumps: tuple[str, ...] = ()
+
+
 class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a publication.
 
@@ -112,6 +125,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         dumped: The result of the dumps, if requested.
         retained: The versions that were stored now.
         notified: The result of notifying the hubs.
+        left: The address before, if it was another one.
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
         leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
@@ -126,9 +140,15 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
     notified: "Notified | None" = None
+    left: LeftAddress | None = None
     foreign_origins: tuple[str, ...] = ()
     leniencies: tuple[Mapping[str, object], ...] = ()
     seconds: float = 0.0
+
+    @property
+    def documents_written(self) -> "tuple[WrittenDocument, ...]":
+        """Return the written documents, those of dumps last."""
+        return (*self.publication.written, *(self.dumped.written if self.dumped else ()))
 
 
 class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):

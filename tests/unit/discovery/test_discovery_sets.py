@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, SourceError
 from tests.support.worlds.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
 
 TWO: Said = {
@@ -205,3 +205,16 @@ def test_a_page_of_several_sets_offers_them() -> None:
     with pytest.raises(ConfigurationError):
         host.find("/page")
     assert host.find("/page", SetChoice(requested="2")).capability_list == f"{HOST}/texts/c.xml"
+
+
+def test_a_list_on_another_host_that_is_not_there_names_the_description_that_leads_to_it() -> None:
+    elsewhere = "https://museum.example/c.xml"
+    host = Host({WELL_KNOWN: listing("description", (elsewhere, "capabilitylist"))})
+
+    with pytest.raises(SourceError) as caught:
+        host.find(WELL_KNOWN)
+
+    assert (
+        "named by",
+        f"{HOST}{WELL_KNOWN}: the Source was published for museum.example",
+    ) in caught.value.evidence

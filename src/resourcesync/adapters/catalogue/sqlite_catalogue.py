@@ -5,7 +5,7 @@ its own connection and sees one snapshot.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -100,7 +100,8 @@ class FileCatalogue:
         self._path = path
         make_private_folder(path.parent)
         name = LOCK_NAME if path.name == _USUAL_NAME else f"{path.name}.lock"
-        self._lock = PublishLock(path.with_name(name), clock)
+        self._lock_file = path.with_name(name)
+        self._lock = PublishLock(self._lock_file, clock)
         try:
             self._file = SqliteFile(path, CATALOGUE_FORMAT)
         except BaseException:
@@ -113,6 +114,18 @@ class FileCatalogue:
             self._file.close()
         finally:
             self._lock.close()
+
+    def remove(self) -> None:
+        """Remove the catalogue; then only ``close`` is allowed.
+
+        The folder goes too if nothing else is in it.
+        """
+        self._file.close()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+        self._lock_file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._path.parent.rmdir()
 
     def __enter__(self) -> Self:
         return self

@@ -24,9 +24,11 @@ from resourcesync.ports.catalogue import (
     DocumentStore,
 )
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
+from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import read_record
 from resourcesync.source.publication_options import (
+    LeftAddress,
     PublicationResult,
     PublishRequest,
     dump_options_of,
@@ -171,9 +173,20 @@ def publish_tree(
         reread = catalogue.note(REREAD_NOTE)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         tree = _open_tree(folders, settings, catalogue, store, found, clock)
-        return TreePublication(tree, clock).publish(
+        left = None if asked.dry_run else _left_address(known.url, settings.url, store)
+        done = TreePublication(tree, clock).publish(
             asked, anew=entry_settings_of(settings) != entry_settings_of(known)
         )
+        return structs.replace(done, left=left)
+
+
+def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress | None:
+    """Return the address that a publication leaves, with the dumps that are listed there."""
+    if not known or SourceNaming(base_uri=known) == SourceNaming(base_uri=url):
+        return None
+    dumps = (naming.RESOURCE_DUMP, naming.CHANGE_DUMP)
+    found = tuple(name for name in dumps if documents.signature(name) is not None)
+    return LeftAddress(url=known, dumps=found)
 
 
 def _open_tree(
@@ -283,8 +296,14 @@ def publisher_of(
 def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
     path = home / CATALOGUE
     if not dry_run:
+        is_new = not path.exists()
         with hinting_at_bad_rows(path), closing(FileCatalogue(path, clock)) as catalogue:
-            yield catalogue
+            try:
+                yield catalogue
+            except ConfigurationError:
+                if is_new and catalogue.note(NOTE) is None:  # a refused first run leaves nothing
+                    catalogue.remove()
+                raise
     elif path.exists():
         with closing(FileCatalogue(path, clock)) as catalogue:
             yield ReadOnlyCatalogue(catalogue)

@@ -26,8 +26,9 @@ from resourcesync.app.publishing.published_tree import (
     published_files,
     published_settings,
 )
+from resourcesync.app.serving.push_channels import channel_links
 from resourcesync.documents import reader
-from resourcesync.errors import ConfigurationError, Remedy, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -39,7 +40,7 @@ from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.dashboard.views import DocumentFile, SourceViews
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
-from resourcesync.server.files import ServedFolder
+from resourcesync.server.files import FileState, ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
 from resourcesync.server.uvicorn_server import (
@@ -323,18 +324,52 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
             ConfigurationError: Its documents name an address that cannot be served, or a path
                 cannot be mounted at.
         """
+        current = CurrentTree(self)
+        if self._versions.is_public:
+            mounts = {MOUNT: _CurrentApplication(current, PublishedTree._mementos), **mounts}
+        served = self
+
+        def republished() -> tuple[ServedSource, LinksOf] | None:
+            nonlocal served
+            if (found := current.find()) == served:
+                return None
+            served = found
+            return found.source(), found.links(links)
+
+        return create_app(
+            self.source(),
+            clock=clock,
+            mounts=mounts,
+            links=self.links(links),
+            republished=republished,
+        )
+
+    @property
+    def _versions(self) -> VersionOptions:
+        return version_options_of(published_settings(self.root))
+
+    def _mementos(self) -> ASGIApp:
         is_published = published_files(self.root)
-        past = version_options_of(published_settings(self.root))
-        if past.is_public:
-            versions = memento_application(self.root, past, self.base, is_published)
-            mounts = {MOUNT: versions, **mounts}
-            links = timegate_links(self.base, is_published, links)
+        return memento_application(self.root, self._versions, self.base, is_published)
+
+    def links(self, links: LinksOf) -> LinksOf:
+        """Return the function for ``Link`` fields: of hubs and TimeGates, and these."""
+        channels = channel_links(self.root, self.base)
+
+        def every(path: str) -> Sequence[str]:
+            return (*channels(path), *links(path))
+
+        if not self._versions.is_public:
+            return every
+        return timegate_links(self.base, published_files(self.root), every)
+
+    def source(self) -> ServedSource:
+        """Return what the application serves, with the digests and links of its entries."""
         catalogue = self._catalogue()
         if catalogue is None:
-            return create_app(self._served(), clock=clock, mounts=mounts, links=links)
+            return self._served()
         entries = published_entries(self.root, self.base, catalogue)
-        served = replace(self._served(), find_entry=entries)
-        return create_app(served, clock=clock, mounts=mounts, links=links)
+        return replace(self._served(), find_entry=entries)
 
     @property
     def events_path(self) -> str:
@@ -359,7 +394,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         names = (*self._served().documents_names, b"dump")
         return "/" + os.fsdecode(b"/".join(names))
 
-    def dumps(self, clock: Clock, *, most: int = 2) -> DumpApplication:
+    def dumps(self, clock: Clock, *, most: int = 2) -> ASGIApp:
         """Return the application of the Resource Dump on demand, for ``dumps_path``.
 
         Args:
@@ -370,13 +405,17 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
             ConfigurationError: The tree has no catalogue.
         """
         log = self._known_log()
-        return DumpApplication(
-            log.snapshot,
-            PresentContents(*self._originals(clock)),
-            uri=self.capability_list.rpartition("/")[0] + "/dump/",
-            capability_list=self.capability_list,
-            most=most,
-        )
+
+        def build(tree: PublishedTree) -> ASGIApp:
+            return DumpApplication(
+                log.snapshot,
+                PresentContents(*tree._originals(clock)),
+                uri=tree.capability_list.rpartition("/")[0] + "/dump/",
+                capability_list=tree.capability_list,
+                most=most,
+            )
+
+        return _CurrentApplication(CurrentTree(self), build)
 
     def _originals(self, clock: Clock) -> tuple[FileTreeOriginals, OpenOriginal]:
         """Return the files, and the function that opens them by their addresses."""
@@ -449,6 +488,55 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
     def _catalogue(self) -> Path | None:
         paths = (self.root / CATALOGUE, self.out / CATALOGUE)
         return next((path for path in paths if path.exists()), None)
+
+
+@final
+class CurrentTree:
+    """A tree as it was published last: its address may change while it is served.
+
+    Args:
+        tree: The tree as it was found.
+    """
+
+    def __init__(self, tree: PublishedTree) -> None:
+        self._tree = tree
+        self._description = tree.out / ".well-known" / "resourcesync"
+        self._seen = self._stamp()
+
+    def find(self) -> PublishedTree:
+        """Return the tree; its Source Description is read again once it was replaced.
+
+        While that cannot be read, the tree is the one before.
+        """
+        seen = self._stamp()
+        if seen != self._seen:
+            self._seen = seen
+            with contextlib.suppress(ResourceSyncError):
+                self._tree = find_tree(self._tree.root, self._tree.out)
+        return self._tree
+
+    def _stamp(self) -> FileState | None:
+        try:
+            return FileState.from_stat(self._description.stat())
+        except OSError:
+            return None
+
+
+@final
+class _CurrentApplication:
+    """An application of a tree that is built again for a new address."""
+
+    def __init__(self, current: CurrentTree, build: Callable[[PublishedTree], ASGIApp]) -> None:
+        self._current = current
+        self._builder = build
+        self._tree = current.find()
+        self._application = build(self._tree)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if (tree := self._current.find()) != self._tree:
+            self._tree, self._application = tree, self._builder(tree)
+        await self._application(scope, receive, send)
 
 
 def _follows_no_link(path: str) -> bool:

@@ -52,6 +52,10 @@ EXAMPLE: Final = """\
 #max_lag = "26h"                # for `resourcesync status --check`
 #auth = "museum"
 
+#[source.museum]                # resourcesync publish museum
+#path = "public"                # a relative path starts at the folder of this file
+#url = "https://museum.example/"
+
 #[log]
 #file = "resourcesync.log"      # a relative path starts at the folder of this file
 #format = "json"                # or text, or journal (systemd's, without a file)
@@ -66,7 +70,8 @@ EXAMPLE: Final = """\
 
 
 _ACTIONS: Final = ("init", "check", "show", "path", "schema")
-_PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts")
+_SERVICES: Final = ("systemd", "cron", "compose", "launchd")
+_PRINTED: Final = (*_SERVICES, "grafana", "alerts")
 _LOGS: Final = ("postgres", "elasticsearch")
 _FRONTS: Final = ("nginx", "caddy")
 
@@ -131,6 +136,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     _check_flags(action, values)
 
     def work(screen: Screen) -> CommandOutcome:
+        if action in _SERVICES and any(mistakes_of(_find_file(named))):
+            return _check(_find_file(named), screen)
         if action in (*_PRINTED, *_LOGS, *_FRONTS):
             return _print(_generated_file(action, values), screen, name=action, as_json=output.json)
         match action:
@@ -246,7 +253,16 @@ def _front_server(name: str, values: Mapping[str, Any]) -> str:
 
     host, port = values["bind"] or ("127.0.0.1", 8080)
     backend = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    front = front_servers.find_front(values["tree"] or Path(), backend, values["out"])
+    tree = values["tree"] or Path()
+    if not tree.is_dir():
+        raise ConfigurationError(f"there is no folder {tree}", hint="name it with --tree")
+    front = front_servers.find_front(tree, backend, values["out"])
+    if front.port == port and host in {"127.0.0.1", "::1", "localhost", front.host}:
+        raise ConfigurationError(
+            f"{name} and serve cannot both listen on port {port}",
+            evidence=(("address", front.base), ("serve", backend)),
+            hint="give serve another port: --bind HOST:PORT",
+        )
     hub = " --hub" if front.hub else ""
     where = f" --out {shlex.quote(str(values['out']))}" if values["out"] else ""
     command = f"resourcesync serve {shlex.quote(str(front.root))}{where} --bind {backend}"

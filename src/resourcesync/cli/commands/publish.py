@@ -274,6 +274,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given, output)
+    _refuse_ambiguous(tree, sources)
     tree, values = _resolve_target(tree, values, sources, given)
     publish_inputs.check_address(tree)
 
@@ -300,6 +301,20 @@ def _resolve_target(
         return target, values
     source = sources.source(target)
     return source.path, options.merge_settings(values, source.settings, given)
+
+
+def _refuse_ambiguous(target: str, sources: ConfiguredSources) -> None:
+    """Refuse the name of a source that is also a folder here, unless the source is that folder."""
+    if target not in sources.names or not Path(target).is_dir():
+        return
+    path = sources.source(target).path
+    if Path(path).resolve() != Path(target).resolve():
+        raise ConfigurationError(
+            f"{target} is a folder here, and a source of the configuration file",
+            evidence=(("source", f"[source.{target}] publishes {path}"),),
+            hint=f"for the folder: resourcesync publish ./{target}; for the source: run this in"
+            " another folder",
+        )
 
 
 def _check_all(
@@ -438,6 +453,7 @@ def _publish_external(
         name=name, settings=chosen, request=asked, values=values, network=network
     )
     if values["watch"]:
+        _report_watching(name, screen)
         return source.follow(*_watch_reporters(name, screen))
     done, root, seconds = source.publish()
     report(done, screen)
@@ -469,6 +485,7 @@ def _watch(
         clock, state = machine.system_clock(), values["state"]
         loop = publish_loop.PublishLoop(tree, clock, pace, published, failed, state)
         with loop.watcher() as watcher:
+            _report_watching(str(tree), screen)
             loop.run(watcher, chosen, asked)
     except KeyboardInterrupt as stop:
         acknowledge_stop(stop)
@@ -495,8 +512,11 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
         address = {"uri": problem.uri} if problem.uri else {}
         screen.report("warning", {"code": error.code, "message": message, **fields, **address})
 
-    screen.report("watching", {"tree": name})
     return published, failed
+
+
+def _report_watching(name: str, screen: Screen) -> None:
+    screen.report("watching", {"tree": name})
 
 
 def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

@@ -196,6 +196,7 @@ def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
 
 _CODE_TABLE: Final = """
 ConfigurationError
+  not-a-mirror       The folder is not a mirror; name another, or make it one with pull.
   usage              The command line is invalid; --help shows the syntax.
   unknown-key        The other system accepts no such key of --with; see which it accepts.
   no-plugin          There is no plug-in of that name; `resourcesync doctor --plugins` lists them.
@@ -317,6 +318,7 @@ warning
   omitted            A file is not published, for the reason given.
   no-secret          A secret that the configuration names is missing in the environment.
   notify             A hub did not receive the changes; they are sent again the next time.
+  address-changed    The address of a Source changed; mirrors follow with: pull MIRROR --moved.
   published-elsewhere  The lists name another address than the one that is served.
   clock-skew         The clocks of this machine and of the Source do not agree.
   log                The log cannot be written; the command continues without it.

@@ -149,8 +149,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         counts.append(events.metrics)
     if values["dumps_on_demand"]:
         mounts[found.dumps_path] = found.dumps(clock)
-    links = push_channels.channel_links(found.root, found.base)
-    application = found.application(clock, mounts=mounts, links=links)
+    application = found.application(clock, mounts=mounts)
     second = None
     if values["admin"] is not None:
         operations = _source_board(found, clock, [application.metrics, *counts], hub)

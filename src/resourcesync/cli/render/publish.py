@@ -14,7 +14,7 @@ from resourcesync.source import naming
 
 if TYPE_CHECKING:
     from resourcesync.source.notifications import Notified
-    from resourcesync.source.publication_options import PublicationResult
+    from resourcesync.source.publication_options import LeftAddress, PublicationResult
 
 
 def report(done: "PublicationResult", screen: Screen) -> None:
@@ -28,6 +28,8 @@ def report(done: "PublicationResult", screen: Screen) -> None:
         files = formatting.counted(done.retained.unkept, "file")
         message = f"the versions of {files} are not stored: --versions-max-bytes is reached"
         screen.report("warning", {"code": "no-room", "message": message})
+    if done.left is not None:
+        screen.report("warning", _address_warning(done.left, done))
     for left in done.scan.left:
         screen.report("warning", {"code": left.code, "message": left.reason})
     for leniency in done.leniencies:
@@ -45,6 +47,18 @@ def report(done: "PublicationResult", screen: Screen) -> None:
                 "bytes": written.bytes,
             },
         )
+
+
+def _address_warning(left: "LeftAddress", done: "PublicationResult") -> dict[str, object]:
+    """Return the warning that the address has changed."""
+    dumps = () if done.dumped is not None else left.dumps
+    lost = tuple(("dump", f"{name} is no longer listed: publish with --dumps") for name in dumps)
+    return {
+        "code": "address-changed",
+        "message": f"the address changed from {left.url} to {done.settings.url}",
+        "evidence": lost,
+        "hint": f"mirrors follow with: resourcesync pull MIRROR --moved {done.settings.url}",
+    }
 
 
 def conclude(
@@ -88,7 +102,7 @@ def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
 
 def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[TextLine]:
     publication = done.publication
-    if not publication.written:
+    if not done.documents_written:
         touched = done.scan.touched
         more = f" ({formatting.counted(touched, 'file')} touched, same bytes)" if touched else ""
         return [TextLine(f"Nothing changed{more}", level=QUIET), *_notified(done)]
@@ -105,8 +119,8 @@ def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) ->
 def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     """Return the lines of the written documents, with counts after the lists."""
     out = _document_folder(done, tree)
-    publication = done.publication
-    names = [f"{out}/{written.name}" for written in publication.written]
+    publication, documents = done.publication, done.documents_written
+    names = [f"{out}/{written.name}" for written in documents]
     width = max(map(len, names)) + 6
     lists = [document for document in publication.written if document.capability == "changelist"]
     several = [
@@ -116,7 +130,7 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     pages = [document for document in publication.written if document.capability == "resourcelist"]
     has_index = any("/resourcelist." not in page.name for page in pages)
     lines: list[TextLine] = []
-    for name, written in zip(names, publication.written, strict=True):
+    for name, written in zip(names, documents, strict=True):
         note = ""
         if written.capability == "resourcelist":
             is_index = has_index and "/resourcelist." in written.name

@@ -235,16 +235,13 @@ def compose(here: ServiceInstallation) -> str:
     services += [
         _COMPOSE_SERVICE.format(
             service=f"publish-{name}",
-            command=f"publish {name} --watch\n      --config /etc/resourcesync/resourcesync.toml",
+            command=f"publish {name} --watch\n      --config /data/resourcesync.toml",
         )
         + _NO_HEALTH
         for name in here.sources
     ]
-    written = ["`dest` of each mirror"] if here.has_mirrors else []
-    written += ["`out` of each source"] if here.sources else []
     return (
-        "# compose.yaml: put resourcesync.toml beside it;"
-        f" {' and '.join(written)} must be below /data.\n"
+        "# compose.yaml: put resourcesync.toml beside it; its relative folders are in ./data.\n"
         "# Build the image first, in a checkout: docker build -t resourcesync -f Containerfile .\n"
         "# ./data must belong to the user 65532: install -d -o 65532 -g 65532 data\n"
         f"services:\n{''.join(services)}"
@@ -259,7 +256,7 @@ _COMPOSE_SERVICE: Final = """\
     command: >-
       {command}
     volumes:
-      - ./resourcesync.toml:/etc/resourcesync/resourcesync.toml:ro
+      - ./resourcesync.toml:/data/resourcesync.toml:ro
       - ./data:/data
     tmpfs: [/tmp]
     stop_grace_period: 30s
@@ -272,7 +269,7 @@ _LIVE: Final = "import urllib.request as r; r.urlopen('http://127.0.0.1:9464/liv
 _COMPOSE_WATCH: Final = (
     _COMPOSE_SERVICE.format(
         service="watch",
-        command="watch --config /etc/resourcesync/resourcesync.toml\n"
+        command="watch --config /data/resourcesync.toml\n"
         "      --state /data/.state --admin 0.0.0.0:9464",
     )
     + f"""\
