@@ -16,7 +16,7 @@ from resourcesync.app.mirrors import mirror_state, opening
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import FailedRun, MirrorState
-from resourcesync.destination.runs import record_failed_run
+from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
@@ -73,7 +73,7 @@ def read_history(folder: Path) -> MirrorHistory:
 
 
 def record_failed_pull(
-    folder: Path, failed: Mapping[str, FailedRun], began: datetime, clock: Clock
+    folder: Path, failed: Mapping[str, FailedRun | ResourceSyncError], began: datetime, clock: Clock
 ) -> None:
     """Record a failed pull in each mirror that has no record of it, so that none is in sync.
 
@@ -94,7 +94,8 @@ def record_failed_pull(
             with mirror_state.open_state(path / OWN_FOLDER / STATE_FILE) as state:
                 last = state.last_run()
                 if last is None or last.ended < since:
-                    record_failed_run(found, state, clock)
+                    failure = found if isinstance(found, FailedRun) else failed_run(found)
+                    record_failed_run(failure, state, clock)
         except ResourceSyncError as error:  # a state that cannot be written; status reports damage
             _LOG.warning("the failed pull of %s cannot be recorded: %s", path, error)
 

@@ -24,7 +24,6 @@ from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import PullRenderer
 from resourcesync.cli.watch_settings import WatchedMirror
 from resourcesync.destination.reports import FailedRun
-from resourcesync.destination.runs import failed_run
 from resourcesync.errors import (
     BudgetError,
     ResourceSyncError,
@@ -223,10 +222,10 @@ class WatchJobRunner:
         return sent, f"exited with {code}" if code else ""
 
 
-def _failed_runs(report: JobReport) -> dict[str, FailedRun]:
+def _failed_runs(report: JobReport) -> dict[str, FailedRun | ResourceSyncError]:
     """Return the records of a failed pull, by folder: of sets, each has its own error."""
     if report.error is not None:
-        return {"": failed_run(report.error)}
+        return {"": report.error}
     problems = report.problems if report.problem is None else (report.problem,)
     return {
         dict(problem.evidence).get("mirror", ""): FailedRun(
