@@ -15,6 +15,8 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource, dead_address
+from tests.support.sources.several_sets import SETS
+from tests.support.sources.several_sets import offer as offer_sets
 from tests.support.worlds.dump_source import many, zipped
 
 
@@ -361,6 +363,19 @@ def test_a_mirror_follows_one_source(source: TinySource, said: Said) -> None:
     assert run(["pull", "http://other.example/", "museum"]) == 2
     assert "another Source" in said.readouterr().err
     assert files_of(Path("museum")) == MIRRORED
+
+
+@pytest.mark.parametrize("options", [[], ["--all-sets"]])
+def test_a_bare_host_and_its_root_are_one_source(
+    options: list[str], source: TinySource, said: Said
+) -> None:
+    if options:
+        offer_sets(source, SETS)
+    run(["pull", source.url, "museum", *options])
+
+    assert run(["pull", f"{source.url}/", "museum"]) == 0
+    assert run(["pull", f"{source.url}/other", "museum"]) == 2
+    assert "another Source" in said.readouterr().err
 
 
 def test_a_mirror_that_is_held_says_by_whom(source: TinySource, said: Said) -> None:
