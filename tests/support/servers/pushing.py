@@ -26,9 +26,8 @@ def served_with_hub(root: Path) -> Iterator[str]:
         trees.publish_tree(root, chosen, clock=clock)
         found = applications.find_tree(root)
         own = push_channels.open_own_hub(root, found.out, base, clock, private=True)
-        links = push_channels.channel_links(root, base)
         mounts = {own.path: own.hub.application}
-        late.application = found.application(clock, mounts=mounts, links=links)
+        late.application = found.application(clock, mounts=mounts)
         own.hub.application.start()
         try:
             yield base
