@@ -465,8 +465,8 @@ def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said:
     ]
     assert [path.read_text() for path in kept] == ["mine"]
     assert err == (
-        "warning[set-aside]: objects/0003.txt was changed locally: the local version was moved to"
-        f" .resourcesync/quarantine/{kept[0].name}\n"
+        "warning[set-aside]: objects/0003.txt had content that is not from the Source: it was moved"
+        f" to .resourcesync/quarantine/{kept[0].name}\n"
     )
 
 
