@@ -1,4 +1,4 @@
-"""``python -m campaigns NAME``: run one campaign; exit 1 on a violation.
+"""``python -m campaigns NAME``: run one campaign; exit 1 on a violation, 2 if it cannot run here.
 
 What was counted is printed as a short table. The last line says it in one, and what to run to see
 the first violation again. In a campaign of real processes a seed fixes what is chosen, not when
@@ -132,7 +132,7 @@ def main(words: list[str] | None = None) -> int:
         print(line(asked.name, campaign, work, outcome, seconds), flush=True)
         if asked.record:
             _record(asked.record, size, outcome, seconds, spent)
-    return 1 if outcome.violations or outcome.missing else 0
+    return 2 if outcome.missing else 1 if outcome.violations else 0
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 
 def run(asked: Asked) -> Outcome:
     """Open each engine once, and hold it to its promises."""
-    outcome = Outcome()
+    outcome = Outcome(missing=engines.spark_missing())
+    if outcome.missing:
+        return outcome
     for name, opened in _engines(asked.folder).items():
         began = time.monotonic()
         with opened() as engine:

@@ -130,6 +130,33 @@ def checkout(folder: Path, repository: tuple[str, str]) -> Path:
     return place
 
 
+def go_program(place: Path, folder: Path, code: str = "", *, of: str = "part") -> Path:
+    """Build a command of a Go module: its own one, or one of ours that uses it.
+
+    Args:
+        place: The module.
+        folder: Where clients are.
+        code: Our command.
+        of: The name of the command.
+
+    Raises:
+        SetupError: Go is not here, or cannot build it.
+    """
+    program, go = place / f"{of}.built", needs("go")
+    source = place / "cmd" / of / "main.go"
+    if code and not (source.exists() and source.read_text() == code):
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(code)
+        program.unlink(missing_ok=True)
+    if not program.exists():
+        words: list[str | Path] = [go, "build", "-o", program, f"./cmd/{of}"]
+        try:
+            run_program(words, cwd=place, GOCACHE=str(folder / "go-cache"))
+        except ClientError as error:
+            raise SetupError(f"Go cannot build it: {error}") from error
+    return program
+
+
 def _mended(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     if new not in text:
@@ -322,14 +349,7 @@ class GoReader:
     copies = False
 
     def __init__(self, folder: Path) -> None:
-        place, go = checkout(folder, _GO), needs("go")
-        self._program = place / "tester"
-        if not self._program.exists():
-            words: list[str | Path] = [go, "build", "-o", self._program, "./cmd/resourcesynctester"]
-            try:
-                run_program(words, cwd=place, GOCACHE=str(folder / "go-cache"))
-            except ClientError as error:
-                raise SetupError(f"Go cannot build it: {error}") from error
+        self._program = go_program(checkout(folder, _GO), folder, of="resourcesynctester")
 
     def follow(self, base: str, home: Path, *, first: bool) -> Seen:
         """Read the Resource List, with its parts."""

@@ -45,5 +45,6 @@ SIZES: Final = {
     "torture": Sizes(2),
     "uris": Sizes(1_000_000),
     "watched": Sizes(20),
+    "websub": Sizes(21),
     "wikipedia": Sizes(120),
 }

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from textwrap import dedent
 
 import msgspec
 
@@ -99,11 +100,11 @@ NAMES: dict[str, tuple[str, ...]] = {
 SECTIONS = {
     "Args": "Arguments",
     "Attributes": "Attributes",
-    "Example": "Example",
     "Raises": "Raises",
     "Returns": "Returns",
     "Yields": "Yields",
 }
+EXAMPLE = re.compile(r"^Example:\n((?:    .*\n|\n)+)", re.MULTILINE)
 ITEM = re.compile(r"(?P<names>\*{0,2}[A-Za-z_][\w.]*(?:, \*{0,2}[A-Za-z_]\w*)*): (?P<text>.*)")
 
 
@@ -182,9 +183,15 @@ def is_inherited(item: type, name: str) -> bool:
     return not home.__module__.startswith("resourcesync")
 
 
+def fenced(example: re.Match[str]) -> str:
+    """Return an example as a block of code."""
+    return f"**Example**\n\n```pycon\n{dedent(example[1]).strip()}\n```\n"
+
+
 def words(entry: object) -> str:
     """Return a docstring as Markdown."""
     text = re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(entry) or "")
+    text = EXAMPLE.sub(fenced, text + "\n").rstrip("\n")
     out: list[str] = []
     section = ""
     for line in text.splitlines():
@@ -195,8 +202,6 @@ def words(entry: object) -> str:
         elif section and line and not line.startswith(" "):
             section = ""
             out.append(line)
-        elif section == "Example":
-            out.append(line.removeprefix("    "))
         elif section:
             out.append(item(line))
         else:

@@ -4,6 +4,8 @@ import inspect
 import tomllib
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 import resourcesync
 import resourcesync.documents
 
@@ -36,3 +38,27 @@ for _package in (resourcesync, resourcesync.documents):
         _it = getattr(_package, _name)
         if inspect.isclass(_it) or inspect.isfunction(_it):
             _it.__name__ = _it.__qualname__ = _name
+
+# What the theme leaves out for readers that hear a page, or use no mouse.
+_SPOKEN = {
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    'class="caption" role="heading"': 'class="caption" role="heading" aria-level="2"',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<th class="head"></th>': "<td></td>",
+    '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results"></div>': '<h1>Search</h1><div id="search-results"></div>',
+}
+
+
+def _complete_pages(app: Sphinx, error: Exception | None) -> None:
+    for page in () if error else Path(app.outdir).rglob("*.html"):
+        text = page.read_text("utf-8")
+        for given, complete in _SPOKEN.items():
+            text = text.replace(given, complete)
+        page.write_text(text, "utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what is ours to the build."""
+    app.connect("build-finished", _complete_pages)

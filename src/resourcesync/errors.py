@@ -36,7 +36,7 @@
         ├── MirrorChangedError           the mirror's folder is not the recorded one
         ├── OriginalChangedError         an original changed or vanished while it was read
         ├── EngineError                  the engine that does the units of a pull failed
-        └── LockedError                  another run holds the lock of this mirror or this tree
+        └── LockedError                  another run holds the lock of a mirror or tree (transient)
 """
 
 import sys
@@ -73,6 +73,9 @@ class ResourceSyncError(Exception):
         hint: One step that helps now, in words that hold for every program; empty for none.
         code: A stable word for programs; each class has its own default.
         remedy: The same step for programs; ``None`` for none.
+
+    Attributes:
+        transient: True if the error passes by itself: try again later.
     """
 
     default_code: ClassVar[str] = "error"
@@ -428,6 +431,7 @@ class LockedError(StorageError):
     """Another run holds the lock of this mirror or this tree."""
 
     default_code = "locked"
+    transient = True
 
 
 def is_propagating(error: BaseException) -> bool:

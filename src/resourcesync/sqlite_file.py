@@ -133,13 +133,13 @@ class SqliteErrors:
             return DiskFullError(
                 f"no space is left for {self._path}",
                 evidence=self._evidence,
-                hint="free disk space, then run the same command",
+                hint="free disk space, then try again",
             )
         if code in _IN_USE:
             return LockedError(
                 f"another program is writing {self._path}",
                 evidence=self._evidence,
-                hint="wait for its end, then run the same command",
+                hint="wait for its end, then try again",
             )
         is_text = not code and "decode to UTF-8" in str(error)
         if is_text and self._kind.bad_row:
@@ -153,7 +153,7 @@ class SqliteErrors:
         return StorageError(
             f"{self._path} cannot be used: {error}",
             evidence=self._evidence,
-            hint="free disk space or fix permissions, then run the same command",
+            hint="free disk space or fix permissions, then try again",
         )
 
 
@@ -392,7 +392,7 @@ _TEMPORARY: Final = SqliteFormat(
     migrations=(),
     durability=Durability.SIMPLE,
     retained="nothing was changed",
-    repair="run the same command again",
+    repair="try again",
 )
 TEMPORARY_ERRORS: Final = SqliteErrors("a temporary file", _TEMPORARY)
 """The context for connections by ``connect_temporary``."""

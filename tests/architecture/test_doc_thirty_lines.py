@@ -1,6 +1,7 @@
 """The page of small programs is true: each is run as written, and accepted by type checkers."""
 
 import asyncio
+import fcntl
 import importlib.util
 import json
 import re
@@ -107,6 +108,38 @@ def test_an_index_follows_the_rows(page: Page) -> None:
         {f"{base}/jug": b"a jug", f"{base}/bowl": b"a bowl"},
         {f"{base}/jug": b"a blue jug"},
     ]
+
+
+def test_following_goes_on_past_a_lock_and_a_broken_list(
+    page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page.run(3)
+    names, mirror = page.names, Mirror(page.address, "museum")
+    mirror.pull()
+    lock = (tmp_path / "museum/.resourcesync/lock").open("rb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+    class Pause(threading.Event):
+        """Ends the lock and breaks the lists after the first round; ends after the second."""
+
+        rounds = 0
+
+        def wait(self, timeout: float | None = None) -> bool:
+            del timeout
+            self.rounds += 1
+            if self.rounds == 1:
+                lock.close()
+                for path in (tmp_path / "lists").rglob("*"):
+                    if path.is_file():
+                        path.write_text("<html><title>down for maintenance</title></html>")
+            else:
+                self.set()
+            return True
+
+    asyncio.run(names["follow"](mirror, 60, Pause()))
+
+    assert len(names["index"]) == 2
+    assert capsys.readouterr().out.count("later again: ") == 2
 
 
 def test_the_page_is_short_and_each_program_has_thirty_lines() -> None:

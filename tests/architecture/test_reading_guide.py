@@ -1,7 +1,7 @@
 """The reading guide and the pictures of the architecture are true of the code."""
 
 import ast
-import importlib
+import importlib.util
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -47,6 +47,11 @@ def test_a_row_of_the_guide_is_true_of_its_module(module: str, lines: str, look_
 
     assert int(lines.replace(",", "")) == pytest.approx(actual, rel=0.1, abs=10)
     assert sorted(set(named) - definitions(module) - {"Delete"}) == []
+
+
+def test_the_guide_names_modules_that_exist() -> None:
+    for module in re.findall(r"`(resourcesync(?:\.\w+)+)`", GUIDE):
+        assert importlib.util.find_spec(module), module
 
 
 @pytest.mark.parametrize(

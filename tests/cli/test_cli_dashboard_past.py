@@ -21,7 +21,7 @@ from resourcesync.server.dashboard.ranges import (
     DEFAULT_RANGE,
     RANGES,
     interval_of,
-    interval_words,
+    interval_text,
     parse_range,
 )
 from resourcesync.server.dashboard.views import EndedRun, MirrorDetail, MirrorSummary
@@ -68,7 +68,7 @@ def test_the_charts_of_a_young_mirror_begin_when_it_began(
 def test_a_chart_has_few_intervals_whatever_it_spans(span: timedelta) -> None:
     step = interval_of(span)
     assert span / step <= 32
-    assert interval_words(step)
+    assert interval_text(step)
 
 
 def test_a_range_is_chosen_by_its_name() -> None:

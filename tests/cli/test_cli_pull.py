@@ -15,6 +15,8 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource, dead_address
+from tests.support.sources.several_sets import SETS
+from tests.support.sources.several_sets import offer as offer_sets
 from tests.support.worlds.dump_source import many, zipped
 
 
@@ -343,7 +345,7 @@ def test_a_folder_that_is_no_mirror_cannot_be_updated(said: Said) -> None:
 
     assert run(["pull", "museum"]) == 2
 
-    assert said.readouterr().err.splitlines()[0] == "error[config]: museum is not a mirror"
+    assert said.readouterr().err.splitlines()[0] == "error[not-a-mirror]: museum is not a mirror"
     assert list(Path("museum").iterdir()) == []
 
 
@@ -361,6 +363,19 @@ def test_a_mirror_follows_one_source(source: TinySource, said: Said) -> None:
     assert run(["pull", "http://other.example/", "museum"]) == 2
     assert "another Source" in said.readouterr().err
     assert files_of(Path("museum")) == MIRRORED
+
+
+@pytest.mark.parametrize("options", [[], ["--all-sets"]])
+def test_a_bare_host_and_its_root_are_one_source(
+    options: list[str], source: TinySource, said: Said
+) -> None:
+    if options:
+        offer_sets(source, SETS)
+    run(["pull", source.url, "museum", *options])
+
+    assert run(["pull", f"{source.url}/", "museum"]) == 0
+    assert run(["pull", f"{source.url}/other", "museum"]) == 2
+    assert "another Source" in said.readouterr().err
 
 
 def test_a_mirror_that_is_held_says_by_whom(source: TinySource, said: Said) -> None:
@@ -450,8 +465,8 @@ def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said:
     ]
     assert [path.read_text() for path in kept] == ["mine"]
     assert err == (
-        "warning[set-aside]: objects/0003.txt was changed locally: the local version was moved to"
-        f" .resourcesync/quarantine/{kept[0].name}\n"
+        "warning[set-aside]: objects/0003.txt had content that is not from the Source: it was moved"
+        f" to .resourcesync/quarantine/{kept[0].name}\n"
     )
 
 

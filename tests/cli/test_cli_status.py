@@ -147,7 +147,7 @@ def test_status_in_json_has_a_line_per_mirror(source: TinySource, said: Said) ->
     assert mirror["state"] == "in sync"
     assert mirror["source"] == source.url
     assert mirror["resources"] == 12
-    assert [row["code"] for row in found if row["type"] == "error"] == ["config"]
+    assert [row["code"] for row in found if row["type"] == "error"] == ["not-a-mirror"]
 
 
 def test_status_without_a_mirror_says_so(said: Said) -> None:

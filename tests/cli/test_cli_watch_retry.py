@@ -21,6 +21,8 @@ from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.several_sets import SETS
+from tests.support.sources.several_sets import offer as offer_sets
 
 NOW = datetime(2026, 11, 21, 13, 44, tzinfo=UTC)
 
@@ -75,6 +77,43 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
     assert (seen["mirror"].count("(retry 1)"), seen["tries"]) == (2, 1)
     assert "(retry 1)</time></td>" in seen["page"]
     assert "Failing since <time" in seen["page"]
+
+
+@pytest.mark.parametrize("sets", [False, True])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("/other", "is a mirror of another Source"),
+        ('"\nmap = "no-such-plug-in', "no-such-plug-in"),
+    ],
+    ids=["another Source", "another mapper"],
+)
+def test_a_pull_of_the_service_that_its_configuration_ended_is_failing_everywhere(
+    change: str, why: str, source: TinySource, *, sets: bool
+) -> None:
+    if sets:
+        offer_sets(source, SETS)
+    more = 'every = "1s"\nall_sets = true' if sets else 'every = "1s"'
+    put(museum(source, more))
+    assert resourcesync("pull", "museum", cwd=Path.cwd()).code == 0
+    put(museum(source, more).replace(source.url, f"{source.url}{change}"))
+    port, seen = free_port(), dict[str, Any]()
+
+    def look() -> bool:
+        status = resourcesync("status", "museum", "--check", cwd=Path.cwd())
+        with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            seen["metrics"] = answer.read().decode()
+        with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            seen["page"] = answer.read().decode()
+        seen["status"] = status.stdout
+        is_failing = status.code == 1 and why in status.stdout
+        return is_failing and 'state="failing"} 1' in seen.get("metrics", "")
+
+    with meanwhile(look):
+        assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
+
+    assert "failing" in seen["status"]
+    assert "failing" in seen["page"]
 
 
 def hang_up() -> bool:

@@ -3,14 +3,17 @@
 import json
 import random
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from resync.resource_list import ResourceList
 
-from resourcesync import Catalogue, Resource
+from resourcesync import Catalogue, Change, Digest, Resource
 from resourcesync.documents import reader
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import Part
+from resourcesync.model.vocabulary import ChangeKind
 from tests.support.commands.run import run, script
 
 BASE = "https://museum.example/"
@@ -99,3 +102,36 @@ def test_parts_that_were_copied_are_read_by_resync(source: Path) -> None:
     assert len(found) == 300
     assert found[f"{BASE}object-0033"] == 5
     assert found[f"{BASE}object-0034"] == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"digests": (Digest("sha256", "a" * 64),)},
+        {"digests": (Digest("sha-256", "a" * 40),)},
+        {"digests": (Digest("sha-256", ""),)},
+        {"digests": (Digest("blake3", ""),)},
+        {"lastmod": datetime(2026, 1, 1)},  # noqa: DTZ001 - this is the fault
+    ],
+)
+def test_a_value_that_no_reader_could_use_is_refused_with_its_resource(
+    tmp_path: Path, wrong: dict[str, object]
+) -> None:
+    catalogue, uri = Catalogue(tmp_path / "own.db"), f"{BASE}jug"
+    resource = Resource(uri=uri, **wrong)  # type: ignore[arg-type]  # that is the test
+    change = Change(kind=ChangeKind.CREATED, resource=resource)
+
+    with pytest.raises(ConfigurationError, match=uri):
+        catalogue.fill([resource])
+    with pytest.raises(ConfigurationError, match=uri):
+        catalogue.post([change])
+
+    assert list(catalogue.resources()) == []
+
+
+def test_a_digest_of_an_algorithm_that_we_do_not_know_is_published_as_it_is(tmp_path: Path) -> None:
+    known = Resource(uri=f"{BASE}jug", digests=(Digest("blake3", "ab" * 32),))
+
+    Catalogue(tmp_path / "own.db").fill([known])
+
+    assert list(Catalogue(tmp_path / "own.db").resources()) == [known]

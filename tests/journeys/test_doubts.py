@@ -85,7 +85,7 @@ def test_it_is_told_where_a_damaged_copy_that_was_taken_away_is_kept(
 
     (warning,) = damaged.told("warning")
     assert warning["code"] == "set-aside"
-    assert str(warning["message"]).startswith(f"{NAME} was changed locally")
+    assert str(warning["message"]).startswith(f"{NAME} had content")
 
 
 @pytest.mark.parametrize("options", [{}, {"mode": "baseline"}, {"mode": "incremental"}])

@@ -103,8 +103,9 @@ def test_a_folder_that_is_no_mirror_has_no_resources(tmp_path: Path) -> None:
         lambda: mirror.path("x"),
         lambda: mirror.uri("x"),
     ):
-        with pytest.raises(ConfigurationError, match="is not a mirror"):
+        with pytest.raises(ConfigurationError, match="is not a mirror") as refused:
             call()
+        assert refused.value.code == "not-a-mirror"
 
 
 def test_a_change_has_the_media_type_of_its_resource(mirror: Mirror) -> None:

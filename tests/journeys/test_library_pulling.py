@@ -64,8 +64,9 @@ def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
     mirror = Mirror(None, tmp_path / "none")
 
     for call in (mirror.pull, mirror.plan, mirror.audit, mirror.repair, mirror.status):
-        with pytest.raises(ConfigurationError, match="is not a mirror"):
+        with pytest.raises(ConfigurationError, match="is not a mirror") as refused:
             call()
+        assert refused.value.code == "not-a-mirror"
     assert not mirror.folder.exists()
 
 

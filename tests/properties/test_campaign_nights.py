@@ -80,6 +80,19 @@ def test_a_campaign_that_cannot_be_imported_says_why(
     assert "campaigns.uris" in record["reason"]
 
 
+def test_what_lacks_a_program_is_not_run_and_is_no_violation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results.jsonl"
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert main(["engines"]) == 2
+    assert main(["night", "--only", "engines", "--results", str(results)]) == 0
+
+    (record,) = records(results)
+    assert (record["status"], record["reason"]) == ("not run", "there is no Java here")
+
+
 def test_a_name_that_is_no_campaign_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["night", "--only", "no-such"])

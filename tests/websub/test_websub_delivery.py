@@ -215,6 +215,16 @@ def test_what_is_published_while_a_receiver_confirms_is_not_missed(loop: Loop) -
     assert loop.sent[-1].message.body == payload(minute=5)
 
 
+def test_a_delivery_that_has_not_begun_is_dropped_when_its_receiver_leaves(loop: Loop) -> None:
+    loop.joined(ONE, TWO)
+    loop.accept(0, "a")
+    loop.wish(ONE, mode="unsubscribe")
+    assert loop.turn() == [ONE, TWO]  # ONE is asked whether it leaves, and gets nothing more
+    assert [request.message is None for request in loop.sent[-2:]] == [True, False]
+    loop.accept(1, "b")
+    assert loop.turn() == [TWO]
+
+
 def test_a_clock_that_is_set_back_makes_no_lease_longer(loop: Loop) -> None:
     loop.joined(ONE, lease=HOUR)
     wall = loop.clock.now()

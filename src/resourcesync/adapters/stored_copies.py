@@ -195,7 +195,7 @@ class StoredCopies(StoreCopyInspector):
         content = ObjectContent(BytesIO(marker), len(marker), (digest,))
         with guard_store("writing its marker"):
             if self._store.put(_MARKER, content, None) is None:
-                raise StorageError("the store has a marker now", hint="run the same command again")
+                raise StorageError("the store has a marker now", hint="try again")
         return marker.decode()
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
@@ -488,7 +488,7 @@ def _changed(path: str) -> StorageError:
     return StorageError(
         f"{path} was changed locally since it was fetched",
         evidence=(("kept", "the changed bytes are untouched"),),
-        hint="move it away if you want to keep it, then run the same command",
+        hint="move it away if you want to keep it, then try again",
         code="local-change",
     )
 
@@ -504,6 +504,6 @@ def guard_store(doing: str) -> Iterator[None]:
         raise StorageError(
             f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
             evidence=(("kept", "all complete copies"),),
-            hint="check that the store can be reached and written, then run the same command",
+            hint="check that the store can be reached and written, then try again",
             code=_CODE,
         ) from error

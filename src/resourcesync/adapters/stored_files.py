@@ -96,7 +96,7 @@ def _guard(doing: str, *, exchange: bool = False) -> Iterator[None]:
         raise StorageError(
             f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
             evidence=(("kept", "all copies" if exchange else "what was published before"),),
-            hint=f"check that the store can be {verbs}, then run the same command",
+            hint=f"check that the store can be {verbs}, then try again",
             code="store",
         ) from error
 
@@ -166,7 +166,7 @@ class StoredDocuments:
             raise StorageError(
                 f"another process writes {name}",
                 evidence=(("kept", "what they wrote"),),
-                hint="make sure that only one machine publishes there, then run the same command",
+                hint="make sure that only one machine publishes there, then try again",
             )
 
     def _read_back(self, name: str, digest: Digest) -> None:
@@ -181,7 +181,7 @@ class StoredDocuments:
             raise StorageError(
                 f"{name} reads back with other content",
                 evidence=(("kept", "the documents that lead to it"),),
-                hint="check for other writers, then run the same command",
+                hint="check for other writers, then try again",
                 code="read-back",
             )
 

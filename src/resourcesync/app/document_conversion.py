@@ -109,7 +109,7 @@ def convert(
         except OSError as error:
             raise StorageError(
                 f"the document cannot be converted: {error.strerror}",
-                hint="free space or fix permissions, then run the same command",
+                hint="free space or fix permissions, then try again",
             ) from error
         if target is None:
             shutil.copyfileobj(converted, sys.stdout.buffer)

@@ -19,7 +19,7 @@ from resourcesync.settings.keywords import PublisherOptions
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
-from resourcesync.source.round_trip import check_resource
+from resourcesync.source.round_trip import check_own_resource
 from resourcesync.source.scan import LeftFile
 
 
@@ -213,7 +213,7 @@ class Catalogue:
         """
         now = machine.system_clock().now()
         with catalogues.open_catalogue(self.file) as catalogue:
-            checked = map(check_resource, resources)
+            checked = map(check_own_resource, resources)
             return catalogue.fill(checked, now, is_all=is_all, allow_empty=allow_empty)
 
     def resources(self) -> Iterator[Resource]:
@@ -265,5 +265,5 @@ class Catalogue:
 
 
 def _check_change(change: Change) -> Change:
-    check_resource(change.resource)
+    check_own_resource(change.resource)
     return change

@@ -111,7 +111,7 @@ class _UnitRun:
 
     def _submit(self) -> None:
         """Submit units up to the engine's capacity; one only while a unit is suspect."""
-        while not self._waits_for_others():
+        while not self._is_blocked():
             now = self._clock.monotonic()
             alone = bool(self._suspects)
             if alone:
@@ -126,7 +126,7 @@ class _UnitRun:
             if alone:
                 return
 
-    def _waits_for_others(self) -> bool:
+    def _is_blocked(self) -> bool:
         """True if a suspect is to run alone while others run, or runs: nothing is begun then."""
         runs_alone = any(task.alone for task in self._under_way.values())
         return bool(self._under_way) and (runs_alone or bool(self._suspects))

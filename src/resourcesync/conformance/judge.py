@@ -75,7 +75,7 @@ class JudgedClient(msgspec.Struct, frozen=True, kw_only=True):
     first: tuple[str, ...] = ()
     seconds: float = 60.0
 
-    def words(self, url: str, folder: Path, *, is_first: bool) -> list[str]:
+    def command_line(self, url: str, folder: Path, *, is_first: bool) -> list[str]:
         """Return the command of a step."""
         words = self.first if is_first and self.first else self.command
         return [word.replace("{url}", url).replace("{folder}", str(folder)) for word in words]
@@ -112,7 +112,7 @@ def judge(scenario: ClientScenario, client: JudgedClient, home: Path) -> Iterato
         for number, step in enumerate(scenario.script(source)):
             known |= _contents(step)
             server.serve(step.site)
-            words = client.words(server.base, folder, is_first=not number)
+            words = client.command_line(server.base, folder, is_first=not number)
             code, output = _run(words, folder.parent, client.seconds)
             faults = _compare(step, _files(home), folder, known)
             if code is None:

@@ -16,6 +16,7 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, discovery_rank
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SetChoice, SourceLists
+from resourcesync.discovery.uris import is_same
 from resourcesync.errors import ConfigurationError, DocumentError, Remedy, SourceError
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 
@@ -45,9 +46,10 @@ class ListLocator:
             raise ConfigurationError(
                 f"{self._dependencies.folder} is not a mirror yet, and no Source was given",
                 hint="give the address of its Source",
+                code="not-a-mirror",
                 remedy=Remedy("pull-from", target=self._dependencies.folder),
             )
-        if identity is not None and source is not None and source != identity.source:
+        if identity is not None and source is not None and not is_same(source, identity.source):
             raise ConfigurationError(
                 f"{self._dependencies.folder} is a mirror of another Source",
                 evidence=(("here", identity.source), ("asked", source)),
@@ -110,6 +112,7 @@ class ListLocator:
             raise ConfigurationError(
                 f"{equipment.folder} is not a mirror yet, so its Source cannot have moved",
                 hint="pull it from there",
+                code="not-a-mirror",
                 remedy=Remedy("pull-from", target=equipment.folder, value=address),
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)

@@ -135,9 +135,9 @@ def failed_run(error: BaseException) -> FailedRun:
     )
 
 
-def record_failed_opening(error: BaseException, state: MirrorStateStore, clock: Clock) -> None:
+def record_failed_run(failed: FailedRun, state: MirrorStateStore, clock: Clock) -> None:
     """Record the error that ended a pull before it began."""
-    now, failed = to_microseconds(clock.now()), failed_run(error)
+    now = to_microseconds(clock.now())
     counts = msgspec.json.encode(failed).decode()
     SyncState(state).write(word=Word.FAILING)
     state.add_run(

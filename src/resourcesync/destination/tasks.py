@@ -164,5 +164,5 @@ def undone_tasks(state: MirrorStateStore) -> Iterator[Pending]:
 def quarantine_warning(path: str, place: str) -> dict[str, object]:
     """Return the fields of the warning that a file was moved to quarantine."""
     where = f".resourcesync/quarantine/{place}"
-    message = f"{path} was changed locally: the local version was moved to {where}"
+    message = f"{path} had content that is not from the Source: it was moved to {where}"
     return {"code": "set-aside", "message": message}

@@ -233,6 +233,11 @@ def normalise_if_possible(uri: str) -> str:
         return uri
 
 
+def is_same(uri: str, other: str) -> bool:
+    """True if two URIs are one in their normal form: ``http://host`` is ``http://host/``."""
+    return uri == other or normalise_if_possible(uri) == normalise_if_possible(other)
+
+
 def own_entries(uri: str, parts: Iterable[str]) -> list[str]:
     """Return the entries of an index that lead to itself, with TLS or without."""
     own = normalise_if_possible(uri).partition("://")[2]

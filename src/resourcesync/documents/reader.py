@@ -532,8 +532,8 @@ def read(
     Example:
         >>> with open("public/resourcesync/resourcelist.xml", "rb") as stream:
         ...     document = read(stream, uri="https://museum.example/resourcesync/resourcelist.xml")
-        ...     print(document.header.phrase, [entry.length for entry in document.entries()])
-        Resource List [5, 6]
+        ...     print(document.header.phrase, sum(1 for entry in document.entries()))
+        Resource List 2
     """
     return read_stream(
         io.BytesIO(source) if isinstance(source, bytes) else source,

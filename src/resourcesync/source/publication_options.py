@@ -20,6 +20,7 @@ from resourcesync.source.versions.version_retention import (
 )
 
 if TYPE_CHECKING:
+    from resourcesync.source.document_writer import WrittenDocument
     from resourcesync.source.dumps.dump_publication import DumpOptions, DumpRequest
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
     from resourcesync.source.notifications import Notified
@@ -143,6 +144,11 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     foreign_origins: tuple[str, ...] = ()
     leniencies: tuple[Mapping[str, object], ...] = ()
     seconds: float = 0.0
+
+    @property
+    def documents_written(self) -> "tuple[WrittenDocument, ...]":
+        """Return the written documents, those of dumps last."""
+        return (*self.publication.written, *(self.dumped.written if self.dumped else ()))
 
 
 class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):

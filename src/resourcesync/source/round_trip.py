@@ -46,6 +46,32 @@ def check_resource(resource: Resource) -> Resource:
     return resource
 
 
+def check_own_resource(resource: Resource) -> Resource:
+    """Return a resource of somebody who makes its values, and not only passes them on.
+
+    Raises:
+        ConfigurationError: As for ``check_resource``; or its time has no zone, or a digest no
+            value, or not that of its algorithm (``sha256`` is not the name of one).
+    """
+    if resource.lastmod is not None and resource.lastmod.tzinfo is None:
+        raise ConfigurationError(f"lastmod of {resource.uri} has no time zone")
+    for digest in resource.digests:
+        if not digest.is_usable and (not digest.value or _bare(digest.algorithm) in _BARE):
+            known = ", ".join(ALGORITHMS)
+            raise ConfigurationError(
+                f"{digest.algorithm}:{digest.value} is no digest of {resource.uri}",
+                hint=f"give one of {known}, in hexadecimal digits",
+            )
+    return check_resource(resource)
+
+
+def _bare(algorithm: str) -> str:
+    return algorithm.lower().replace("-", "")
+
+
+_BARE: Final = frozenset(map(_bare, ALGORITHMS))
+
+
 def find_fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     """Return why some entries of one kind cannot be expressed; empty when they can."""
     return "" if all(map(_is_plain, entries)) else find_round_trip_fault(entries)

@@ -296,6 +296,7 @@ class Deliveries:
         if is_meant:
             self.counts["verified"] += 1
             self._store.confirm(intent, self._now() + intent.lease * MICROSECONDS)
+            self._waiting.clear()  # selected again: one that left must get nothing more
             return
         self.counts["refused"] += 1
         _LOG.info("a receiver did not confirm its request to %s", intent.mode)

@@ -85,13 +85,20 @@ def _daemon(path: Path, *words: str | Path, log: Path) -> Iterator[None]:
         process.wait()
 
 
+def spark_missing() -> str:
+    """Return why Spark cannot run here; empty if it can."""
+    if shutil.which("java") is None:
+        return "there is no Java here"
+    if find_spec("pyspark") is None:
+        return "Spark is not installed: pip install -r requirements/spark.txt"
+    return ""
+
+
 @contextlib.contextmanager
 def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[ExecutionEngine]:
     """Open Spark on this machine's Java; skip when there is none of them."""
-    if shutil.which("java") is None:
-        pytest.skip("there is no Java here")
-    if find_spec("pyspark") is None:
-        pytest.skip("Spark is not installed: pip install -r requirements/spark.txt")
+    if reason := spark_missing():
+        pytest.skip(reason)
     # What lives for seconds is not worth the second compiler's work: half of all it costs.
     conf = {
         "spark.ui.enabled": "false",

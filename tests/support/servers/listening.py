@@ -50,6 +50,7 @@ class Listener:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else a body follows its header 40 ms later
 
             def do_GET(self) -> None:
                 self._take()

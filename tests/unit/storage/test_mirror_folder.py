@@ -1,5 +1,6 @@
 """The mirror's own folder: who holds it, whether it is still ours, and what was planted in it."""
 
+import errno
 import fcntl
 import json
 import os
@@ -7,6 +8,7 @@ import socket
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from resourcesync.errors import (
     LockedError,
     MirrorChangedError,
     StateError,
+    StorageError,
 )
 
 
@@ -137,6 +140,30 @@ def test_a_state_that_was_only_read_meanwhile_is_not_read_as_a_whole(tmp_path: P
 
     with MirrorFolder(root, SystemClock(), NeverWhole):
         pass
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_disk_error_at_each_look_at_the_log_of_the_state_is_a_storage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    looks, stat = [], os.stat
+
+    def failing(path: Any, **options: Any) -> os.stat_result:
+        if path == "state.db-wal":
+            looks.append(path)
+            if len(looks) == nth:
+                raise OSError(errno.EIO, "Input/output error")
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", failing)
+
+    with pytest.raises(StorageError, match="opening the mirror"):
+        MirrorFolder(tmp_path / "mirror", SystemClock())
+
+    assert len(looks) == nth
+    monkeypatch.undo()
+    with MirrorFolder(tmp_path / "mirror", SystemClock()) as mirror:
+        assert mirror.copies is not None, "the lock was not released"
 
 
 def test_the_state_of_a_killed_run_is_read_as_a_whole(tmp_path: Path) -> None:

@@ -203,7 +203,8 @@ def read_note(path: Path, key: str) -> str | None:
     """
     if not path.exists():
         return None
-    if not os.access(path, os.R_OK):  # not by opening it: that ends the locks of this process
+    # Not by opening it: that ends the locks of this process.
+    if not path.is_file() or not os.access(path, os.R_OK):
         raise StorageError(f"cannot read {path}", hint="run as the user who publishes")
     try:
         return _read_note(path, key)

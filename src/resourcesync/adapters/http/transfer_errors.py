@@ -39,7 +39,7 @@ _UNAVAILABLE = {
     pycurl.E_HTTP2: ("reset", "the HTTP/2 connection broke"),
     _HTTP2_STREAM: ("reset", "the HTTP/2 stream broke"),
 }
-_LATER = "run the same command again later"
+_LATER = "try again later"
 _HINTS = {
     "connect": "check the host and port, and that the server is running, then run it again",
     "dns": "check the host name and the network connection",

@@ -280,7 +280,7 @@ class FileTreeCopies:
                 return StorageError(
                     f"{removal.path} was changed locally since it was fetched",
                     evidence=(("kept", "the changed file is untouched"),),
-                    hint="move it away if you want to keep it, then run the same command",
+                    hint="move it away if you want to keep it, then try again",
                     code="local-change",
                 )
             place = f"{os.urandom(8).hex()}-{leaf[:_LEAF]}"
@@ -459,6 +459,6 @@ def blocked_path_error(path: str) -> StorageError:
     return StorageError(
         f"a folder is in the way of a copy: {path}",
         evidence=(("kept", "the folder is untouched"),),
-        hint="move it away, then run the same command",
+        hint="move it away, then try again",
         code="path-in-the-way",
     )

@@ -114,7 +114,7 @@ class MirrorFolder:
                     raise StateError(
                         f"{OWN_FOLDER}/{name} is not an ordinary file",
                         evidence=(("kept", "nothing was changed"),),
-                        hint="move it away, then run the same command",
+                        hint="move it away, then try again",
                     )
 
     def _lock(self, clock: Clock) -> None:
@@ -128,7 +128,7 @@ class MirrorFolder:
             raise LockedError(
                 f"another run holds {self.root}",
                 evidence=(("who", _holder(holder)),),
-                hint="wait until it ends, then run the same command",
+                hint="wait until it ends, then try again",
             ) from error
         holder = json.dumps(
             {"pid": os.getpid(), "host": os.uname().nodename, "since": format_w3c(clock.now())}
@@ -159,7 +159,7 @@ class MirrorFolder:
                     ("known", expected),
                     ("kept", "nothing was changed"),
                 ),
-                hint="mount the disk or restore the folder, then run the same command",
+                hint="mount the disk or restore the folder, then try again",
             )
 
     def _read_marker(self) -> str:

@@ -103,7 +103,7 @@ class OpenFolders:
                 raise StorageError(
                     "something that is no folder is in the way of a copy",
                     evidence=(("path", f"{above}/{name}".lstrip("/")), ("kept", "it is unchanged")),
-                    hint="move it away, then run the same command",
+                    hint="move it away, then try again",
                     code="path-in-the-way",
                 ) from error
             raise

@@ -85,7 +85,7 @@ def storage_error(error: OSError, doing: str) -> StorageError:
     return StorageError(
         f"failed while {doing}: {os.strerror(error.errno or 0)}",
         evidence=(("kept", "all complete copies"),),
-        hint="fix permissions or the disk, then run the same command",
+        hint="fix permissions or the disk, then try again",
     )
 
 

@@ -81,6 +81,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> By
         raise ConfigurationError(
             f"{mirror} is not a mirror",
             hint="make it one",
+            code="not-a-mirror",
             remedy=Remedy("pull-from", target=str(mirror)),
         )
     files = size = 0

@@ -298,7 +298,8 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
             hint="name one of them",
         )
     hint, remedy = _advice_for(folder)
-    return ConfigurationError(f"{folder} is not a mirror", evidence=tried, hint=hint, remedy=remedy)
+    message, code = f"{folder} is not a mirror", "not-a-mirror"
+    return ConfigurationError(message, evidence=tried, hint=hint, remedy=remedy, code=code)
 
 
 def _advice_for(folder: Path) -> tuple[str, Remedy]:

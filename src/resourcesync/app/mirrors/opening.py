@@ -25,7 +25,7 @@ from resourcesync.app.options import fetch_settings
 from resourcesync.app.transports import StoredRobotsRules
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, FindingWriter
-from resourcesync.destination.runs import record_failed_opening
+from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (
     ConfigurationError,
@@ -229,7 +229,7 @@ def _recording(
             if failed_pulls is FailedPulls.ALSO_FIRST or (
                 is_mirror and failed_pulls is FailedPulls.OF_MIRRORS
             ):
-                record_failed_opening(error, state, clock)
+                record_failed_run(failed_run(error), state, clock)
             raise
         yield opened
 

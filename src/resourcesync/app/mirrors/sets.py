@@ -24,6 +24,7 @@ from resourcesync.app.mirrors.mirror_state import (
 )
 from resourcesync.discovery.discover import offered_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
+from resourcesync.discovery.uris import is_same
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
@@ -140,10 +141,10 @@ def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> s
         )
     if known is None and request.source is None:
         raise not_a_mirror_error(folder)
-    if known is not None and request.source not in (None, known.source):
+    if known is not None and request.source and not is_same(request.source, known.source):
         raise ConfigurationError(
             f"{folder} is a mirror of another Source",
-            evidence=(("here", known.source), ("asked", request.source or "")),
+            evidence=(("here", known.source), ("asked", request.source)),
             hint="pull into another folder",
         )
     return known.source if known is not None else request.source or ""

@@ -22,7 +22,7 @@ from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettin
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
 from resourcesync.source.publisher import Publication
-from resourcesync.source.round_trip import check_resource
+from resourcesync.source.round_trip import check_own_resource
 from resourcesync.source.scan import ScanReport
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:
                 hint="post changes to a catalogue",
                 remedy=Remedy("post-changes"),
             )
-        yield check_resource(entry)
+        yield check_own_resource(entry)
 
 
 def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
@@ -325,7 +325,7 @@ def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
                 f"{name} has no kind of change for {entry.uri}",
                 hint='"change" is "created", "updated" or "deleted"',
             )
-        check_resource(entry.resource)
+        check_own_resource(entry.resource)
         yield entry
 
 

@@ -65,7 +65,7 @@ from resourcesync.source.scan import ScanReport
 
 _MAX_LOCAL_ROWS: Final = 100_000
 """Most rows for this process where no engine was named: starting processes takes longer."""
-_RETRY_HINT: Final = "run the same command again: it continues with the missing lists"
+_RETRY_HINT: Final = "try again: it continues with the missing lists"
 
 
 class ListUnit(msgspec.Struct, frozen=True, kw_only=True):

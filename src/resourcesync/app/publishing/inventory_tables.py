@@ -105,7 +105,7 @@ def import_inventory_table(
         raise StorageError(
             "the table was written while it was read",
             evidence=(("kept", "what was published before"),),
-            hint="run the same command once it is complete",
+            hint="try again once it is complete",
         )
     if not imported.rows and not asked.allow_empty:
         raise ConfigurationError(

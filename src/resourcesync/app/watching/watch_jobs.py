@@ -1,7 +1,9 @@
 """Jobs of watching: history and audit of a mirror, and hand-over of its changes to a program."""
 
+import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -13,13 +15,18 @@ from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
 from resourcesync.app.mirrors import mirror_state, opening
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditReport
-from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.reports import FailedRun, MirrorState
+from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import MirrorHistory
 
+_LOG = logging.getLogger(__name__)
 _SECOND = 1_000_000
 _MINUTE = 60.0
 
@@ -63,6 +70,34 @@ def read_history(folder: Path) -> MirrorHistory:
         pulled=_earliest([past.pulled for past in pasts]),
         audited=_earliest([past.audited for past in pasts]),
     )
+
+
+def record_failed_pull(
+    folder: Path, failed: Mapping[str, FailedRun | ResourceSyncError], began: datetime, clock: Clock
+) -> None:
+    """Record a failed pull in each mirror that has no record of it, so that none is in sync.
+
+    A pull may fail before the mirror is opened, as by its configuration.
+
+    Args:
+        folder: The mirror, or the folder of the mirrors of sets.
+        failed: The error by the mirror's folder; that of an empty name is for all others.
+        began: Start of the pull.
+        clock: Time.
+    """
+    since = to_microseconds(began)
+    for path in mirror_state.each_mirror([folder]):
+        found = failed.get(str(path), failed.get(""))
+        if found is None or not mirror_state.is_mirror(path) or mirror_state.is_locked(path):
+            continue  # a run that goes on will record its own end
+        try:
+            with mirror_state.open_state(path / OWN_FOLDER / STATE_FILE) as state:
+                last = state.last_run()
+                if last is None or last.ended < since:
+                    failure = found if isinstance(found, FailedRun) else failed_run(found)
+                    record_failed_run(failure, state, clock)
+        except ResourceSyncError as error:  # a state that cannot be written; status reports damage
+            _LOG.warning("the failed pull of %s cannot be recorded: %s", path, error)
 
 
 def last_good_pull(folder: Path, since: float) -> float | None:

@@ -231,5 +231,5 @@ def _failed(place: Path, error: OSError) -> StorageError:
     return kind(
         f"cannot write {name}: {error.strerror}",
         evidence=(("kept", "the files that were written before"),),
-        hint="free disk space, or fix permissions; then run the same command",
+        hint="free disk space, or fix permissions; then try again",
     )

@@ -46,7 +46,7 @@ _OPEN_HINT: Final = "open that address in a browser; if it fails too, report it 
 _SHORTER: Final = (
     "run it again; if its tokens always expire, read shorter lists by the option window"
 )
-_AGAIN: Final = "run the same command again: it resumes there"
+_AGAIN: Final = "try again: it resumes there"
 
 
 def sent_evidence(uri: str) -> tuple[str, str]:
@@ -90,7 +90,7 @@ class _AnswerSink:
             raise StorageError(
                 f"cannot store a response: {error.strerror}",
                 evidence=(RETAINED,),
-                hint="free space for temporary files, then run the same command",
+                hint="free space for temporary files, then try again",
             ) from error
 
     def restart(self) -> None:

@@ -467,7 +467,7 @@ def _translate_error(error: Exception, place: str, doing: str) -> StorageError:
     return StorageError(
         f"{place} failed while {doing}",
         evidence=(*evidence, *_tries(error)),
-        hint="check that the store can be reached, then run the same command",
+        hint="check that the store can be reached, then try again",
         code="store",
     )
 

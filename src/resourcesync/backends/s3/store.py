@@ -108,7 +108,7 @@ class Lease:
             raise LockedError(
                 f"the lock on s3://{self._bucket.name} was lost",
                 evidence=(("kept", "all that was put before"),),
-                hint="run the same command: it resumes there",
+                hint="try again: it resumes there",
             )
 
     def _take_over(self) -> str:
@@ -160,7 +160,7 @@ class Lease:
         return LockedError(
             f"another run holds s3://{self._bucket.name}/{self._bucket.prefix}",
             evidence=(("who", who), ("until", f"it ends, at most {left:.0f} s after it died")),
-            hint="wait until it ends, then run the same command",
+            hint="wait until it ends, then try again",
         )
 
     def _write(self, over: str, *, seconds: float | None = None) -> str | None:

@@ -112,7 +112,7 @@ class FolderLocations:
         return ConfigurationError(
             f"there is no folder {self.root.parent}, in which the copies are to be",
             evidence=(("kept", "nothing was changed"),),
-            hint="mount the file system, or make that folder; then run the same command",
+            hint="mount the file system, or make that folder; then try again",
         )
 
     def _open_child(self, folder: int, name: str, *, create: bool) -> int:

@@ -89,7 +89,7 @@ class KeyLocks:
                 raise StorageError(
                     f"a key of {self._places.root} has been locked for {self._patience:.0f} s",
                     evidence=(("kept", "what is there"),),
-                    hint="look for a program or a machine that hangs, then run the same command",
+                    hint="look for a program or a machine that hangs, then try again",
                     code="store",
                 )
             Event().wait(pause)
@@ -109,7 +109,7 @@ class KeyLocks:
                 raise LockedError(
                     f"another run holds {self._places.root}",
                     evidence=(("who", holder or "unknown"),),
-                    hint="wait until it ends, then run the same command",
+                    hint="wait until it ends, then try again",
                 )
             os.ftruncate(file, 0)
             os.pwrite(file, who.encode("utf-8", "replace")[:_MAX_HOLDER], 0)
@@ -457,7 +457,7 @@ def _in_the_way(key: str) -> StorageError:
     return StorageError(
         f"something other than a file is in the way of a copy: {key:.1000}",
         evidence=(("kept", "it is unchanged"),),
-        hint="move it away, then run the same command",
+        hint="move it away, then try again",
         code="path-in-the-way",
     )
 
@@ -481,7 +481,7 @@ def _guard_store(doing: str) -> Iterator[None]:
         raise StorageError(
             f"failed while {doing:.1000}: {os.strerror(error.errno or 0)}",
             evidence=(kept,),
-            hint="fix permissions or the file system, then run the same command",
+            hint="fix permissions or the file system, then try again",
             code="store",
         ) from error
 

@@ -196,6 +196,7 @@ def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
 
 _CODE_TABLE: Final = """
 ConfigurationError
+  not-a-mirror       The folder is not a mirror; name another, or make it one with pull.
   usage              The command line is invalid; --help shows the syntax.
   unknown-key        The other system accepts no such key of --with; see which it accepts.
   no-plugin          There is no plug-in of that name; `resourcesync doctor --plugins` lists them.

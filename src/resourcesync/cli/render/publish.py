@@ -102,7 +102,7 @@ def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
 
 def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[TextLine]:
     publication = done.publication
-    if not publication.written:
+    if not done.documents_written:
         touched = done.scan.touched
         more = f" ({formatting.counted(touched, 'file')} touched, same bytes)" if touched else ""
         return [TextLine(f"Nothing changed{more}", level=QUIET), *_notified(done)]
@@ -119,8 +119,8 @@ def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) ->
 def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     """Return the lines of the written documents, with counts after the lists."""
     out = _document_folder(done, tree)
-    publication = done.publication
-    names = [f"{out}/{written.name}" for written in publication.written]
+    publication, documents = done.publication, done.documents_written
+    names = [f"{out}/{written.name}" for written in documents]
     width = max(map(len, names)) + 6
     lists = [document for document in publication.written if document.capability == "changelist"]
     several = [
@@ -130,7 +130,7 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     pages = [document for document in publication.written if document.capability == "resourcelist"]
     has_index = any("/resourcelist." not in page.name for page in pages)
     lines: list[TextLine] = []
-    for name, written in zip(names, publication.written, strict=True):
+    for name, written in zip(names, documents, strict=True):
         note = ""
         if written.capability == "resourcelist":
             is_index = has_index and "/resourcelist." in written.name

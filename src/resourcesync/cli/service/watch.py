@@ -33,7 +33,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
     the configuration file with `every` or `cron`. A failed pull is retried after a minute, then
-    two, up to a day; other mirrors do not wait for it. SIGHUP reads the configuration again and
+    two, up to an hour; other mirrors do not wait for it. SIGHUP reads the configuration again and
     retries failed pulls at once; SIGTERM and Ctrl-C stop the service cleanly (exit 0). After a
     restart it continues where it stopped. --now starts no service: it requests the one that runs
     to pull the named mirrors at once, and ends; it is an error (exit 2) if none runs. To pull each

@@ -12,7 +12,7 @@ import msgspec
 from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
-from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror
+from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror, record_failed_pull
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
@@ -23,6 +23,7 @@ from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
 from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import PullRenderer
 from resourcesync.cli.watch_settings import WatchedMirror
+from resourcesync.destination.reports import FailedRun
 from resourcesync.errors import (
     BudgetError,
     ResourceSyncError,
@@ -53,6 +54,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
         exit: The exit code that the command of that name would have had.
         fields: The fields of its ``run.end``.
         problem: The error that ended it.
+        error: The same as it was raised; ``None`` for a bug.
         problems: The errors of single sets.
         warnings: The fields of its warnings.
         phases: The fields of its phases.
@@ -63,6 +65,7 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     exit: ExitCode
     fields: Mapping[str, object] = msgspec.field(default_factory=dict)
     problem: Problem | None = None
+    error: ResourceSyncError | None = None
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Mapping[str, object], ...] = ()
     phases: tuple[Mapping[str, object], ...] = ()
@@ -106,6 +109,15 @@ class WatchJobRunner:
         mirror = self._watched.get(job.mirror)
         if mirror is None:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
+        began = self._clock.now()
+        outcome, report = self._run(job, mirror, cancel)
+        if job.kind is JobKind.PULL and outcome.status is JobStatus.FAILED:
+            record_failed_pull(mirror.target.folder, _failed_runs(report), began, self._clock)
+        return outcome, report
+
+    def _run(
+        self, job: MirrorJob, mirror: WatchedMirror, cancel: CancelToken
+    ) -> tuple[JobOutcome, JobReport]:
         try:
             match job.kind:
                 case JobKind.PULL:
@@ -121,7 +133,8 @@ class WatchJobRunner:
         except ResourceSyncError as error:
             again = error.retry_after if isinstance(error, SourceUnavailableError) else None
             problem, uri = problem_of(error), getattr(error, "uri", "")
-            return _job_result(JobReport(exit=problem.exit, problem=problem, uri=uri), again)
+            report = JobReport(exit=problem.exit, problem=problem, uri=uri, error=error)
+            return _job_result(report, again)
         except Exception as error:  # noqa: BLE001 - a bug in one mirror stops no other
             problem = write_crash_report(error, ["watch", job.mirror])
             return _job_result(JobReport(exit=problem.exit, problem=problem), None)
@@ -207,6 +220,19 @@ class WatchJobRunner:
         except BudgetError:
             return 0, f"was stopped: it took longer than {forms.duration(limit)}"
         return sent, f"exited with {code}" if code else ""
+
+
+def _failed_runs(report: JobReport) -> dict[str, FailedRun | ResourceSyncError]:
+    """Return the records of a failed pull, by folder: of sets, each has its own error."""
+    if report.error is not None:
+        return {"": report.error}
+    problems = report.problems if report.problem is None else (report.problem,)
+    return {
+        dict(problem.evidence).get("mirror", ""): FailedRun(
+            code=problem.code, message=problem.message, hint=problem.hint
+        )
+        for problem in problems
+    }
 
 
 def _change_line(run: str, below: str, change: LoggedChange) -> bytes:

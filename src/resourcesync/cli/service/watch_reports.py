@@ -126,6 +126,8 @@ def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
         parts.append(f"{which} {_time_of_day(fields['again'], fields['time'])}")
     if fields["exit"]:
         parts.append(f"exit {fields['exit']}")
+    if fields.get("hint"):
+        parts.append(f"next: {fields['hint']}")
     return TextLine("  ".join(parts), level=_level(kind, fields))
 
 

@@ -77,7 +77,7 @@ def guard_duckdb(files: Sequence[str], scratch: str) -> Iterator[None]:
         raise (DiskFullError if is_full else StorageError)(
             f"the tables could not be joined: {str(error).partition(chr(10))[0][:300]}",
             evidence=(("folder", scratch), ("kept", "the tables as they were")),
-            hint="free disk space there, or give more memory; then run the same command",
+            hint="free disk space there, or give more memory; then try again",
         ) from error
 
 

@@ -245,7 +245,7 @@ def guard_writing(file: Path) -> Iterator[None]:
         raise (DiskFullError if is_full else StorageError)(
             f"{file.name} could not be written: {error.strerror or error}",
             evidence=(("file", str(file)), ("kept", "all files that were complete")),
-            hint=f"{'free disk space' if is_full else 'check the disk'}, then run the same command",
+            hint=f"{'free disk space' if is_full else 'check the disk'}, then try again",
         ) from error
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise StorageError(
@@ -272,7 +272,7 @@ def guard_reading(file: str | Path) -> Iterator[None]:
         raise StorageError(
             f"{Path(file).name} cannot be read: {error.strerror}",
             evidence=(("file", str(file)),),
-            hint="check the disk and the permissions of the file, then run the same command",
+            hint="check the disk and the permissions of the file, then try again",
         ) from error
     except (pa.ArrowException, KeyError, UnicodeError) as error:
         raise _damaged(file, str(error)) from error

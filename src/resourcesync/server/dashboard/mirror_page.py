@@ -27,7 +27,7 @@ from resourcesync.server.dashboard.mirrors_page import (
     failing_text,
     planned,
     share,
-    state_words,
+    state_labels,
     without_exit,
 )
 from resourcesync.server.dashboard.operator_actions import operator_form
@@ -36,7 +36,7 @@ from resourcesync.server.dashboard.ranges import (
     DEFAULT_RANGE,
     TimeRange,
     interval_of,
-    interval_words,
+    interval_text,
     range_links,
 )
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
@@ -62,7 +62,7 @@ def mirror_page(
     title = tag(
         "div",
         tag("h1", detail.summary.name),
-        state_words(detail.summary, detail.until),
+        state_labels(detail.summary, detail.until),
         range_links("mirror", chosen, name=detail.summary.name),
         class_="title",
     )
@@ -70,7 +70,7 @@ def mirror_page(
         title,
         tag("p", _source(detail.summary), class_="muted"),
         _advice(detail, is_bad=bad),
-        _past(detail),
+        _recorded_charts(detail),
         _causes(detail),
         push_card(detail.summary.push, detail.until),
         _runs(detail),
@@ -86,7 +86,7 @@ def mirror_page(
     )
 
 
-def _past(detail: MirrorDetail) -> Piece:
+def _recorded_charts(detail: MirrorDetail) -> Piece:
     """Return the numbers and charts; without any pull that succeeded, a sentence."""
     status = detail.summary.status
     if status.last_run is None:
@@ -211,7 +211,7 @@ def _plots(detail: MirrorDetail) -> Iterator[Markup]:
         for kind in ("created", "updated", "deleted")
     ]
     made = plot(
-        f"Changes per {interval_words(step)}", lambda value: formatting.count(round(value)), *kinds
+        f"Changes per {interval_text(step)}", lambda value: formatting.count(round(value)), *kinds
     )
     yield bars(replace(made, marks=integer_marks))
     yield _bytes(detail, step)
@@ -311,7 +311,7 @@ def _bytes(detail: MirrorDetail, step: timedelta) -> Markup:
     )
     return bars(
         Plot(
-            title=f"Bytes per {interval_words(step)}",
+            title=f"Bytes per {interval_text(step)}",
             since=since,
             step=step,
             series=series,

@@ -320,7 +320,7 @@ def _first_notes(notes: Sequence[str]) -> Sequence[str]:
 def _cells(summary: MirrorSummary, activity: MirrorActivity, now: datetime) -> Iterator[Piece]:
     status = summary.status
     yield tag("a", tag("strong", summary.name), href=address("mirror", name=summary.name))
-    yield state_words(summary, now)
+    yield state_labels(summary, now)
     yield share(summary)
     lag = "-" if summary.lag is None else formatting.age(summary.lag)
     yield tag("span", lag, class_="state bad") if summary.is_late else lag
@@ -330,7 +330,7 @@ def _cells(summary: MirrorSummary, activity: MirrorActivity, now: datetime) -> I
     yield "never" if status.last_run is None else ago(status.last_run, now)
 
 
-def state_words(summary: MirrorSummary, now: datetime) -> Piece:
+def state_labels(summary: MirrorSummary, now: datetime) -> Piece:
     """Return the state of a mirror, whether it is paused, and what runs now."""
     running = summary.running
     return (

@@ -77,6 +77,6 @@ def interval_of(span: timedelta) -> timedelta:
     return next((step for step, _ in _STEPS if span / step <= _MOST_INTERVALS), _STEPS[-1][0])
 
 
-def interval_words(step: timedelta) -> str:
+def interval_text(step: timedelta) -> str:
     """Return the length of an interval, in words."""
     return dict(_STEPS)[step]
