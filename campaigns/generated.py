@@ -26,7 +26,7 @@ pid {run}/nginx.pid;
 error_log {run}/error.log crit;
 events {{ worker_connections 4096; }}
 http {{
-  log_format counted '$status $bytes_sent';
+  log_format counted '$status $bytes_sent $uri';
   access_log {run}/requests.log counted;
   tcp_nodelay on;
   keepalive_requests 100000000;
@@ -68,7 +68,7 @@ class GeneratedSource:
     Attributes:
         url: Its origin.
         root: Where its documents are.
-        log: Where nginx writes a line for each answer: its status and its bytes.
+        log: Where nginx writes a line for each answer: its status, its bytes and its path.
         filler: What the bytes of each resource end with.
     """
 

@@ -12,7 +12,7 @@ import pytest
 
 from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import BucketStore, Lease, open_store
-from resourcesync.errors import LockedError, StorageError
+from resourcesync.errors import ConfigurationError, LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, ParallelStore, ReclaimableStore, Store
 from resourcesync.testing import StoreSuite
 from tests.support.commands.run import free_port
@@ -238,6 +238,47 @@ def test_who_looked_before_a_hold_was_renewed_cannot_take_it_over(bucket: str) -
         assert seen is not None
         assert now != seen
         assert other.put(key, b"mine now", over=seen.version) is None
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["new", "locked before"])
+@pytest.mark.parametrize("drops", ["if-match", "if-none-match", "if-match if-none-match"])
+def test_a_server_that_ignores_conditions_is_not_written_to(
+    object_server: ObjectServer,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+    drops: str,
+    *,
+    is_known: bool,
+) -> None:
+    direct = Bucket(bucket, patience=5)
+    direct.put("a.txt", b"somebody's")
+    if is_known:
+        with opened(bucket).lock("who came before"):
+            pass
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    with interposed(object_server.port) as between:
+        between.drops = frozenset(drops.split())
+        monkeypatch.setenv("AWS_ENDPOINT_URL", between.url)
+        with (
+            pytest.raises(ConfigurationError, match="does not support conditional writes") as error,
+            opened(bucket).lock("who"),
+        ):
+            pytest.fail("the store was locked")
+    assert error.value.code == "no-conditions"
+    assert [found.key for found in direct.list("")] == ["a.txt"]
+
+
+def test_a_lock_proves_the_conditions_with_few_requests(
+    object_server: ObjectServer, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    puts = []
+    with interposed(object_server.port) as between:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", between.url)
+        for _ in range(2):
+            with opened(bucket).lock("who"):
+                puts.append([method for method, _ in between.asked].count("PUT"))
+            between.asked.clear()
+    assert puts == [3, 3], "to lock a new store needs one, a known one two"
 
 
 def test_what_is_written_while_it_is_moved_stays_where_it_is(

@@ -146,6 +146,7 @@ def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
         (to(3), None, "not as listed"),
         (b'[{"op": "test", "path": "/number", "value": 7}]', None, "its test fails"),
         (b"no patch", None, "not usable JSON"),
+        (b'[{"op": "replace"}]', None, "is malformed"),
         (
             to(2),
             f' hash="sha-256:{"0" * 64}" length="{len(to(2))}"',

@@ -38,6 +38,7 @@ class Interposed:
         asked: Each request's method and target.
         spoil: What is done before a request gets through.
         spoil_answer: What is done to the answer of one that got through.
+        drops: Names of header fields, in lower case, that do not get through.
     """
 
     def __init__(self, url: str) -> None:
@@ -46,6 +47,7 @@ class Interposed:
         self.lock = Lock()
         self.spoil: Spoil = lambda method, target: None
         self.spoil_answer: SpoilAnswer = lambda method, target, body: None
+        self.drops: frozenset[str] = frozenset()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -68,7 +70,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
-                connection.putheader(name, value)
+                if name.lower() not in between.drops:
+                    connection.putheader(name, value)
             connection.endheaders(body)
             got = connection.getresponse()
             data = got.read()

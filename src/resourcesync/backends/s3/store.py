@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import BinaryIO, Final, NamedTuple, Self
 
 from resourcesync.backends.s3.bucket import ABSENT, Bucket, BucketObject
-from resourcesync.errors import LockedError, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StorageError
 from resourcesync.ports.stores import ObjectContent, StoredObject
 
 LEASE_SECONDS: Final = 60.0
@@ -28,6 +28,7 @@ _MOST_BYTES: Final = 4_096
 _LONGEST: Final = 3_600.0
 _MARGIN: Final = 2.0  # dates have whole seconds
 _RENEWALS: Final = 4
+_NEVER_STORED: Final = f'"{"0" * 32}"'
 
 
 def _stopwatch() -> float:
@@ -56,6 +57,7 @@ class Lease:
 
     Raises:
         LockedError: Another process has it.
+        ConfigurationError: The server ignores the conditions of a write: no lease excludes anybody.
         StorageError: The bucket fails.
     """
 
@@ -80,8 +82,11 @@ class Lease:
     def __enter__(self) -> Self:
         began = self._stopwatch()
         version = self._write(ABSENT)
-        if version is None:
+        if version is None:  # which proves the condition of a new object
             version = self._take_over()
+            self._check_refused(_NEVER_STORED)
+        else:
+            self._check_refused(_NEVER_STORED, ABSENT)
         self._version, self._until = version, began + self._seconds
         self._renewing.start()
         return self
@@ -133,6 +138,23 @@ class Lease:
         if asked is None:
             return held.seconds
         return held.seconds + _MARGIN - (asked.modified - found.modified).total_seconds()
+
+    def _check_refused(self, *overs: str) -> None:
+        """Check that the server refuses to replace this lease under conditions that do not hold."""
+        for over in overs:
+            if self._bucket.put(LEASE_KEY, b"", over=over) is None:
+                continue
+            self._bucket.remove(LEASE_KEY)
+            name = "If-Match" if over else "If-None-Match"
+            raise ConfigurationError(
+                f"the server of s3://{self._bucket.name} does not support conditional writes",
+                evidence=(
+                    ("got", f"a write in spite of {name}, which did not hold"),
+                    ("kept", "all objects: nothing was written but a lock, which is removed"),
+                ),
+                hint="use a server that supports If-Match and If-None-Match when an object is put",
+                code="no-conditions",
+            )
 
     def _locked_error(self, who: str, left: float) -> LockedError:
         return LockedError(
@@ -312,6 +334,7 @@ class BucketStore:
 
         Raises:
             LockedError: Another process has it.
+            ConfigurationError: The server ignores the conditions of a write.
         """
         self._bucket.head(LEASE_KEY)  # a lease cannot wait for a server that is down
         lease = Lease(self._leasing, who, holder=holder, seconds=self._seconds)

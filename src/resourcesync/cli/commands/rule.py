@@ -221,6 +221,7 @@ ConfigurationError
   type               The value is not a media type; write text/html or text/*.
   base               The Source's address cannot be the root of a mirror.
   wrong-mapping      The mapping of an index prevents a search for its documents; see the guide.
+  no-conditions      The server of a bucket ignores If-Match or If-None-Match; use another one.
   no-view            The server does not support points in time: another product, or too old.
 StoppedError
   interrupted        The run was stopped before its end; run it again to continue.
