@@ -301,8 +301,8 @@ def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue
             try:
                 yield catalogue
             except ConfigurationError:
-                if is_new and catalogue.note(NOTE) is None:  # a refused first run leaves nothing
-                    catalogue.remove()
+                if is_new and catalogue.note(NOTE) is None and catalogue.latest() is None:
+                    catalogue.remove()  # a refused first run leaves nothing
                 raise
     elif path.exists():
         with closing(FileCatalogue(path, clock)) as catalogue:
