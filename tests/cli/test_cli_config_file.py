@@ -47,7 +47,7 @@ def test_the_example_has_no_mistake_without_its_marks_either(said: Said) -> None
 
     assert run(["config", "check"]) == 0
 
-    assert "1 mirror, 1 secret" in said.readouterr().out
+    assert "1 mirror, 1 source, 1 secret" in said.readouterr().out
 
 
 def test_a_file_that_is_there_is_never_written_over(said: Said) -> None:

@@ -240,8 +240,8 @@ def test_a_mirror_that_cannot_be_read_is_named_and_has_a_metric_that_says_so() -
     rows = json.loads(figures.status())["mirrors"]
 
     assert [(row["mirror"], row["code"]) for row in rows] == [
-        ("nowhere", "config"),
-        ("no-more", "config"),
+        ("nowhere", "not-a-mirror"),
+        ("no-more", "not-a-mirror"),
     ]
     [readable] = [
         found for found in figures.figures() if found.name == "resourcesync_mirror_readable"

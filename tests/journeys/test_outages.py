@@ -57,14 +57,14 @@ class Seen(NamedTuple):
 
 def observe(watching: Watching) -> Seen:
     """See a failure everywhere it is to be seen."""
-    printed = watching.line("pull: ")
+    printed = watching.line("pull: ").partition("  next: ")[0]
     status = watching.status()
     assert status.code == 1
     assert "museum  failing" in status.stdout
     [action] = [
         line.partition("next   ")[2] for line in status.stdout.splitlines() if "next   " in line
     ]
-    code = printed.rpartition("exit ")[2]
+    code = printed.partition("  exit ")[2].partition(" ")[0]
     wait_until(lambda: FAILING in watching.metrics())  # not while a retry is running
     assert any(f'kind="pull",exit="{code}"}}' in line for line in watching.metrics())
     logged = [line for line in watching.log.read_text().splitlines() if "museum pull:" in line]
