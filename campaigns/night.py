@@ -90,6 +90,7 @@ def _run(name: str, words: Sequence[str], folder: Path, seconds: float) -> dict[
     log = folder / f"{name}.txt"
     command = [sys.executable, "-m", "campaigns", name, *words, "--record", str(record)]
     began = time.monotonic()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends the campaign too
     with log.open("wb") as output:
         child = subprocess.Popen(
             command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True
@@ -102,6 +103,7 @@ def _run(name: str, words: Sequence[str], folder: Path, seconds: float) -> dict[
             with contextlib.suppress(ProcessLookupError):  # also what it left running
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+            signal.signal(signal.SIGTERM, before)
     if record.exists():
         found: dict[str, Any] = json.loads(record.read_text("utf-8"))
         return found

@@ -13,6 +13,7 @@ import pytest
 from campaigns import night
 from campaigns.__main__ import main
 from campaigns.sizes import SIZES
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +43,24 @@ def test_a_night_that_is_killed_goes_on_where_it_was(
     found = list(night.read(results))
     assert [record["campaign"] for record in found] == ["uris", "soak"]
     assert {record["status"] for record in found} == {"held"}
+
+
+def test_a_night_that_is_stopped_ends_the_campaign_that_runs(tmp_path: Path) -> None:
+    words = ["night", "--only", "uris,soak", "--results", str(tmp_path / "results.jsonl")]
+    command = [sys.executable, "-m", "campaigns", *words, "--scale", "0.003"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        wait_until(lambda: "record" in command_line(children.read_text().strip()))
+        campaign = children.read_text().strip()
+        process.terminate()
+        process.wait()
+
+    assert not Path(f"/proc/{campaign}").exists()
+
+
+def command_line(process: str) -> str:
+    path = Path(f"/proc/{process}/cmdline")
+    return path.read_text() if process.isdecimal() and path.exists() else ""
 
 
 def test_a_campaign_that_fails_stops_nothing_and_is_no_success(tmp_path: Path) -> None:
