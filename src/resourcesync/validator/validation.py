@@ -258,10 +258,10 @@ class Validator:
     def _visit(
         self, walk: DocumentWalk, uri: str, announced: str, *, follow: bool
     ) -> Iterator[ValidationEvent]:
-        waiting = deque([(uri, announced)])
+        waiting, change_lists = deque([(uri, announced)]), deque[Announced]()
         walk.visited.add(uri)
-        while waiting:
-            uri, announced = _pop_next(waiting)
+        while waiting or change_lists:  # these last, so that they have the latest changes
+            uri, announced = (waiting or change_lists).popleft()
             try:
                 with fetch(walk.documents, uri) as fetched:
                     walk.places[uri] = fetched.final_uri if walk.is_local else uri
@@ -271,8 +271,9 @@ class Validator:
                     raise
                 yield Unreached(uri=uri, error=error)
                 continue
-            if follow:
-                waiting += walk.next_documents()
+            for item in walk.next_documents() if follow else ():
+                is_last = item[1] == Capability.CHANGE_LIST.value
+                (change_lists if is_last else waiting).append(item)
 
     def _validate_fetched(
         self, walk: DocumentWalk, fetched: FetchedDocument, announced: str
@@ -400,17 +401,6 @@ class Validator:
         yield from unreached
         is_whole = not again.is_cut and all(item.complete for item in again.summaries)
         return None if unreached or not is_whole else Visit(entries, again.summaries)
-
-
-def _pop_next(waiting: deque[Announced]) -> Announced:
-    """Return the next document; Change Lists are last, so that they have the latest changes."""
-    others = (
-        number for number, (_, kind) in enumerate(waiting) if kind != Capability.CHANGE_LIST.value
-    )
-    number = next(others, 0)
-    found = waiting[number]
-    del waiting[number]
-    return found
 
 
 def _is_about_bytes(event: ValidationEvent) -> bool:
