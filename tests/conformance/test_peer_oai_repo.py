@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.accounts.harvested_repository import BASE, HarvestedRepository
+from tests.support.accounts.harvested_repository import (
+    BASE,
+    HarvestedRepository,
+    fill_with_titles,
+)
 
 oai_repo: Any = pytest.importorskip("oai_repo", reason="the package oai-repo is not installed")
 etree: Any = pytest.importorskip("lxml.etree")
@@ -93,12 +97,8 @@ def answering(shelf: Shelf) -> Callable[[dict[str, str]], bytes]:
 def test_a_second_provider_that_others_wrote_is_harvested_and_followed(tmp_path: Path) -> None:
     shelf, made = Shelf(), HarvestedRepository(tmp_path, overlap="0s")
     made.answer = answering(shelf)
-    for number in range(11):
-        shelf.put(str(number), f"Title & {number}")
-    made.fill()
     place = f"{BASE}resource/"
-    expected = {f"{place}{at}/oai_dc.xml": f"Title &amp; {at}" for at in range(11)}
-    assert made.titles() == expected
+    expected = fill_with_titles(made, shelf.put)
 
     future = datetime(2100, 1, 1, tzinfo=UTC)  # its clock is the machine's
     for name, title in (("5", "Another"), ("new", "New")):

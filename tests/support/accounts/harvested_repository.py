@@ -160,3 +160,15 @@ def named(value: object) -> str | None:
         return None
     usual = vars(Quirks())
     return "+".join(key for key, item in vars(value).items() if item != usual[key]) or "sound"
+
+
+def fill_with_titles(
+    made: HarvestedRepository, put: Callable[[str, str], object]
+) -> dict[str, str]:
+    """Put records on a shelf and harvest them all; return their titles by address."""
+    for number in range(MANY):
+        put(str(number), f"Title & {number}")
+    made.fill()
+    expected = {f"{BASE}resource/{at}/oai_dc.xml": f"Title &amp; {at}" for at in range(MANY)}
+    assert made.titles() == expected
+    return expected
