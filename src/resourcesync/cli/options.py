@@ -267,6 +267,13 @@ REQUEST_KEYS: Final = (
 REQUEST_OPTIONS: Final = with_settings(_selected(_NETWORK, REQUEST_KEYS))
 CONNECTION: Final = with_settings(_selected(_NETWORK, CONNECTION_KEYS))
 """Connection options of all commands that send requests; see `pop_connection`."""
+MAX_DOCUMENTS: Final = option(
+    "--max-documents",
+    type=click.IntRange(1, 100_000),
+    default=10_000,
+    show_default=True,
+    help="Check at most this number of documents of a Source.",
+)
 MAX_DELETE: Final = field_option(fields_of(PullSettings)["max_delete"])
 
 

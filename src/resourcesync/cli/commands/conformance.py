@@ -39,13 +39,7 @@ _CLIENT_SECONDS: Final = 60.0
     show_default=True,
     help="Fetch this number or share of the resources and packages of the Source.",
 )
-@option(
-    "--max-documents",
-    type=click.IntRange(1, 100_000),
-    default=10_000,
-    show_default=True,
-    help="Read at most this number of documents of the Source.",
-)
+@options.MAX_DOCUMENTS
 @option(
     "--first",
     metavar="TEXT",

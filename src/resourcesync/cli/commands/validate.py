@@ -52,13 +52,7 @@ class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
     type=options.DURATION,
     help="Visit the Source again after this time, such as 30s, and compare; implies --live.",
 )
-@option(
-    "--max-documents",
-    type=click.IntRange(1, 100_000),
-    default=10_000,
-    show_default=True,
-    help="Check at most this number of documents of a Source.",
-)
+@options.MAX_DOCUMENTS
 @option(
     "--hub-secret-file",
     type=click.Path(path_type=Path),
