@@ -132,6 +132,18 @@ def test_a_refused_run_keeps_the_catalogue_of_what_was_published(tree: Path, sai
     assert (tree / CATALOGUE).is_file()
 
 
+def test_a_refused_run_keeps_the_settings_of_an_empty_folder_that_was_published(
+    tmp_path: Path, said: Said
+) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    assert run(["publish", str(folder), "--url", URL, "--allow-empty"]) == 0
+
+    assert run(["publish", str(folder), "--archive", "1d", "--dialect", "0.5"]) == 2
+
+    assert run(["publish", str(folder), "--allow-empty"]) == 0
+
+
 def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     tmp_path: Path, said: Said
 ) -> None:

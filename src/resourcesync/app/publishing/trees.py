@@ -296,13 +296,12 @@ def publisher_of(
 def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
     path = home / CATALOGUE
     if not dry_run:
-        is_new = not path.exists()
         with hinting_at_bad_rows(path), closing(FileCatalogue(path, clock)) as catalogue:
             try:
                 yield catalogue
             except ConfigurationError:
-                if is_new and catalogue.note(NOTE) is None and catalogue.latest() is None:
-                    catalogue.remove()  # a refused first run leaves nothing
+                if catalogue.latest() is None:
+                    catalogue.remove()  # it is empty: a refused first run leaves nothing
                 raise
     elif path.exists():
         with closing(FileCatalogue(path, clock)) as catalogue:
