@@ -11,6 +11,7 @@ from resourcesync.cluster.unit_runner import run_units
 from resourcesync.ports.cancellation import CancelToken
 from tests.support.cluster.polite_work import Batch, busiest, fetch_batch
 from tests.support.servers.nginx import installed, serving
+from tests.support.waiting import wait_until
 
 RATE = 40.0
 
@@ -35,6 +36,7 @@ def test_two_processes_together_ask_no_more_than_the_rate(tmp_path: Path) -> Non
                 cancel=CancelToken(SystemClock()),
             )
         )
+        wait_until(lambda: len(server.moments()) >= 90)  # it logs after it answered
         moments = server.moments()
 
     worst = busiest(moments, RATE, lanes=2)
