@@ -12,8 +12,12 @@ from urllib.request import urlopen
 
 import pytest
 
+from resourcesync import Mirror
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app.watching.watch_jobs import record_failed_pull
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_reports import next_pull_text, render_event
+from resourcesync.errors import ConfigurationError
 from resourcesync.watch.loop import NextPull
 from resourcesync.watch.scheduler import PullReason
 from tests.support.commands.command_line import FILES, MIRRORED, Said
@@ -116,6 +120,29 @@ def test_a_pull_of_the_service_that_its_configuration_ended_is_failing_everywher
     assert "failing" in seen["page"]
 
 
+def is_failing() -> bool:
+    return resourcesync("status", "museum", "--check", cwd=Path.cwd()).code == 1
+
+
+def test_a_failure_of_the_service_is_recorded_once_and_not_while_another_run_goes_on(
+    source: TinySource,
+) -> None:
+    put(museum(source, 'every = "1h"'))
+    before = datetime.now(UTC)
+    assert run(["pull", "museum"]) == 0
+    folder, error = Path("copies/museum"), {"": ConfigurationError("it cannot work")}
+    after = datetime.now(UTC)
+
+    record_failed_pull(folder, error, before, SystemClock())  # this pull recorded its own end
+    assert not is_failing()
+    with Mirror(None, folder):
+        record_failed_pull(folder, error, after, SystemClock())
+    assert not is_failing()
+
+    record_failed_pull(folder, error, after, SystemClock())
+    assert is_failing()
+
+
 def hang_up() -> bool:
     os.kill(os.getpid(), signal.SIGHUP)
     return True
@@ -182,6 +209,8 @@ def test_the_line_of_a_failure_says_which_retry_comes_when() -> None:
     }
     [line] = render_event("watch.pull", fields)
     assert line.text.endswith("127.0.0.1:1  retry 1 at 13:45:00Z  exit 4")
+    [line] = render_event("watch.pull", {**fields, "hint": "check the port"})
+    assert line.text.endswith("exit 4  next: check the port")
     [line] = render_event(
         "watch.pull", {"time": NOW, "mirror": "m", "exit": 0, "tries": 0, "again": NOW}
     )

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from resourcesync.conformance.clauses import ClauseReport, ClauseResult
-from resourcesync.conformance.scripted_source import RESOURCES, ScriptedSource
+from resourcesync.conformance.scripted_source import CHANGES, RESOURCES, ScriptedSource
 from resourcesync.conformance.site import ScriptedAnswer, ScriptedSite, SiteServer
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.events import ValidationEvent, ValidationOptions
+from resourcesync.validator.events import Judged, ValidationEvent, ValidationOptions
 from resourcesync.validator.findings import AppliedRules, RuleFinding
 from resourcesync.validator.sample import SampleSize
 from resourcesync.validator.second_visit import MOST_ENTRIES, VisitedEntries
@@ -102,6 +102,30 @@ def test_bytes_that_changed_and_are_in_no_list_are_named(server: SiteServer) -> 
     events = visited(server, site, other)
 
     assert untold(server, events) == ["c.txt"]
+
+
+def test_bytes_that_changed_after_a_change_that_was_listed_are_named(server: SiteServer) -> None:
+    source = begun(server)
+    source.put("a.txt", text="second")
+    site = source.site()
+    other = site.with_answers({"a.txt": ScriptedAnswer(body=b"third content")})
+
+    events = visited(server, site, other)
+
+    assert untold(server, events) == ["a.txt"]
+
+
+def test_change_lists_are_read_last_to_have_the_latest_changes(server: SiteServer) -> None:
+    source = begun(server)
+    parts = source.site_of_parts(1).answers
+    lists = {name: parts[name] for name in parts if "resourcelist" in name}
+    server.serve(source.site().with_answers(lists))
+
+    events = judged(server.base, live=True)
+
+    read = [event.place.removeprefix(server.base) for event in events if isinstance(event, Judged)]
+    assert [name for name in read if "list" in name][-1] == CHANGES
+    assert sum("resourcelist-" in name for name in read) == 3
 
 
 def test_changes_that_are_published_a_while_later_are_no_finding(server: SiteServer) -> None:

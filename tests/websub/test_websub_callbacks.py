@@ -209,6 +209,18 @@ def test_the_source_description_tells_the_channel_of_documents() -> None:
     assert channel.capability is Capability.FRAMEWORK_NOTIFICATION
 
 
+def test_a_topic_that_redirects_without_end_is_left_after_a_few_requests() -> None:
+    with HostileServer() as server:
+        entry = ENTRY.format(
+            loc=f"{server.origin}/topic", capability="change-notification", links=""
+        )
+        server.on("/list", answer(body=document(entries=entry)))
+        server.on("/topic", answer("302 Found", Location="/topic"))
+        assert found(server) == []
+
+    assert server.targets() == ["/list", *["/topic"] * 4]
+
+
 def test_links_at_the_root_and_in_the_answer_tell_a_channel_too() -> None:
     root = f'<rs:ln rel="self" href="{TOPIC}"/>' + HUB_LINK.format(HUB)
     with HostileServer() as server:

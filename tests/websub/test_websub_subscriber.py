@@ -296,6 +296,7 @@ def test_a_hub_that_leads_nowhere_is_left(world: SubscriberAndHubs, location: st
     world.subscriber.tick()
 
     assert len(world.hubs.asked) <= 4
+    assert {request.uri for request in world.hubs.asked} == {HUB}  # never without TLS
     assert world.follower().state is FollowerState.PENDING
 
 

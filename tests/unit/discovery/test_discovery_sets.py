@@ -218,3 +218,12 @@ def test_a_list_on_another_host_that_is_not_there_names_the_description_that_lea
         "named by",
         f"{HOST}{WELL_KNOWN}: the Source was published for museum.example",
     ) in caught.value.evidence
+
+
+def test_a_list_on_the_same_host_that_is_not_there_blames_no_other_address() -> None:
+    host = Host({WELL_KNOWN: listing("description", (f"{HOST}/c.xml", "capabilitylist"))})
+
+    with pytest.raises(SourceError) as caught:
+        host.find(WELL_KNOWN)
+
+    assert "named by" not in dict(caught.value.evidence)
