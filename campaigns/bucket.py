@@ -178,11 +178,12 @@ def _write(path: Path, dice: random.Random) -> None:
 def _change(tree: Path, dice: random.Random, changes: int) -> None:
     names = sorted(path.name for path in tree.glob("*.bin"))
     for _ in range(changes):
-        path = tree / dice.choice([*names, f"{dice.randrange(100_000):05}.bin"])
+        path = tree / dice.choice(names)
         if path.exists() and dice.random() < 1 / 10:
             path.unlink()
-        else:
-            _write(path, dice)
+            # As many come as go: a tree that shrinks through many lives holds the last pull back.
+            path = tree / f"{dice.randrange(100_000):05}.bin"
+        _write(path, dice)
 
 
 def _counted(objects: int, outcome: Outcome) -> None:
