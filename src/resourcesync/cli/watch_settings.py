@@ -207,15 +207,14 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
 
 def _other_source(configuration: MirrorConfiguration, name: str) -> Iterator[ConfigurationError]:
     """Yield the mistake of a mirror whose folder is a mirror of another Source by its state."""
-    from resourcesync.app.mirrors.mirror_state import is_mirror, read_status  # noqa: PLC0415 - for `config check`
-    from resourcesync.discovery.uris import is_same  # noqa: PLC0415 - the same
+    from resourcesync.app.mirrors.mirror_state import other_source  # noqa: PLC0415 - for `config check`
 
     mirror = configuration.mirror(name)
     try:
-        known = read_status(mirror.dest).source if is_mirror(mirror.dest) else ""
+        known = other_source(mirror.dest, mirror.source)
     except ResourceSyncError:  # `status` and `pull` report a damaged state
         return
-    if known and not is_same(known, mirror.source):
+    if known:
         yield ConfigurationError(
             f"[mirror.{name}] has a `dest` that is a mirror of another Source",
             evidence=(("here", known), ("source", mirror.source)),
