@@ -1,14 +1,19 @@
 """``resourcesync conformance``: clients are judged by their copies and their exit codes."""
 
 import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.conformance.judge import JudgedClient, judge
-from resourcesync.conformance.scenarios import SCENARIOS
+from resourcesync.conformance.scenarios import SCENARIOS, ClientScenario, Step
+from resourcesync.conformance.scripted_source import ScriptedSource
 from tests.support.commands.command_line import Said, rows
 
 NAIVE = Path(__file__).parents[1] / "support" / "software" / "naive_client.py"
@@ -22,12 +27,39 @@ def naive(mistake: str = "") -> list[str]:
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_our_own_client_conforms_in_each_scenario(name: str, tmp_path: Path) -> None:
-    results = list(judge(BY_NAME[name], JudgedClient(command=OURS), tmp_path / "home"))
+    clock = ManualClock(SystemClock().now())  # it does not wait until dates have come
+    results = list(judge(BY_NAME[name], JudgedClient(command=OURS), tmp_path / "home", clock))
 
     assert [(result.step, result.faults) for result in results] == [
         (result.step, ()) for result in results
     ], results
     assert results
+
+
+def test_changes_are_dated_after_the_run_before_them_and_never_later_than_now(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    begin, dates = clock.now(), list[datetime]()
+
+    def script(source: ScriptedSource) -> Iterator[Step]:
+        for step in ("first", "second", "third"):
+            source.put("a.txt", "b.txt", text=step)
+            source.list_resources()
+            dates.append(source.now)
+            yield Step(title=step, site=source.site(), expected=dict(source.contents))
+            assert source.now == clock.now()
+
+    scenario = ClientScenario(name="dates", title="Dates", clause="12.1", script=script)
+    results = list(judge(scenario, JudgedClient(command=tuple(naive())), tmp_path / "home", clock))
+
+    assert not any(result.faults for result in results)
+    seconds = timedelta(seconds=1)
+    assert dates == [
+        begin - timedelta(hours=1) + 3 * seconds,
+        begin + 3 * seconds,
+        begin + 6 * seconds,
+    ]
 
 
 @pytest.mark.parametrize(

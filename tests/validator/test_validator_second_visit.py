@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from resourcesync.adapters.system import SystemClock
 from resourcesync.conformance.clauses import ClauseReport, ClauseResult
 from resourcesync.conformance.scripted_source import CHANGES, RESOURCES, ScriptedSource
 from resourcesync.conformance.site import ScriptedAnswer, ScriptedSite, SiteServer
@@ -49,7 +50,7 @@ def is_tested(events: list[ValidationEvent]) -> bool:
 
 
 def begun(server: SiteServer) -> ScriptedSource:
-    source = ScriptedSource(server.base)
+    source = ScriptedSource(server.base, SystemClock().now())
     source.put("a.txt", "b.txt", "c.txt")
     source.list_resources()
     source.forget_changes()

@@ -30,7 +30,7 @@ class Desk:
         self.there: bytes | None = None
         self.looked: list[str] = []
         self.woken = 0
-        self.hub = Hub(self.store, self.clock, made, look=self._look, wake=self._wake)
+        self.hub = Hub(self.store, self.clock, lambda: made, look=self._look, wake=self._wake)
 
     def close(self) -> None:
         self.store.close()

@@ -14,6 +14,7 @@ from resourcesync.conformance.scenarios import ClientScenario, Step
 from resourcesync.conformance.scripted_source import ScriptedSource
 from resourcesync.conformance.site import SiteServer
 from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Clock
 
 _MOST_BYTES: Final = 65_536
 """Most bytes of a file that may be a resource of a scenario."""
@@ -93,13 +94,18 @@ def parse_command(text: str) -> tuple[str, ...]:
         raise ConfigurationError(f"{text!r} is not a command: {error}") from error
 
 
-def judge(scenario: ClientScenario, client: JudgedClient, home: Path) -> Iterator[StepResult]:
+def judge(
+    scenario: ClientScenario, client: JudgedClient, home: Path, clock: Clock
+) -> Iterator[StepResult]:
     """Run a client in a scenario; yield the result of each step.
+
+    What changes after a step is dated after the client's run, and served when its time has come.
 
     Args:
         scenario: The scenario.
         client: The client.
         home: A new folder for it.
+        clock: Time.
 
     Raises:
         ConfigurationError: The client's program cannot be started.
@@ -108,12 +114,14 @@ def judge(scenario: ClientScenario, client: JudgedClient, home: Path) -> Iterato
     folder.parent.mkdir(parents=True)
     known: dict[bytes, str] = {}
     with SiteServer() as server:
-        source = ScriptedSource(server.base, scenario.dialect)
+        source = ScriptedSource(server.base, clock.now(), scenario.dialect)
         for number, step in enumerate(scenario.script(source)):
             known |= _contents(step)
+            clock.sleep((source.now - clock.now()).total_seconds())
             server.serve(step.site)
             words = client.command_line(server.base, folder, is_first=not number)
             code, output = _run(words, folder.parent, client.seconds)
+            source.now = max(source.now, clock.now().replace(microsecond=0))
             faults = _compare(step, _files(home), folder, known)
             if code is None:
                 faults.setdefault(ConformanceFault.TIMEOUT, f"{client.seconds:g} s")

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import quote, urljoin
 
@@ -25,7 +25,7 @@ from resourcesync.documents import (
     write,
 )
 
-_BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_PAST: Final = timedelta(hours=1)
 _FOLDER: Final = "resourcesync/"
 CAPABILITIES: Final = f"{_FOLDER}capabilitylist.xml"
 RESOURCES: Final = f"{_FOLDER}resourcelist.xml"
@@ -35,20 +35,26 @@ CHANGES: Final = f"{_FOLDER}changelist.xml"
 class ScriptedSource:
     """Resources with a past, and the documents that a correct Source has about them.
 
+    Its history begins an hour before the present time, and each event is a second after the last.
+
+    Attributes:
+        base: The address of the Source, with a slash at its end.
+        now: The time of the last event.
+
     Args:
         base: The address of the Source, with a slash at its end.
+        now: The present time.
         dialect: The version of the documents.
     """
 
-    def __init__(self, base: str, dialect: Dialect = Dialect.V1_1) -> None:
+    def __init__(self, base: str, now: datetime, dialect: Dialect = Dialect.V1_1) -> None:
         self.base = base
+        self.now = now.replace(microsecond=0) - _PAST
         self.contents: dict[str, bytes] = {}
         self._dialect = dialect
-        self._now = _BEGIN
-        self._since = _BEGIN
+        self._since = self._listed_at = self.now
         self._times: dict[str, datetime] = {}
         self._listed: tuple[Resource, ...] = ()
-        self._listed_at = _BEGIN
         self._changes: list[Change] = []
 
     def put(self, *names: str, text: str = "first") -> None:
@@ -57,9 +63,9 @@ class ScriptedSource:
             kind = ChangeKind.UPDATED if name in self.contents else ChangeKind.CREATED
             self._tick()
             self.contents[name] = f"{text} content of {name}\n".encode()
-            self._times[name] = self._now
+            self._times[name] = self.now
             resource = self.resource(name)
-            self._changes.append(Change(kind=kind, time=self._now, resource=resource))
+            self._changes.append(Change(kind=kind, time=self.now, resource=resource))
 
     def remove(self, *names: str) -> None:
         """Delete resources, and list the changes."""
@@ -67,13 +73,13 @@ class ScriptedSource:
             self._tick()
             del self.contents[name], self._times[name]
             gone = Resource(uri=self.uri(name), lastmod=self._deletion_time())
-            self._changes.append(Change(kind=ChangeKind.DELETED, time=self._now, resource=gone))
+            self._changes.append(Change(kind=ChangeKind.DELETED, time=self.now, resource=gone))
 
     def list_resources(self) -> None:
         """Write the Resource List of this moment."""
         self._tick()
         self._listed = tuple(self.resource(name) for name in sorted(self.contents))
-        self._listed_at = self._now
+        self._listed_at = self.now
 
     def forget_changes(self) -> None:
         """Begin a new Change List where the Resource List ends: earlier changes are in neither."""
@@ -164,10 +170,10 @@ class ScriptedSource:
         return msgspec.structs.replace(header, links=(up, *links))
 
     def _deletion_time(self) -> datetime | None:
-        return self._now if self._dialect is not Dialect.V1_1 else None
+        return self.now if self._dialect is not Dialect.V1_1 else None
 
     def _tick(self) -> None:
-        self._now += timedelta(minutes=1)
+        self.now += timedelta(seconds=1)
 
 
 def _listed(uri: str, capability: Capability) -> CapabilityEntry:

@@ -190,12 +190,13 @@ def _client(words: tuple[str, ...], first: str | None, seconds: float) -> "Judge
 def _run_scenarios(
     scenarios: "list[ClientScenario]", client: "JudgedClient", screen: Screen
 ) -> "list[StepResult]":
+    from resourcesync.app.machine import system_clock  # noqa: PLC0415 - help stays quick
     from resourcesync.conformance.judge import judge  # noqa: PLC0415 - as above
 
     results: list[StepResult] = []
     with tempfile.TemporaryDirectory(prefix="conformance-") as home:
         for scenario in scenarios:
-            for result in judge(scenario, client, Path(home) / scenario.name):
+            for result in judge(scenario, client, Path(home) / scenario.name, system_clock()):
                 results.append(result)
                 screen.report("conformance", _fields(result))
     return results
