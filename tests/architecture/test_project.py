@@ -101,8 +101,11 @@ def test_every_requirement_is_pinned_by_hash_and_names_no_host(path: Path) -> No
 
 def test_what_the_project_asks_for_is_pinned() -> None:
     groups = project()["dependency-groups"]
+    dependencies = project()["project"]["dependencies"]
+    extras = project()["project"]["optional-dependencies"]
     wanted = {
-        "main": named(project()["project"]["dependencies"]),
+        "main": named(dependencies),
+        "image": named(dependencies + extras["watch"]),
         "test": named(groups["test"]),
         "spark": named(groups["spark"]),
         "dev": named(groups["lint"] + groups["test"] + groups["docs"]),

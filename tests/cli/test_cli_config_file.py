@@ -50,6 +50,13 @@ def test_the_example_has_no_mistake_without_its_marks_either(said: Said) -> None
     assert "1 mirror, 1 source, 1 secret" in said.readouterr().out
 
 
+def test_the_example_has_the_times_and_the_address_of_the_service(said: Said) -> None:
+    keys = re.findall(r"(?m)^#([a-z_]+) = |^#(\[\w+\])", EXAMPLE)
+
+    assert ("every", "") in keys
+    assert keys[keys.index(("", "[watch]")) + 1] == ("admin", "")
+
+
 def test_a_file_that_is_there_is_never_written_over(said: Said) -> None:
     put(GOOD)
 

@@ -24,6 +24,23 @@ def test_a_mirror_sends_the_secret_that_its_table_names(
     assert "s3cret" not in "".join(said.readouterr())
 
 
+def test_a_check_finds_a_folder_that_is_a_mirror_of_another_source(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    assert run(["pull", "museum"]) == 0
+    assert run(["config", "check"]) == 0
+    said.readouterr()
+
+    put(museum(source).replace(source.url, "https://other.example/"))
+    assert run(["config", "check"]) == 2
+
+    text = said.readouterr().err
+    assert "[mirror.museum] has a `dest` that is a mirror of another Source" in text
+    assert source.url in text
+    assert "resourcesync pull museum --moved https://other.example/" in text
+
+
 @pytest.mark.parametrize("command", ["pull", "explore", "validate"])
 def test_a_secret_is_named_on_the_command_line(
     command: str, source: TinySource, monkeypatch: pytest.MonkeyPatch

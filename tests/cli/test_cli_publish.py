@@ -292,6 +292,19 @@ def test_documents_of_an_earlier_out_are_never_published_as_resources(tree: Path
     assert "list.xml</loc>" not in listed + changed
 
 
+def test_the_documents_of_a_tree_published_inside_the_tree_are_no_resources(tree: Path) -> None:
+    put("not a publication", str(tree / "rooms/resourcesync/floor.txt"))
+    put("page", str(tree / "inner/page.html"))
+    run(["publish", "public/inner", "--url", "https://museum.example/inner"])
+
+    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
+
+    listed = Path("public/resourcesync/resourcelist.xml").read_text()
+    assert "inner/resourcesync" not in listed
+    assert "/inner/page.html<" in listed
+    assert "/rooms/resourcesync/floor.txt<" in listed
+
+
 def test_a_tree_that_is_being_published_is_locked(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     code = (

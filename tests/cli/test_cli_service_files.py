@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -115,6 +116,27 @@ def test_systemd_finds_no_fault_in_the_unit_of_sources(said: Said, tmp_path: Pat
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     written = re.findall("ReadWritePaths=(.*)", unit.read_text())
     assert written == [f"{tmp_path}/pages", f"{tmp_path}/theses"]
+
+
+def test_a_unit_that_needs_an_extra_that_is_missing_says_so(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(SOURCES)
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    assert run(["config", "systemd"]) == 0
+    assert said.readouterr().err == ""
+
+    Path("pages").mkdir()
+    assert run(["config", "systemd"]) == 0
+    assert "pip install 'resourcesync[watch]'" in said.readouterr().err
+    assert run(["config", "compose"]) == 0
+    assert said.readouterr().err == ""
+
+
+def test_the_unit_says_when_mirrors_are_pulled_so_that_no_timer_is_needed(said: Said) -> None:
+    put(TABLES)
+
+    assert "`cron` of [mirror.NAME]" in printed(said, "systemd").partition("[Unit]")[0]
 
 
 def test_sources_are_published_beside_mirrors(said: Said) -> None:

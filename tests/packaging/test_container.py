@@ -34,10 +34,20 @@ def test_the_recipe_has_no_fault() -> None:
 def test_the_image_has_pinned_requirements_and_a_user_who_is_not_root() -> None:
     text = RECIPE.read_text("utf-8")
 
-    assert "--require-hashes -r requirements/main.txt" in text
+    assert "--require-hashes -r requirements/image.txt" in text
     assert re.search(r"^USER [1-9]\d+:[1-9]\d+$", text, re.MULTILINE)
     assert "/livez" in text
     assert text.count("\nFROM ") == 2
+
+
+def test_the_image_can_run_all_that_a_compose_file_of_ours_names() -> None:
+    pins = [
+        set((ROOT / "requirements" / name).read_text("utf-8").splitlines())
+        for name in ("main.txt", "image.txt")
+    ]
+
+    assert pins[0] <= pins[1]
+    assert any(line.startswith("watchfiles==") for line in pins[1])  # for publish --watch
 
 
 def test_what_the_recipe_copies_is_sent_to_the_builder() -> None:

@@ -28,7 +28,7 @@ class Desk:
         self.looked: list[str] = []
         self.woken = 0
         made = HubRules(**(usual | rules))  # type: ignore[arg-type]
-        self.hub = Hub(self.store, self.clock, made, look=self._look, wake=self._wake)
+        self.hub = Hub(self.store, self.clock, lambda: made, look=self._look, wake=self._wake)
 
     def _look(self, topic: str) -> bytes | None:
         self.looked.append(topic)

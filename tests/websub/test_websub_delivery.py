@@ -62,7 +62,7 @@ class Loop:
         self.deliveries = Deliveries(
             self.store,
             self.clock,
-            self._rules,
+            lambda: self._rules,
             chance=lambda: 1.0,
             challenge=lambda: f"challenge-{next(self._numbers)}",
         )

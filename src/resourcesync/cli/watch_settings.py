@@ -12,7 +12,7 @@ from resourcesync.app.watching.watch_jobs import AuditOptions
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.cli.log_file import check_log
 from resourcesync.cli.pull_run import PullTarget, TargetResolver
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
@@ -200,4 +200,24 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
         reason = f"names [auth.{name}], which does not exist"
         yield file.key_error(("watch",), "operator", reason)
     names = configuration.names
+    for name in names:
+        yield from _other_source(configuration, name)
     yield from WatchSettings(configuration=configuration, names=names).problems()
+
+
+def _other_source(configuration: MirrorConfiguration, name: str) -> Iterator[ConfigurationError]:
+    """Yield the mistake of a mirror whose folder is a mirror of another Source by its state."""
+    from resourcesync.app.mirrors.mirror_state import other_source  # noqa: PLC0415 - for `config check`
+
+    mirror = configuration.mirror(name)
+    try:
+        known = other_source(mirror.dest, mirror.source)
+    except ResourceSyncError:  # `status` and `pull` report a damaged state
+        return
+    if known:
+        yield ConfigurationError(
+            f"[mirror.{name}] has a `dest` that is a mirror of another Source",
+            evidence=(("here", known), ("source", mirror.source)),
+            hint="name another folder in `dest`; or, if the Source moved, follow it",
+            remedy=Remedy("follow-move", target=name, value=mirror.source),
+        )

@@ -33,6 +33,8 @@ class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
             relative to the root; ``*`` matches ``/`` too.
         skip: Files and folders that are never scanned, relative to the root, such as the folder of
             the documents.
+        signs: Files that a folder in the tree has if it is published by itself. Then the folder of
+            the first, which has its documents, is never scanned either.
         is_own: True for the name of a file at the top that is never scanned, either.
         hidden: Publish names that begin with a dot or end with ``~``.
     """
@@ -40,6 +42,7 @@ class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     skip: frozenset[str] = frozenset()
+    signs: tuple[str, ...] = ()
     is_own: Callable[[str], bool] = _is_none
     hidden: bool = False
 
@@ -48,6 +51,7 @@ class PathFilter:
     """A filter of names by a ``FileSelection``."""
 
     def __init__(self, selection: FileSelection) -> None:
+        self.signs = selection.signs
         self._skip = frozenset(path.strip("/") for path in selection.skip)
         self._skip_folders = frozenset(path.rpartition("/")[0] for path in self._skip)
         self._is_own = selection.is_own

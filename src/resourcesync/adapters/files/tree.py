@@ -312,8 +312,19 @@ class FileTreeOriginals:
     def _folder_keys(self, folder: ScannedFolder, names: Sequence[str]) -> Iterator[str]:
         for name in names:
             reason = self._judge.exclusion_of_folder(folder.path, name)
+            if reason is None and self._has_documents(folder, name):
+                continue
             if self._fits(folder, name, f"{to_segment(name)}/", reason):
                 yield f"{to_segment(name)}/"
+
+    def _has_documents(self, folder: ScannedFolder, name: str) -> bool:
+        """True if a folder has the documents of another publication, that of ``folder``."""
+        signs = self._judge.signs
+        return (
+            bool(signs and folder.names)
+            and signs[0].startswith(f"{name}/")
+            and all(os.access(sign, os.F_OK, dir_fd=folder.descriptor) for sign in signs)
+        )
 
     def _file_keys(self, folder: ScannedFolder, names: Sequence[str]) -> Iterable[str]:
         room = MAX_URI - len(folder.uri)

@@ -18,6 +18,7 @@ from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState, S
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.discovery.uris import is_same
 from resourcesync.errors import (
     ConfigurationError,
     Remedy,
@@ -147,6 +148,16 @@ def knows_source(folder: Path) -> bool:
         return False
     with open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         return SyncState(state).identity is not None
+
+
+def other_source(folder: Path, source: str) -> str:
+    """Return the Source that a mirror follows, if it is another one than ``source``, else empty.
+
+    Raises:
+        StateError: The state is damaged or from a newer version.
+    """
+    known = read_status(folder).source if is_mirror(folder) else ""
+    return "" if not known or is_same(known, source) else known
 
 
 def read_status(folder: Path) -> MirrorStatus:

@@ -17,7 +17,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
-from resourcesync.settings.publication import PublicationSettings
+from resourcesync.settings.publication import CATALOGUE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule
 from resourcesync.source.publication_options import version_options_of
@@ -102,7 +102,11 @@ def selection_of(settings: PublicationSettings) -> FileSelection:
     if settings.robots and settings.out == ".":
         skip |= {document_stores.ROBOTS_FILE}
     return FileSelection(
-        include=settings.include, exclude=settings.exclude, skip=skip, is_own=naming.is_sitemap
+        include=settings.include,
+        exclude=settings.exclude,
+        skip=skip,
+        signs=(naming.CAPABILITY_LIST, CATALOGUE.as_posix()),
+        is_own=naming.is_sitemap,
     )
 
 

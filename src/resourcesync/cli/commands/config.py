@@ -48,6 +48,7 @@ EXAMPLE: Final = """\
 #[mirror.museum]
 #source = "https://museum.example/"
 #dest = "museum"                # a relative path starts at the folder of this file
+#every = "1h"                   # for `resourcesync watch`; or once a day: cron = "15 2 * * *"
 #exclude = ["/drafts/**"]
 #max_lag = "26h"                # for `resourcesync status --check`
 #auth = "museum"
@@ -55,6 +56,9 @@ EXAMPLE: Final = """\
 #[source.museum]                # resourcesync publish museum
 #path = "public"                # a relative path starts at the folder of this file
 #url = "https://museum.example/"
+
+#[watch]                        # resourcesync watch
+#admin = "127.0.0.1:9464"       # its pages and metrics, for operators only
 
 #[log]
 #file = "resourcesync.log"      # a relative path starts at the folder of this file
@@ -139,7 +143,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
         if action in _SERVICES and any(mistakes_of(_find_file(named))):
             return _check(_find_file(named), screen)
         if action in (*_PRINTED, *_LOGS, *_FRONTS):
-            return _print(_generated_file(action, values), screen, name=action, as_json=output.json)
+            text = _generated_file(action, values, screen)
+            return _print(text, screen, name=action, as_json=output.json)
         match action:
             case "init":
                 return _init(named or Path(files.NAME))
@@ -227,7 +232,7 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome
     return CommandOutcome()
 
 
-def _generated_file(name: str, values: Mapping[str, Any]) -> str:
+def _generated_file(name: str, values: Mapping[str, Any], screen: Screen) -> str:
     from resourcesync.app.publishing import account_access  # noqa: PLC0415 - the same
     from resourcesync.cli.render import monitoring_files, service_files  # noqa: PLC0415 - seldom needed
 
@@ -243,9 +248,10 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
         case "nginx" | "caddy":
             return _front_server(name, values)
         case _:
-            return service_files.service_file(
-                name, MirrorConfiguration(files.find(values["config"]))
-            )
+            configuration = MirrorConfiguration(files.find(values["config"]))
+            for warning in service_files.missing_extras(name, configuration):
+                screen.report("warning", warning)
+            return service_files.service_file(name, configuration)
 
 
 def _front_server(name: str, values: Mapping[str, Any]) -> str:

@@ -7,7 +7,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
@@ -151,6 +152,7 @@ ExecStart={words} %i
     return f"""\
 # /etc/systemd/system/resourcesync-watch.service
 # Create the folders of the mirrors first; the user {here.user} must have write permission.
+# Times: `every` or `cron` of [mirror.NAME], such as cron = "15 2 * * *"; no timer is needed.
 [Unit]
 Description=resourcesync keeps mirrors in sync
 {_UNIT_ORDER}
@@ -320,6 +322,19 @@ SERVICE_FILES: Final[dict[str, Callable[[ServiceInstallation], str]]] = {
     "launchd": launchd,
 }
 """The files by the actions of ``config`` that print them."""
+
+
+def missing_extras(name: str, configuration: MirrorConfiguration) -> Iterator[Mapping[str, object]]:
+    """Yield a warning for an extra that a file of ours needs on this machine, and that is missing.
+
+    Only ``publish --watch`` of a folder needs one; the image of Compose has it.
+    """
+    if name != "systemd" or configuration.names or find_spec("watchfiles") is not None:
+        return
+    sources = ConfiguredSources(configuration.file)
+    if any(Path(sources.source(name).path).is_dir() for name in sources.names):
+        hint = "pip install 'resourcesync[watch]'"
+        yield {"code": "no-extra", "message": "the unit needs the extra 'watch'", "hint": hint}
 
 
 def service_file(name: str, configuration: MirrorConfiguration) -> str:
