@@ -434,7 +434,7 @@ def _buckets(folder: Path, *names: str) -> Iterator[None]:
     run_program(["rm", "-rf", folder / "run"], cwd=folder)
     for name in names:
         (folder / "run" / "root" / name).mkdir(parents=True)
-    words = ["--config", folder / "run" / "none", "--addr", f"127.0.0.1:{port}"]
+    words: list[str | Path] = ["--config", folder / "run" / "none", "--addr", f"127.0.0.1:{port}"]
     words += ["--auth-key", f"{key},{secret}", folder / "run" / "root"]
     os.environ.update(
         AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
@@ -463,26 +463,26 @@ def judge_bucket(folder: Path) -> Mapping[str, str]:
         run, bucket = folder / "run", Bucket("s3://files", patience=_PATIENCE)
         for name, content in _OBJECTS.items():
             bucket.put(name, content)
-        words = ["publish", "s3://files", "--url", "http://h.example/", "--out", run / "lists"]
-        words += ["--state", run / "state"]
-        found = {"its objects are listed": _lists(words, run, "resourcelist", len(_OBJECTS))}
+        lists: list[str | Path] = ["publish", "s3://files", "--url", "http://h.example/"]
+        lists += ["--out", run / "lists", "--state", run / "state"]
+        found = {"its objects are listed": _lists(lists, run, "resourcelist", len(_OBJECTS))}
         bucket.put("c.txt", b"three\n")
         bucket.remove("a.txt")
-        found["their changes are listed"] = _lists(words, run, "changelist", 2)
+        found["their changes are listed"] = _lists(lists, run, "changelist", 2)
         tree = run / "tree"
         tree.mkdir()
         (tree / "page.html").write_text("<p>page</p>")
-        words = ["publish", tree, "--url", "http://h.example/", "--out", "s3://site"]
-        found["documents are published into it"] = _fails(words, run)
-        with Bucket("s3://site", patience=_PATIENCE).open(
-            "resourcesync/resourcelist.xml"
-        ) as stream:
-            entries = sum(1 for _ in read(stream.read(), uri="http://h.example/l").entries())
-        found["they are read back"] = "" if entries == 1 else f"{entries} entries"
+        options = ("--url", "http://h.example/", "--out", "s3://site")
+        found["documents are published into it"] = _fails(["publish", tree, *options], run)
+        written = Bucket("s3://site", patience=_PATIENCE).read(
+            "resourcesync/resourcelist.xml", 9_999
+        )
+        entries = [] if written is None else list(read(written[1], uri="http://h/l").entries())
+        found["they are read back"] = "" if len(entries) == 1 else f"{len(entries)} entries"
         with _served(run / "source") as base:
             for command in ("pull", "audit"):
-                words = [command, *([base] if command == "pull" else []), "s3://copies"]
-                found[f"a mirror in it: {command}"] = _fails(words, run)
+                source = [base] if command == "pull" else []
+                found[f"a mirror in it: {command}"] = _fails([command, *source, "s3://copies"], run)
     return found
 
 
