@@ -2,7 +2,7 @@
 
 Half of the changes are updates of what the mirror has; the others are resources that are created
 and deleted again. So all changes must be read and sorted, and few resources fetched. The same is
-done with a tenth of the changes: time for each change, and memory, must be about the same.
+done with half of the changes: time for each change, and memory, must be about the same.
 """
 
 import json
@@ -25,25 +25,26 @@ from campaigns.outcome import Asked, Campaign, Outcome
 RESOURCES: Final = 200
 PEAK_MIB: Final = 200.0
 GROWTH: Final = 1.1
-"""How many times the memory of a tenth of the changes all of them may take.
+"""How many times the memory of half of the changes all of them may take.
 
-It is judged where a tenth fills a list: before that, buffers of a fixed size are being filled.
+It is judged where half fills a list: before that, buffers of a fixed size are being filled. The
+last of them are those of the sort, which are full at three million changes.
 """
 _SINCE: Final = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def run(asked: Asked) -> Outcome:
-    """Pull a tenth of the changes, then all of them, each into a mirror of its own."""
+    """Pull half of the changes, then all of them, each into a mirror of its own."""
     outcome = Outcome()
     if not installed():
         outcome.missing = "nginx is not here"
         return outcome
     peaks = [
-        _follow(outcome, asked.folder / str(size), size) for size in (asked.size // 10, asked.size)
+        _follow(outcome, asked.folder / str(size), size) for size in (asked.size // 2, asked.size)
     ]
-    outcome.add("peak, times that of a tenth", peaks[1] / peaks[0])
-    is_judged = asked.size // 10 >= PER_LIST
-    outcome.add("growth is judged: a tenth fills a list", is_judged)
+    outcome.add("peak, times that of half", peaks[1] / peaks[0])
+    is_judged = asked.size // 2 >= PER_LIST
+    outcome.add("growth is judged: half fills a list", is_judged)
     is_flat = not is_judged or peaks[1] <= peaks[0] * GROWTH
     outcome.require(is_flat, f"{peaks[0]:.0f} MiB became {peaks[1]:.0f} MiB")
     return outcome

@@ -10,6 +10,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.watching.mirror_views import read_activity
+from resourcesync.app.watching.service_requests import StoredNames
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_mirrors import WatchJobRunner
@@ -78,13 +79,15 @@ def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
     assert pages.running()[0].total == 0  # that of the last pull is forgotten
 
 
-def test_a_pull_of_the_service_reports_its_progress(configuration: MirrorConfiguration) -> None:
+def test_a_pull_of_the_service_reports_its_progress(
+    configuration: MirrorConfiguration, tmp_path: Path
+) -> None:
     seen: list[str] = []
 
     def show(mirror: str, fields: Mapping[str, object]) -> None:
         seen.append(f"{mirror} {fields['done']} of {fields['total']}")
 
-    runner = WatchJobRunner(SystemClock(), lambda _: None, show)
+    runner = WatchJobRunner(SystemClock(), lambda _: None, show, StoredNames(tmp_path / "pulled"))
     settings = WatchSettings(configuration=configuration, names=configuration.names)
     runner.configure(*settings.watched_mirrors())
     runner(PULL, CancelToken(SystemClock()))

@@ -218,3 +218,17 @@ def test_what_is_none_of_these_formats_is_not_called_one(
 
     assert run(["pull", f"{hidden.url}/page", "museum"]) == 5
     assert "which is not read" not in said.readouterr().err
+
+
+def test_the_lists_of_the_whole_site_are_named_where_the_address_leads_to_none(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", f"{source.url}/no/such/", "museum"]) == 0
+    warning = said.readouterr().err
+    assert "warning[whole-site]: no list was found at the address" in warning
+    assert f"(well-known URI of {source.url})" in warning
+
+    assert run(["pull", "museum"]) == 0
+    assert "whole-site" not in said.readouterr().err
+    assert run(["pull", source.url, "other"]) == 0
+    assert "whole-site" not in said.readouterr().err

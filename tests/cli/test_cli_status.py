@@ -109,7 +109,9 @@ def test_status_says_when_a_resource_that_failed_often_is_tried_again(
     out = said.readouterr().out
     assert "the next pull tries again" not in out
     assert re.search(
-        r"1 listed resource not in the mirror as listed; tried again after 20\S+ \S+Z\.", out
+        r"1 listed resource not in the mirror as listed;"
+        r" tried again by the first pull after 20\S+ \S+Z\.",
+        out,
     )
     assert "the list says 3 B, the Source served more (Content-Length: 5)" in out
     run(["status", "museum", "--json"])

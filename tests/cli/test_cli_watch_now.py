@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.app.watching.service_requests import (
-    PausedMirrors,
+    StoredNames,
     accept_requests,
     request_pulls,
 )
@@ -195,33 +195,33 @@ def test_a_damaged_list_of_paused_mirrors_is_reported_and_one_that_cannot_be_wri
 ) -> None:
     path = tmp_path / "paused.json"
     path.write_text("{")
-    with pytest.raises(StateError, match="not a list of paused mirrors"):
-        PausedMirrors(path)
+    with pytest.raises(StateError, match="not a list of names"):
+        StoredNames(path)
     (tmp_path / "file").write_text("")
-    paused = PausedMirrors(tmp_path / "none" / "paused.json")
-    paused.set("a", is_paused=True)
-    paused.set("b", is_paused=True)
-    paused.set("a", is_paused=False)
-    assert PausedMirrors(tmp_path / "none" / "paused.json").names == {"b"}
+    paused = StoredNames(tmp_path / "none" / "paused.json")
+    paused.set("a", is_in=True)
+    paused.set("b", is_in=True)
+    paused.set("a", is_in=False)
+    assert StoredNames(tmp_path / "none" / "paused.json").names == {"b"}
     (tmp_path / "none" / "paused.json").unlink()
     (tmp_path / "none").rmdir()
     (tmp_path / "none").write_text("")
     with pytest.raises(StorageError):
-        paused.set("c", is_paused=True)
+        paused.set("c", is_in=True)
     assert paused.names == {"b"}
 
 
 def test_mirrors_that_are_paused_at_the_same_moment_are_all_paused(tmp_path: Path) -> None:
     seen: list[frozenset[str]] = []
-    paused = PausedMirrors(tmp_path / "paused.json", seen.append)
+    paused = StoredNames(tmp_path / "paused.json", seen.append)
     names = [f"mirror-{number}" for number in range(12)]
-    threads = [threading.Thread(target=partial(paused.set, name, is_paused=True)) for name in names]
+    threads = [threading.Thread(target=partial(paused.set, name, is_in=True)) for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert paused.names == PausedMirrors(tmp_path / "paused.json").names == set(names)
+    assert paused.names == StoredNames(tmp_path / "paused.json").names == set(names)
     assert [len(found) for found in seen] == list(range(1, 13))
 
 

@@ -24,7 +24,7 @@ from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.settings_file import museum, put
-from tests.support.servers.tiny_source import TinySource
+from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 
@@ -118,6 +118,68 @@ def test_a_pull_of_the_service_that_its_configuration_ended_is_failing_everywher
 
     assert "failing" in seen["status"]
     assert "failing" in seen["page"]
+
+
+@pytest.mark.parametrize("sets", [False, True])
+def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
+    source: TinySource, said: Said, *, sets: bool
+) -> None:
+    if sets:
+        offer_sets(source, SETS)
+    put(museum(source, 'every = "1s"\nall_sets = true' if sets else 'every = "1s"'))
+    folder, away, port = Path("copies/museum"), Path("away"), free_port()
+
+    def is_in_sync() -> bool:
+        return resourcesync("status", "museum", "--check", cwd=Path.cwd()).code == 0
+
+    def vanish() -> bool:
+        folder.rename(away)
+        folder.mkdir()  # as where its disk is mounted
+        return True
+
+    def is_refused() -> bool:
+        with (
+            suppress(OSError),
+            urlopen(f"http://127.0.0.1:{port}/api/status.json", timeout=10) as up,
+        ):
+            return bool([row for row in json.load(up)["next"] if row["reason"] == "retry"])
+        return False
+
+    for steps in (
+        [is_in_sync, vanish, is_refused],
+        [is_refused],
+    ):  # the service, and after a restart
+        with meanwhile(*steps):
+            assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
+        assert "was a mirror, and is none now" in said.readouterr().out
+        assert list(folder.iterdir()) == []
+
+    folder.rmdir()
+    away.rename(folder)
+    assert run(["pull", "museum"]) == 0
+
+
+def test_the_wish_to_wait_of_one_set_is_kept(source: TinySource) -> None:
+    offer_sets(source, SETS)
+    put(museum(source, 'every = "1s"\nall_sets = true'))
+    assert run(["pull", "museum"]) == 0
+    port, hour = free_port(), {"Retry-After": "3600"}
+    for path in [path for path in source.answers if "list" in path]:
+        source.answers[path] = Answer(status=503, headers=hour)
+    soon: list[str] = []
+
+    def is_told() -> bool:
+        with (
+            suppress(OSError),
+            urlopen(f"http://127.0.0.1:{port}/api/status.json", timeout=10) as up,
+        ):
+            soon[:] = [row["at"] for row in json.load(up)["next"] if row["reason"] == "retry"]
+        return bool(soon)
+
+    with meanwhile(is_told):
+        assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
+
+    assert datetime.fromisoformat(soon[0]) - datetime.now(UTC) > timedelta(minutes=50)
 
 
 def is_failing() -> bool:

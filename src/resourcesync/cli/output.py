@@ -69,6 +69,7 @@ class Problem(NamedTuple):
         hint: One command or edit that helps.
         exit: The exit code of a command that the error ended.
         uri: The address that it is about; empty for none.
+        retry_after: Seconds that the Source asks to wait; 0 for no such wish.
     """
 
     code: str
@@ -78,6 +79,7 @@ class Problem(NamedTuple):
     evidence: Evidence = ()
     hint: str = ""
     uri: str = ""
+    retry_after: float = 0.0
 
     def fields(self) -> dict[str, object]:
         """Return the fields of its event."""
@@ -135,6 +137,7 @@ def problem_of(error: ResourceSyncError) -> Problem:
         hint=hint,
         exit=exit_code_for(error),
         uri=str(getattr(error, "uri", "") or ""),
+        retry_after=getattr(error, "retry_after", None) or 0.0,
     )
 
 

@@ -99,13 +99,10 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Return the folder of the service's state."""
         return self.service.state or environment.state_folder()
 
-    def paused_file(self) -> Path:
-        """Return the file with the mirrors of this configuration that operators paused."""
-        return (
-            self.push_state()
-            .path.with_suffix(".json")
-            .with_stem(self.push_state().path.stem.replace("push-", "paused-", 1))
-        )
+    def names_file(self, kind: str) -> Path:
+        """Return the file with the mirrors of this configuration that are ``paused``, or such."""
+        path = self.push_state().path
+        return path.with_name(f"{path.stem.replace('push', kind, 1)}.json")
 
     def operator_token(self) -> str:
         """Return the secret with which operators act on the pages; empty if they only read.

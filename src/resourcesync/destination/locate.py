@@ -301,3 +301,6 @@ def report_source(pull: SyncSession) -> None:
             "as_of": None if as_of is None else format_w3c(as_of),
         },
     )
+    if as_of is None and found.is_of_site:
+        message = f"no list was found at the address: these are of the whole site ({found.road})"
+        pull.dependencies.report("warning", {"code": "whole-site", "message": message})

@@ -148,6 +148,13 @@ class Search:
                 return found
         raise self._failure(address)
 
+    def is_of_site(self, address: str) -> bool:
+        """True if an address below the root led to nothing, so the site's own lists were found."""
+        site = (_ROBOTS, _USUAL, f"{_WELL_KNOWN}{urljoin(address, '/').rstrip('/')}")
+        road = self.found_by.removesuffix(_NO_FEEDS)
+        is_below = road.startswith(site[:2]) or road == site[2]
+        return is_below and not _is_root(address)
+
     def note(self, uri: str, error: ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""
         self._tried.append(_Try(uri, _brief(error), error))

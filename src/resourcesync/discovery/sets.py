@@ -41,6 +41,8 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
             link ``monitor``; ``None`` if it does not.
         monitored_since: The moment from which it does, in microseconds.
         road: The way to the entry, in words; empty when it is the address itself.
+        is_of_site: True if the address is below the root of its site and leads to no list, so these
+            are the lists of the site.
     """
 
     entry: str
@@ -56,6 +58,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
     monitor: str | None = None
     monitored_since: int | None = None
     road: str = ""
+    is_of_site: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SourceLists) and self._compared() == other._compared()
@@ -65,7 +68,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
 
     def _compared(self) -> tuple[object, ...]:
         """Return what was found, whichever way led there."""
-        return astuple(replace(self, road=""))
+        return astuple(replace(self, road="", is_of_site=False))
 
     @property
     def set_uri(self) -> str:

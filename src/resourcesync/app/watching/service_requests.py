@@ -43,11 +43,11 @@ PullNow = Callable[[Sequence[str]], Sequence[str]]
 """Pulls the mirrors in some folders soon; returns the folders of those that the service has."""
 
 
-class PausedMirrors:
-    """The mirrors that operators paused, by name; they stay paused after a restart.
+class StoredNames:
+    """A set of names in a file, as of the paused mirrors: it is the same after a restart.
 
     Args:
-        path: The file with their names.
+        path: The file.
         on_change: Receives all names after each change, in the order of the changes.
 
     Raises:
@@ -71,18 +71,17 @@ class PausedMirrors:
             raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
         except msgspec.MsgspecError as error:
             raise StateError(
-                f"{self._path} is not a list of paused mirrors",
-                hint="remove it: then no mirror is paused",
+                f"{self._path} is not a list of names", hint="remove it: then there are none"
             ) from error
 
-    def set(self, name: str, *, is_paused: bool) -> None:
-        """Pause or resume a mirror, durably; on any thread.
+    def set(self, name: str, *, is_in: bool) -> None:
+        """Add or remove a name, durably; on any thread.
 
         Raises:
             StorageError: It cannot be stored; nothing has changed.
         """
         with self._lock:
-            self._store(self.names | {name} if is_paused else self.names - {name})
+            self._store(self.names | {name} if is_in else self.names - {name})
             self._on_change(self.names)
 
     def _store(self, names: frozenset[str]) -> None:

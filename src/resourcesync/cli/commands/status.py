@@ -422,7 +422,7 @@ def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
     pull = f"the next pull ({next_pull})" if next_pull else "the next pull"
     if not mirror.resting or mirror.tried_again is None:
         return f"{pull} tries again"
-    rest = f"tried again after {formatting.moment(mirror.tried_again)}"
+    rest = f"tried again by the first pull after {formatting.moment(mirror.tried_again)}"
     if mirror.resting >= mirror.pending:
         return rest
     soon = formatting.count(mirror.pending - mirror.resting)

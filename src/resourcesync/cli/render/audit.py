@@ -120,8 +120,10 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
 
 
 def _sampled(report: AuditReport) -> str:
-    proven, listed = formatting.count(report.proven or 0), formatting.count(report.listed)
-    checked = f"{proven} of {listed} files read"
+    proven = report.proven or 0
+    # Copies that the filters leave out now are files of the mirror all the same.
+    of = f" of {formatting.count(report.listed)}" if proven <= report.listed else ""
+    checked = f"{formatting.count(proven)}{of} files read"
     ended = ", until the time limit" if report.stopped else ""
     since = ""
     if report.proven_since is not None:

@@ -12,6 +12,7 @@ import msgspec
 from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
+from resourcesync.app.watching.service_requests import StoredNames
 from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror, record_failed_pull
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.changes import change_fields
@@ -19,7 +20,7 @@ from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CollectingScreen, CommandOutcome, Problem, Screen, problem_of
-from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
+from resourcesync.cli.pull_run import PullContext, PullTarget, TargetResolver, pull
 from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import PullRenderer
 from resourcesync.cli.watch_settings import WatchedMirror
@@ -27,8 +28,8 @@ from resourcesync.destination.reports import FailedRun
 from resourcesync.errors import (
     BudgetError,
     ResourceSyncError,
-    SourceUnavailableError,
     StoppedError,
+    StorageError,
 )
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
@@ -79,10 +80,6 @@ OnProgress = Callable[[str, Mapping[str, object]], None]
 """Receives the progress of a mirror's pull, on the thread of the pull."""
 
 
-def _ignore_progress(mirror: str, fields: Mapping[str, object]) -> None:
-    del mirror, fields
-
-
 class WatchJobRunner:
     """A runner of jobs, each on its own thread (``watch.loop.UnitFunction``).
 
@@ -90,12 +87,13 @@ class WatchJobRunner:
         clock: The clock.
         on_pulled: Called with each pulled mirror, on the thread of the pull.
         on_progress: Receives the progress of pulls.
+        pulled: The folders that were a mirror when the service last pulled them.
     """
 
     def __init__(
-        self, clock: Clock, on_pulled: OnPulled, on_progress: OnProgress = _ignore_progress
+        self, clock: Clock, on_pulled: OnPulled, on_progress: OnProgress, pulled: StoredNames
     ) -> None:
-        self._clock = clock
+        self._clock, self._pulled = clock, pulled
         self._on_pulled, self._on_progress = on_pulled, on_progress
         self._watched: Mapping[str, WatchedMirror] = {}
         self._resolver: TargetResolver | None = None
@@ -131,13 +129,12 @@ class WatchJobRunner:
                 exit=ExitCode.TERMINATED, stopped=True
             )
         except ResourceSyncError as error:
-            again = error.retry_after if isinstance(error, SourceUnavailableError) else None
             problem, uri = problem_of(error), getattr(error, "uri", "")
             report = JobReport(exit=problem.exit, problem=problem, uri=uri, error=error)
-            return _job_result(report, again)
+            return _job_result(report, problem.retry_after)
         except Exception as error:  # noqa: BLE001 - a bug in one mirror stops no other
             problem = write_crash_report(error, ["watch", job.mirror])
-            return _job_result(JobReport(exit=problem.exit, problem=problem), None)
+            return _job_result(JobReport(exit=problem.exit, problem=problem))
 
     def _pull(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
@@ -150,7 +147,9 @@ class WatchJobRunner:
             if event == "progress":
                 self._on_progress(mirror.target.name, fields)
 
+        self._check_folder(mirror.target)
         outcome = pull(mirror.target, way, notes, report)
+        self._check_folder(mirror.target)
         self._on_pulled(mirror)
         return _job_result(
             JobReport(
@@ -160,8 +159,25 @@ class WatchJobRunner:
                 warnings=tuple(notes.warnings),
                 phases=tuple(notes.phases),
             ),
-            None,
+            max((problem.retry_after for problem in notes.problems), default=0.0),
         )
+
+    def _check_folder(self, target: PullTarget) -> None:
+        """Refuse a folder that was a mirror and is none: its disk may not be mounted.
+
+        Raises:
+            StorageError: It is none; all would be fetched again, to another disk.
+        """
+        folder = str(target.folder.absolute())
+        if mirror_state.is_mirror(target.folder) or mirror_state.is_folder_of_sets(target.folder):
+            if folder not in self._pulled.names:
+                self._pulled.set(folder, is_in=True)
+        elif folder in self._pulled.names and not target.store:
+            raise StorageError(
+                f"{folder} was a mirror, and is none now",
+                evidence=(("kept", "nothing was fetched"),),
+                hint=f"mount its disk; to fetch everything again: resourcesync pull {target.name}",
+            )
 
     def _audit(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
@@ -172,7 +188,7 @@ class WatchJobRunner:
             outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
         code = worst(outcome.exit for outcome in outcomes)
         fields = outcomes[0].fields if len(outcomes) == 1 else {}
-        return _job_result(JobReport(exit=code, fields=fields), None)
+        return _job_result(JobReport(exit=code, fields=fields))
 
     def _send_changes(
         self, mirror: WatchedMirror, cancel: CancelToken
@@ -243,12 +259,12 @@ def _change_line(run: str, below: str, change: LoggedChange) -> bytes:
     return json_line("change", run, fields)
 
 
-def _job_result(report: JobReport, retry_after: float | None) -> tuple[JobOutcome, JobReport]:
+def _job_result(report: JobReport, retry_after: float = 0.0) -> tuple[JobOutcome, JobReport]:
     verdict = JobStatus.DONE if report.exit in _COMPLETED else JobStatus.FAILED
     if report.exit in _LOCKED:
         verdict = JobStatus.LOCKED
     # There may be changes to send even if it applied none: other processes pull and repair too.
-    return JobOutcome(status=verdict, retry_after=retry_after or 0.0, changed=True), report
+    return JobOutcome(status=verdict, retry_after=retry_after, changed=True), report
 
 
 _LOG: Final = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import Final
 from resourcesync.app import machine
 from resourcesync.app.telemetry import exported_metrics
 from resourcesync.app.watching import service
-from resourcesync.app.watching.service_requests import PausedMirrors, accept_requests
+from resourcesync.app.watching.service_requests import StoredNames, accept_requests
 from resourcesync.app.watching.state_cache import StateCache
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, resolve_folder
@@ -82,7 +82,7 @@ class _OperatorRequests:
         paused: The paused mirrors.
     """
 
-    def __init__(self, watch: WatchLoop, pages: WatchPages, paused: PausedMirrors) -> None:
+    def __init__(self, watch: WatchLoop, pages: WatchPages, paused: StoredNames) -> None:
         self._watch, self._pages, self._paused = watch, pages, paused
         self._folders: Mapping[Path, str] = {}
         watch.pause(paused.names)
@@ -109,7 +109,7 @@ class _OperatorRequests:
     def _set_paused(self, name: str, *, is_paused: bool) -> bool:
         watched = self._pages.watched_name(name)
         if watched:
-            self._paused.set(watched, is_paused=is_paused)
+            self._paused.set(watched, is_in=is_paused)
         return bool(watched)
 
     def pull_folders(self, folders: Sequence[str]) -> Sequence[str]:
@@ -136,7 +136,8 @@ class _WatchService:
         self._screen, self._settings = screen, settings
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
-        self._work = WatchJobRunner(self._clock, self._subscribe, self._show_progress)
+        pulled = StoredNames(settings.names_file("pulled"))
+        self._work = WatchJobRunner(self._clock, self._subscribe, self._show_progress, pulled)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
         self.watch = service.open_loop(
@@ -159,7 +160,7 @@ class _WatchService:
             self.watch.running_seconds,
             cache,
         )
-        paused = PausedMirrors(settings.paused_file(), self.watch.pause)
+        paused = StoredNames(settings.names_file("paused"), self.watch.pause)
         self._requests = _OperatorRequests(self.watch, self._pages, paused)
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
