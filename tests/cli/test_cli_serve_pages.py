@@ -10,8 +10,10 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import trees
+from resourcesync.app.serving.applications import find_tree
 from resourcesync.cli.render.serve_pages import ServePages, Validation
 from resourcesync.server.dashboard.layout import WINDOWS
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.sources.own_source import CALLBACKS, published_for_days, source_pages
 
 
@@ -54,6 +56,15 @@ def test_each_change_stands_in_the_interval_that_it_was_made_in(
     (root / "another.xml").write_text("another")
     trees.publish_tree(root, {}, clock=SystemClock())
     assert pages.source(7).changes[0][1][-1] == before[0][1][-1] + 1
+
+
+def test_the_pages_have_the_address_that_was_published_last(root: Path) -> None:
+    clock = SystemClock()
+    board = find_tree(root).board(lambda tree: ServePages(tree, clock, [], None))
+    with ServerThread(board) as server:
+        assert "https://new.example/" not in get(server.uri)
+        trees.publish_tree(root, {"url": "https://new.example/"}, clock=clock)
+        assert "https://new.example/" in get(server.uri)
 
 
 def test_who_is_subscribed_is_told_without_what_only_they_may_know(

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import trees
-from resourcesync.app.serving import push_channels
+from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.subscriptions import FollowerState
@@ -61,13 +61,36 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
         wait_until(lambda: store.subscriptions() == [])
 
 
+def test_a_hub_takes_the_notifications_of_the_address_that_was_published_last(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "public"
+    root.mkdir()
+    (root / "a.txt").write_text("a")
+    with served_with_hub(root) as base, Listener() as listener:
+        new = base.replace("127.0.0.1", "localhost")
+        trees.publish_tree(root, {"url": new, "hubs": (f"{new}hub",)}, clock=SystemClock())
+        topic = f"{new}resourcesync/changenotification.xml"
+        fields = {"hub.mode": "subscribe", "hub.topic": topic}
+        wish = fields | {"hub.callback": f"{listener.origin}/me", "hub.verify": "sync"}
+
+        assert post(f"{base}hub", urlencode(wish).encode(), content_type=FORM).status == 204
+        (root / "b.txt").write_text("b")
+        done = trees.publish_tree(root, {}, clock=SystemClock())
+
+        assert done.notified is not None
+        assert done.notified.problems == ()
+        assert listener.wait(lambda: len(listener.posts()) > 0)
+        assert f'<{new}hub>; rel="hub"' in listener.posts()[-1].fields["link"]
+
+
 def test_a_hub_that_is_not_below_the_tree_cannot_be_served(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     base = "https://museum.example/"
     chosen = {"url": base, "hubs": ("https://hub.example/",)}
     trees.publish_tree(tmp_path, chosen, clock=SystemClock())
     with pytest.raises(ConfigurationError, match="no hub at this address"):
-        push_channels.open_own_hub(tmp_path, tmp_path, base, SystemClock())
+        applications.find_tree(tmp_path).own_hub(SystemClock())
 
 
 @contextmanager

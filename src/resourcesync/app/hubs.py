@@ -160,7 +160,7 @@ class OpenHub(msgspec.Struct, frozen=True, kw_only=True):
 
 def open_hub(
     path: Path,
-    rules: HubRules,
+    rules: Callable[[], HubRules],
     clock: Clock,
     *,
     look: Callable[[str], bytes | None],
@@ -170,7 +170,7 @@ def open_hub(
 
     Args:
         path: The file of its store.
-        rules: Its limits.
+        rules: Returns its limits, its address and its topics now.
         clock: Time.
         look: Returns the Source's present content of a topic.
         private: True if callbacks at addresses that are not public are allowed.
@@ -181,8 +181,9 @@ def open_hub(
     """
     store = FileHub(path)
     deliveries = Deliveries(store, clock, rules, chance=SystemRandom().random, challenge=new_token)
-    jobs = rules.at_once + rules.at_once // 2 + _VERIFICATIONS
-    messenger = open_messenger(clock, jobs=jobs, per_host=rules.per_host, private=private)
+    limits = rules()
+    jobs = limits.at_once + limits.at_once // 2 + _VERIFICATIONS
+    messenger = open_messenger(clock, jobs=jobs, per_host=limits.per_host, private=private)
     worker = HubWorker(deliveries, messenger)
     hub = Hub(store, clock, rules, look=look, wake=worker.wake)
 

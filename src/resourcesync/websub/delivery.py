@@ -102,7 +102,7 @@ class Deliveries:
     Args:
         store: The hub's store.
         clock: The clock.
-        rules: The rules of the hub.
+        rules: Returns the rules of the hub now: its address may change.
         chance: Returns a number from 0 to 1, for jitter.
         challenge: Returns an unguessable text.
     """
@@ -111,7 +111,7 @@ class Deliveries:
         self,
         store: HubStore,
         clock: Clock,
-        rules: HubRules,
+        rules: Callable[[], HubRules],
         *,
         chance: Callable[[], float],
         challenge: Callable[[], str],
@@ -226,7 +226,8 @@ class Deliveries:
     def _deliver(self, now: int, *, late: bool) -> None:
         """Queue deliveries until the slots are full, or no subscriber is behind."""
         under_way = [job for job in self._jobs_of(_PendingDelivery) if job.is_late is late]
-        most = self._rules.at_once // 2 if late else self._rules.at_once
+        rules = self._rules()
+        most = rules.at_once // 2 if late else rules.at_once
         room = most - len(under_way)
         while room > 0:
             jobs = self._jobs_of(_PendingDelivery)
@@ -235,13 +236,13 @@ class Deliveries:
                 now,
                 room,
                 busy=[job.subscription.number for job in jobs],
-                full=[name for name, number in origins.items() if number >= self._rules.per_host],
+                full=[name for name, number in origins.items() if number >= rules.per_host],
                 late=late,
             )
             if not found:
                 return
             for subscription in found:
-                if origins[subscription.origin] < self._rules.per_host:
+                if origins[subscription.origin] < rules.per_host:
                     origins[subscription.origin] += 1
                     room -= 1
                     self._waiting.append(self._delivery_request(subscription))
@@ -250,7 +251,7 @@ class Deliveries:
         self, subscription: Subscription
     ) -> tuple[FetchRequest, _PendingDelivery]:
         payload = self._payload(subscription.topic, subscription.delivered)
-        rules = self._rules
+        rules = self._rules()
         fields = [
             ("Content-Type", payload.media_type),
             ("Link", messages.link_field(subscription.topic, [rules.address])),

@@ -135,7 +135,7 @@ class Hub:
     Args:
         store: The hub's store.
         clock: The clock.
-        rules: The hub's rules.
+        rules: Returns the hub's rules now: its address and its topics may change.
         look: Returns the Source's present notification of a topic, after a ping. ``None`` for none.
         wake: Called when there is something to deliver or to verify.
     """
@@ -144,20 +144,20 @@ class Hub:
         self,
         store: HubStore,
         clock: Clock,
-        rules: HubRules,
+        rules: Callable[[], HubRules],
         *,
         look: Callable[[str], bytes | None],
         wake: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._rules = rules
+        self._rules, limits = rules, rules()
         self._read_topic = look
         self._wake = wake
-        self._peers = RateLimiter(rules.per_peer)
-        self._origins = RateLimiter(rules.per_origin)
-        self._pings = RateLimiter(rules.pings)
-        self._submissions = RateLimiter(60 * rules.pings)
+        self._peers = RateLimiter(limits.per_peer)
+        self._origins = RateLimiter(limits.per_origin)
+        self._pings = RateLimiter(limits.pings)
+        self._submissions = RateLimiter(60 * limits.pings)
 
     def handle_form(self, body: bytes, peer: str) -> TextResponse:
         """Answer a form: a request to subscribe or to unsubscribe, or a ping.
@@ -175,7 +175,7 @@ class Hub:
         return wish if isinstance(wish, TextResponse) else self._handle_request(wish, peer)
 
     def _handle_request(self, wish: SubscriptionRequest, peer: str) -> TextResponse:
-        rules, now = self._rules, self._clock.monotonic()
+        rules, now = self._rules(), self._clock.monotonic()
         if wish.topic not in rules.topics:
             return TextResponse(status=404, text="This hub does not serve that topic.")
         if wish.secret and not rules.accepts_secrets:
@@ -205,7 +205,7 @@ class Hub:
 
     def _is_full(self, mode: HubMode) -> bool:
         """True if no more requests of this mode are accepted; there is more room to unsubscribe."""
-        rules, waiting = self._rules, self._store.count_intents()
+        rules, waiting = self._rules(), self._store.count_intents()
         if mode is HubMode.UNSUBSCRIBE:
             return waiting >= 2 * rules.most_intents
         return (
@@ -226,7 +226,7 @@ class Hub:
         return TextResponse(status=409, text="The receiver did not confirm it.")
 
     def _handle_ping(self, topic: str) -> TextResponse:
-        if topic not in self._rules.topics:
+        if topic not in self._rules().topics:
             return TextResponse(status=404, text="This hub does not serve that topic.")
         if not self._pings.acquire(topic, self._clock.monotonic()):
             return TextResponse(status=429, text="Too many pings.", retry_after=_RETRY_SECONDS)
@@ -246,7 +246,7 @@ class Hub:
         if len(topics) != 1 or not hubs:
             return TextResponse(status=400, text="The Link field must have one self, and a hub.")
         [topic] = topics
-        if topic not in self._rules.topics:
+        if topic not in self._rules().topics:
             return TextResponse(status=403, text="This hub does not serve that topic.")
         if not self._may_submit(submission):
             return TextResponse(status=403, text="The submission is not signed by the publisher.")
@@ -260,7 +260,7 @@ class Hub:
         return TextResponse(status=204)
 
     def _may_submit(self, submission: Submission) -> bool:
-        rules = self._rules
+        rules = self._rules()
         if rules.key and submission.signatures:
             return is_signed(rules.key, submission.body, submission.signatures, METHODS[1:])
         return rules.accepts_unsigned

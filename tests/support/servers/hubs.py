@@ -109,13 +109,8 @@ def running_hub(
     usual |= {"per_origin": 10_000, "pings": 10_000}
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(ServerThread(late))
-        hub = open_hub(
-            path,
-            HubRules(address=f"{server.uri}hub", **(usual | rules)),
-            clock,
-            look=look,
-            private=private,
-        )
+        made = HubRules(address=f"{server.uri}hub", **(usual | rules))
+        hub = open_hub(path, lambda: made, clock, look=look, private=private)
         worker = hub.application
         worker.start()
         stack.callback(worker.end)

@@ -9,7 +9,7 @@ from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import hubs
 from resourcesync.app.publishing import trees
-from resourcesync.app.serving import applications, push_channels
+from resourcesync.app.serving import applications
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.subscriber import Subscriber
@@ -25,7 +25,7 @@ def served_with_hub(root: Path) -> Iterator[str]:
         chosen = {"url": base, "hubs": (f"{base}hub",), "notify": True}
         trees.publish_tree(root, chosen, clock=clock)
         found = applications.find_tree(root)
-        own = push_channels.open_own_hub(root, found.out, base, clock, private=True)
+        own = found.own_hub(clock, private=True)
         mounts = {own.path: own.hub.application}
         late.application = found.application(clock, mounts=mounts)
         own.hub.application.start()

@@ -8,7 +8,7 @@ from random import Random
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import trees
-from resourcesync.app.serving import applications, push_channels
+from resourcesync.app.serving import applications
 from resourcesync.cli.render.serve_pages import ServePages
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.subscriptions import SubscriptionIntent
@@ -50,7 +50,7 @@ def source_pages(root: Path) -> Iterator[tuple[str, ServePages]]:
     """Show a published tree to its operators; two are subscribed at its hub."""
     clock = SystemClock()
     tree = applications.find_tree(root)
-    hub = push_channels.open_own_hub(root, tree.out, tree.base, clock).hub
+    hub = tree.own_hub(clock).hub
     now = to_microseconds(clock.now())
     topic = f"{BASE}resourcesync/changenotification.xml"
     for callback in CALLBACKS:

@@ -26,7 +26,7 @@ from resourcesync.app.publishing.published_tree import (
     published_files,
     published_settings,
 )
-from resourcesync.app.serving.push_channels import channel_links
+from resourcesync.app.serving.push_channels import OwnHub, channel_links, open_own_hub
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part
@@ -443,16 +443,33 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         lookout = self.status()
         return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
 
-    def board(self, views: SourceViews, *counts: MetricsSource) -> ASGIApp:
+    def board(
+        self, views: "Callable[[PublishedTree], SourceViews]", *counts: MetricsSource
+    ) -> ASGIApp:
         """Return the pages for the operators, with the application for them.
 
         Args:
-            views: The data of the pages.
+            views: Returns the data of the pages of the tree as it was published last.
             counts: Sources of further metrics.
         """
         from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - few have it
 
-        return SourceDashboard(views, self.operations(*counts))
+        def build(tree: PublishedTree) -> ASGIApp:
+            return SourceDashboard(views(tree), tree.operations(*counts))
+
+        return _CurrentApplication(CurrentTree(self), build)
+
+    def own_hub(self, clock: Clock, *, private: bool = False) -> OwnHub:
+        """Open the hub of the tree, see ``open_own_hub``.
+
+        Args:
+            clock: Time.
+            private: As there.
+        """
+        current = CurrentTree(self)
+        return open_own_hub(
+            self.root, self.out, lambda: current.find().base, clock, private=private
+        )
 
     def _served(self) -> ServedSource:
         file_at = files_by_address(self.root)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -131,14 +132,16 @@ def hubs_of(root: Path) -> tuple[str, ...]:
 
 
 def open_own_hub(
-    root: Path, out: Path, base: str, clock: Clock, *, private: bool = False
+    root: Path, out: Path, base: Callable[[], str], clock: Clock, *, private: bool = False
 ) -> OwnHub:
     """Open the hub of a tree; publications of the tree sign their submissions from now on.
+
+    It has the topics of the present address of the tree, and its path stays the same.
 
     Args:
         root: The tree.
         out: The folder of its documents.
-        base: The address that it was published for.
+        base: Returns the address that it was published for last.
         clock: Time.
         private: True if callbacks at addresses that are not public are allowed, and secrets over
             plain HTTP: for closed networks.
@@ -147,19 +150,20 @@ def open_own_hub(
         ConfigurationError: Its documents name no hub below that address.
         StorageError: The hub's database cannot be opened.
     """
-    address = next((name for name in hubs_of(root) if _is_below(name, base)), "")
+    first = base()
+    address = _own_address(root, first)
     if not address:
         raise ConfigurationError(
             f"the lists of {root} name no hub at this address",
             hint="publish it with the address of this hub",
-            remedy=Remedy("notify-hub", target=str(root), value=f"{base}hub"),
+            remedy=Remedy("notify-hub", target=str(root), value=f"{first}hub"),
         )
-    names = SourceNaming(base_uri=base)
-    topics = {names.uri(name): name for name in naming.CHANNELS.values()}
     documents = FolderDocuments(out)
 
     def read_topic(topic: str) -> bytes | None:
-        stream = documents.open(topics[topic])
+        names = SourceNaming(base_uri=base())
+        name = next((name for name in naming.CHANNELS.values() if names.uri(name) == topic), "")
+        stream = documents.open(name) if name else None
         if stream is None:
             return None
         with stream:
@@ -167,14 +171,26 @@ def open_own_hub(
         return found if len(found) <= MOST_PAYLOAD else None
 
     folder = (root / CATALOGUE).parent
-    rules = HubRules(
-        address=address,
-        topics=frozenset(topics),
-        key=hubs.read_key(folder, makes=True),
-        plain_secrets=private,
+    key = hubs.read_key(folder, makes=True)
+
+    @lru_cache(maxsize=1)
+    def rules_at(present: str) -> HubRules:
+        names = SourceNaming(base_uri=present)
+        return HubRules(
+            address=_own_address(root, present) or address,
+            topics=frozenset(map(names.uri, naming.CHANNELS.values())),
+            key=key,
+            plain_secrets=private,
+        )
+
+    hub = hubs.open_hub(
+        folder / HUB_STORE, lambda: rules_at(base()), clock, look=read_topic, private=private
     )
-    hub = hubs.open_hub(folder / HUB_STORE, rules, clock, look=read_topic, private=private)
-    return OwnHub(path="/" + address.removeprefix(base).strip("/"), hub=hub)
+    return OwnHub(path="/" + address.removeprefix(first).strip("/"), hub=hub)
+
+
+def _own_address(root: Path, base: str) -> str:
+    return next((name for name in hubs_of(root) if _is_below(name, base)), "")
 
 
 def _is_below(address: str, base: str) -> bool:

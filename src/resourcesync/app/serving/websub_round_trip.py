@@ -63,7 +63,7 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         base = stack.enter_context(ServerThread(late)).uri
         key = secrets.token_bytes()
         rules = HubRules(address=f"{base}hub", topics=frozenset({topic}), key=key)
-        hub = open_hub(folder / "hub.db", rules, clock, look=lambda _: None, private=True)
+        hub = open_hub(folder / "hub.db", lambda: rules, clock, look=lambda _: None, private=True)
         hinted = threading.Event()
         followers = FileFollowers(folder / "push.db")
         stack.callback(followers.close)

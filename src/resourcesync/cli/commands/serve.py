@@ -127,7 +127,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.serving import applications, push_channels  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.serving import applications  # noqa: PLC0415 - help stays quick
 
     host, port = values["bind"]
     clock = machine.system_clock()
@@ -136,9 +136,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     counts: list[Any] = []
     hub = None
     if values["hub"]:
-        own = push_channels.open_own_hub(
-            found.root, found.out, found.base, clock, private=values["private_callbacks"]
-        )
+        own = found.own_hub(clock, private=values["private_callbacks"])
         mounts[own.path] = own.hub.application
         counts.append(own.hub.figures)
         hub = own.hub
@@ -195,7 +193,7 @@ def _source_board(
     """Return the pages of a tree for its operators."""
     from resourcesync.cli.render.serve_pages import ServePages  # noqa: PLC0415 - only with --admin
 
-    return found.board(ServePages(found, clock, counts, hub), *counts)
+    return found.board(lambda tree: ServePages(tree, clock, counts, hub), *counts)
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
