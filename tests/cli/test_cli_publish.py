@@ -187,6 +187,13 @@ def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Sai
     assert not (tree / "resourcesync").exists()
 
 
+def test_publish_asks_whether_an_address_without_its_scheme_is_meant(
+    tree: Path, said: Said
+) -> None:
+    assert run(["publish", "public", "--url", "127.0.0.1:8000"]) == 2
+    assert "did you mean http://127.0.0.1:8000?" in said.readouterr().err
+
+
 def test_publish_needs_a_folder(said: Said) -> None:
     assert run(["publish", "nothing", "--url", "https://museum.example"]) == 2
     assert "nothing is not a folder" in said.readouterr().err
