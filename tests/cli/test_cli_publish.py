@@ -152,8 +152,12 @@ def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     twin = tmp_path / "twin"
     run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin), "--url", URL])
 
-    assert run(["publish", str(twin)]) == 2
+    said.readouterr()
+    assert run(["publish", str(twin), "--url", URL, "--allow-empty"]) == 2
 
+    text = said.readouterr().err
+    assert "has the lists of another input, and none of the files in it" in text
+    assert f"--out {twin}\n" in text
     assert (twin / CATALOGUE).is_file()
     assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
 

@@ -281,7 +281,7 @@ def _usage(error: click.ClickException) -> Problem:
     message, likely = error.format_message(), ""
     if isinstance(error, click.NoSuchCommand | click.NoSuchOption):
         message = error.message
-        meant = _meant_option(error) or "".join(error.possibilities[:1])
+        meant = _meant_option(error) or "".join((error.possibilities or [])[:1])
         likely = f"did you mean {meant}? " if meant else ""
     return Problem(
         code="usage",
