@@ -23,7 +23,7 @@ from resourcesync.ports.catalogue import (
     CatalogueStore,
     DocumentStore,
 )
-from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
+from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.naming import SourceNaming
@@ -184,9 +184,7 @@ def publish_tree(
 
 def _refuse_other_input(root: Path, catalogue: CatalogueStore) -> None:
     """Refuse a folder with the lists of another input: its resources are not the files there."""
-    from resourcesync.app.publishing.catalogues import SETTINGS_NOTE  # noqa: PLC0415 - it imports this
-
-    if catalogue.note(NOTE) is None and catalogue.note(SETTINGS_NOTE) is not None:
+    if catalogue.note(NOTE) is None and catalogue.note(INPUT_NOTE) is not None:
         system = catalogue.note(SYSTEM_NOTE) or f"catalogue:{root / CATALOGUE}"
         raise ConfigurationError(
             f"{root} has the lists of another input, and none of the files in it",
