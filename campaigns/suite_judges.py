@@ -5,6 +5,8 @@ import io
 import json
 import os
 import re
+import socket
+import subprocess
 import sys
 import tarfile
 import urllib.request
@@ -21,16 +23,19 @@ from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
+from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.documents.packages.safety import DEFAULT_LIMITS
 from resourcesync.documents.packages.zip_reader import ZipContainer
 from resourcesync.documents.patches.json_patch import apply_operations
 from resourcesync.documents.reader import read
 from resourcesync.errors import ResourceSyncError
 from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
-from tests.support.commands.run import resourcesync
+from tests.support.commands.run import free_port, resourcesync
+from tests.support.waiting import wait_until
 
 _ROOT: Final = Path(__file__).parents[1]
 _TIMEOUT: Final = 2.0
+_PATIENCE: Final = 10.0
 
 
 def fetch_npm(folder: Path, name: str, version: str) -> Path:
@@ -69,6 +74,35 @@ def fetch_pypi(folder: Path, *packages: str) -> Path:
             raise SetupError(f"pip cannot install it: {error}") from error
         half.rename(place)
     return place
+
+
+def fetch_crate(folder: Path, name: str, version: str) -> Path:
+    """Return the files of a crate of Rust."""
+    place = folder / "vendor" / name
+    if not place.exists():
+        package = '[package]\nname = "suite"\nversion = "0.0.0"\nedition = "2021"\n'
+        (folder / "src").mkdir(exist_ok=True)
+        (folder / "src" / "lib.rs").touch()
+        (folder / "Cargo.toml").write_text(f'{package}[dependencies]\n{name} = "={version}"\n')
+        try:
+            run_program([needs("cargo"), "vendor", "-q"], cwd=folder)
+        except ClientError as error:
+            raise SetupError(f"cargo cannot fetch it: {error}") from error
+    return place
+
+
+def build_go(folder: Path, module: str, code: str) -> Path:
+    """Return a program of ours that uses a module of Go."""
+    program, go = folder / "program.built", needs("go")
+    if not program.exists():
+        (folder / "main.go").write_text(code)
+        (folder / "go.mod").write_text(f"module suite\n\ngo 1.25\n\nrequire {module}\n")
+        try:
+            for words in (["mod", "tidy"], ["build", "-o", f"{program}", "."]):
+                run_program([go, *words], cwd=folder, GOCACHE=f"{folder / 'go-cache'}")
+        except ClientError as error:
+            raise SetupError(f"Go cannot build it: {error}") from error
+    return program
 
 
 # --- tests of our own that run foreign programs ------------------------------------------------
@@ -207,15 +241,27 @@ def _apply(case: dict[str, Any]) -> str:
 
 
 def judge_zips(folder: Path) -> Mapping[str, str]:
-    """Read each ZIP: those of ``success`` must be opened, the others refused."""
+    """Read each ZIP of yauzl: those of ``success`` must be opened, the others refused."""
     place = checkout(folder, ("thejoshwolfe/yauzl", "f5798e15204ffbb9a428b00217e4659684a41b0f"))
-    found = {}
-    for path in sorted((place / "test").glob("*/*.zip")):
-        sound = path.parent.name == "success"
-        fault = _zip_fault(path.read_bytes(), unreadable_too=not sound)
-        wrong = fault if sound else "" if fault else "read, and not refused"
-        found[str(path.relative_to(place / "test"))] = wrong
-    return found
+    paths = sorted((place / "test").glob("*/*.zip"))
+    return {
+        f"{path.relative_to(place / 'test')}": _judge_zip(path, path.parent.name == "success")
+        for path in paths
+    }
+
+
+def judge_crate_zips(folder: Path) -> Mapping[str, str]:
+    """Read each ZIP of zip-rs: those that its tests call invalid must be refused."""
+    place = fetch_crate(folder, "zip", "0.6.6") / "tests" / "data"
+    return {
+        path.name: _judge_zip(path, not path.name.startswith("invalid"))
+        for path in sorted(place.glob("*.zip"))
+    }
+
+
+def _judge_zip(path: Path, is_sound: bool) -> str:  # noqa: FBT001 - it is of the file beside it
+    fault = _zip_fault(path.read_bytes(), unreadable_too=not is_sound)
+    return fault if is_sound else "" if fault else "read, and not refused"
 
 
 def _zip_fault(data: bytes, *, unreadable_too: bool) -> str:
@@ -363,3 +409,91 @@ def judge_patience(folder: Path) -> Mapping[str, str]:
             if not states or any(state.endswith(",0") for state in states):
                 found[kind] = "another client was not answered"
     return found
+
+
+# --- servers of others, used by us ------------------------------------------------------------
+
+_SERVE_BUCKETS: Final = """package main
+
+import (
+	_ "github.com/rclone/rclone/backend/local"
+	"github.com/rclone/rclone/cmd"
+	_ "github.com/rclone/rclone/cmd/serve/s3"
+)
+
+func main() { cmd.Main() }
+"""
+_OBJECTS: Final = {"a.txt": b"one\n", "b/two \u00fc.txt": b"two\n"}
+
+
+@contextmanager
+def _buckets(folder: Path, *names: str) -> Iterator[None]:
+    """Let rclone serve empty buckets; our commands find it in their environment."""
+    program = build_go(folder, "github.com/rclone/rclone v1.76.0", _SERVE_BUCKETS)
+    port, key, secret = free_port(), "museum", "not-so-secret"
+    run_program(["rm", "-rf", folder / "run"], cwd=folder)
+    for name in names:
+        (folder / "run" / "root" / name).mkdir(parents=True)
+    words: list[str | Path] = ["--config", folder / "run" / "none", "--addr", f"127.0.0.1:{port}"]
+    words += ["--auth-key", f"{key},{secret}", folder / "run" / "root"]
+    os.environ.update(
+        AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
+        AWS_ACCESS_KEY_ID=key,
+        AWS_SECRET_ACCESS_KEY=secret,
+        AWS_REGION="us-east-1",
+    )
+    with (folder / "run" / "log").open("wb") as log:
+        process = subprocess.Popen([program, "serve", "s3", *words], stdout=log, stderr=log)
+    try:
+        wait_until(lambda: _accepts(port))
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def judge_bucket(folder: Path) -> Mapping[str, str]:
+    """Publish the objects of a bucket, publish into one, and mirror into one."""
+    with _buckets(folder, "files", "site", "copies"):
+        run, bucket = folder / "run", Bucket("s3://files", patience=_PATIENCE)
+        for name, content in _OBJECTS.items():
+            bucket.put(name, content)
+        lists: list[str | Path] = ["publish", "s3://files", "--url", "http://h.example/"]
+        lists += ["--out", run / "lists", "--state", run / "state"]
+        found = {"its objects are listed": _lists(lists, run, "resourcelist", len(_OBJECTS))}
+        bucket.put("c.txt", b"three\n")
+        bucket.remove("a.txt")
+        found["their changes are listed"] = _lists(lists, run, "changelist", 2)
+        tree = run / "tree"
+        tree.mkdir()
+        (tree / "page.html").write_text("<p>page</p>")
+        options = ("--url", "http://h.example/", "--out", "s3://site")
+        found["documents are published into it"] = _fails(["publish", tree, *options], run)
+        written = Bucket("s3://site", patience=_PATIENCE).read(
+            "resourcesync/resourcelist.xml", 9_999
+        )
+        entries = [] if written is None else list(read(written[1], uri="http://h/l").entries())
+        found["they are read back"] = "" if len(entries) == 1 else f"{len(entries)} entries"
+        with _served(run / "source") as base:
+            for command in ("pull", "audit"):
+                source = [base] if command == "pull" else []
+                found[f"a mirror in it: {command}"] = _fails([command, *source, "s3://copies"], run)
+    return found
+
+
+def _lists(words: Sequence[str | Path], run: Path, kind: str, expected: int) -> str:
+    if fault := _fails(words, run):
+        return fault
+    data = (run / "lists" / "resourcesync" / f"{kind}.xml").read_bytes()
+    entries = sum(1 for _ in read(data, uri="http://h.example/l").entries())
+    return "" if entries == expected else f"{entries} entries, not {expected}"
+
+
+def _fails(words: Sequence[str | Path], run: Path) -> str:
+    ran = resourcesync(*words, cwd=run)
+    return "" if ran.code == 0 else f"exit {ran.code}: {ran.stderr.splitlines()[0]}"

@@ -73,6 +73,17 @@ SUITES: Final = (
         },
     ),
     Suite(
+        name="zip-rs's ZIP files",
+        had="crate `zip` 0.6.6",
+        judges="the reader of ZIP packages: broken ones refused, sound ones read",
+        cases=9,
+        run=judges.judge_crate_zips,
+        exceptions={
+            "comment_garbage.zip": "refused on purpose: bytes follow its end",
+            "zip64_demo.zip": "refused on purpose: bytes stand before its begin",
+        },
+    ),
+    Suite(
         name="ZipDiff's 14 classes",
         had="our own writer: `tests/support/documents/ambiguous_zips.py`",
         judges="the reader of ZIP packages: what can be read in two ways is refused",
@@ -159,6 +170,13 @@ SUITES: Final = (
         judges="`serve`: slow heads and bodies are dropped, other clients are answered meanwhile",
         cases=3,
         run=judges.judge_patience,
+    ),
+    Suite(
+        name="rclone",
+        had="Go module `github.com/rclone/rclone` v1.76.0, `serve s3`",
+        judges="`publish`, `pull` and `audit` of `s3://`, at another server than our tests have",
+        cases=6,
+        run=judges.judge_bucket,
     ),
 )
 

@@ -81,3 +81,10 @@ def test_the_faults_that_these_writers_are_known_for_are_all_here() -> None:
         "resync-manifest": ["RM03", "RM03", "RM05a", "RM08"],
         "resync-simulator-changelist": ["CH01", "G40a"],
     }
+
+
+def test_the_page_has_the_numbers_of_these_documents() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "conformance.md").read_text("utf-8")
+    right = len(EXPECTED) - len(BREAKING)
+    assert f"{len(EXPECTED)} documents in the shapes of six other writers, {right} are" in page
+    assert f"in {len(BREAKING)} the faults are found" in page

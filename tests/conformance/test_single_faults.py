@@ -13,6 +13,7 @@ from tests.support.rules.mutations import FAULTS, Mutation, mutations
 SEED: Final = 2026
 EACH: Final = 2
 """How many documents each fault is put into, at a place by chance."""
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "conformance.md"
 WRITERS: Final = Path(__file__).parents[1] / "data" / "writers"
 
 
@@ -31,8 +32,12 @@ def sound() -> dict[str, str]:
 MUTATIONS: Final = list(mutations(sound(), seed=SEED, each=EACH))
 
 
-def test_there_are_more_than_sixty_different_faults() -> None:
+def test_there_are_more_than_sixty_different_faults_and_the_page_has_the_numbers() -> None:
     assert len(FAULTS) >= 60
+    page = PAGE.read_text("utf-8")
+    assert f"{len(FAULTS)} kinds of single faults" in page
+    assert f"two of {len(sound())} sound documents" in page
+    assert f"make {len(MUTATIONS)} documents" in page
     assert len({mutation.text for mutation in MUTATIONS}) > 2 * 60
     assert all(any(set(fault.rule) == set(m.rules) for m in MUTATIONS) for fault in FAULTS)
 

@@ -11,7 +11,15 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.examination import Examination, validate_document
 from resourcesync.validator.rule import Severity
 from tests.support.commands.command_line import Said, rows
-from tests.support.documents.examples import DIALECTS, PROFILES, Example, examples, folders, name_of
+from tests.support.documents.examples import (
+    DIALECTS,
+    OURS,
+    PROFILES,
+    Example,
+    examples,
+    folders,
+    name_of,
+)
 
 SERIOUS: Final = {
     "bare-resource-list": {"RL02": 1},
@@ -122,3 +130,12 @@ def test_the_command_finds_the_same_in_the_whole_folder(
     expected = {name: fields for name, fields in FINDINGS[version].items() if name in present}
     assert found == expected
     assert code == (1 if expected else 0)
+
+
+def test_the_page_has_the_numbers_of_the_examples() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "conformance.md").read_text("utf-8")
+    all_ = examples(*DIALECTS)
+    own = [example for example in all_ if example.path.is_relative_to(OURS)]
+    assert f"{len(own)} documents have the structure" in page
+    if len(all_) > len(own):
+        assert f"the {len(all_) - len(own)} examples of the specification itself" in page
