@@ -4,6 +4,7 @@ import asyncio
 import io
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -29,8 +30,9 @@ BODY = payload()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> SubscriberAndHubs:
-    return SubscriberAndHubs(tmp_path)
+def world(tmp_path: Path) -> Iterator[SubscriberAndHubs]:
+    with closing(SubscriberAndHubs(tmp_path)) as world:
+        yield world
 
 
 @pytest.fixture

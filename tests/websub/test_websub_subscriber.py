@@ -1,6 +1,8 @@
 """A subscriber: what it asks hubs for, what it answers them, and what it makes of deliveries."""
 
 import itertools
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,8 +22,9 @@ BODY = payload()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> SubscriberAndHubs:
-    return SubscriberAndHubs(tmp_path)
+def world(tmp_path: Path) -> Iterator[SubscriberAndHubs]:
+    with closing(SubscriberAndHubs(tmp_path)) as world:
+        yield world
 
 
 def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(
@@ -381,12 +384,12 @@ def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: SubscriberAndH
 def test_a_restart_loses_no_subscription(world: SubscriberAndHubs, tmp_path: Path) -> None:
     active = world.subscribed()
     world.store.close()
-    again = SubscriberAndHubs(tmp_path)
-    again.clock = world.clock
+    with closing(SubscriberAndHubs(tmp_path)) as again:
+        again.clock = world.clock
 
-    assert again.follower() == active
-    assert again.deliver(active, BODY).status == 202
-    assert again.hints == ["arxiv"]
+        assert again.follower() == active
+        assert again.deliver(active, BODY).status == 202
+        assert again.hints == ["arxiv"]
 
 
 def test_the_jitter_of_renewals_spans_half_to_four_fifths() -> None:

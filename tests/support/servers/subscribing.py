@@ -79,6 +79,9 @@ class SubscriberAndHubs:
         self._hint_every = hint_every
         self.subscriber = self.restarted()
 
+    def close(self) -> None:
+        self.store.close()
+
     def restarted(self, callback_base: str = "https://aggregator.example/push") -> Subscriber:
         self.subscriber = Subscriber(
             self.store,
