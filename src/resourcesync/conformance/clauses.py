@@ -67,8 +67,6 @@ class ClauseOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one rule.
 
     Attributes:
-        rule: The rule.
-        result: Its result.
         reason: Reason why it does not apply or was not tested, or was tested in part.
         findings: Number of findings.
         evidence: The first of them.
@@ -86,7 +84,6 @@ class ClauseReport:
 
     Args:
         source: Its address.
-        options: The options of the validation.
     """
 
     def __init__(self, source: str, options: ValidationOptions) -> None:

@@ -53,7 +53,6 @@ class Validator:
     """Checks targets.
 
     Args:
-        judgement: The options.
         access: Opens targets, on this machine and in the network.
         clock: Time.
         random: Chooses samples.
