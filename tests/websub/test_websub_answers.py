@@ -10,8 +10,7 @@ import pytest
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import ConfigurationError
 from resourcesync.websub.hub import Hub, HubRules, Submission
-from resourcesync.websub.messages import TextResponse, link_field
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import TextResponse, link_field, sign
 from tests.support.servers.hubs import KEY, TOPIC, payload
 from tests.support.servers.subscribing import StandingClock
 

@@ -19,7 +19,7 @@ from resourcesync.server.asgi import read_body
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.channels import Channel, FoundChannels, find_channels
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import sign
 from resourcesync.websub.subscription_status import DeliveryFault
 from tests.support.servers.fetching import quick_fetcher
 from tests.support.servers.hostile_server import HostileServer, answer

@@ -16,8 +16,7 @@ from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import Payload, SubscriptionIntent
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import HubRules
-from resourcesync.websub.leases import DAY, HOUR
-from resourcesync.websub.messages import read_fields
+from resourcesync.websub.messages import DAY, HOUR, read_fields
 from tests.support.servers.hubs import TOPIC, payload
 from tests.support.servers.subscribing import StandingClock
 

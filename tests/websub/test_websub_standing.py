@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.leases import DAY
+from resourcesync.websub.messages import DAY
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionReport,

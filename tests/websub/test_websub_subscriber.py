@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.subscriptions import FollowerState
-from resourcesync.websub import leases
+from resourcesync.websub import messages
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.leases import DAY, HOUR, MICROSECONDS
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import DAY, HOUR, MICROSECONDS, sign
 from tests.support.servers.hubs import payload
 from tests.support.servers.subscribing import HUB, TOPIC, SubscriberAndHubs
 
@@ -393,8 +392,8 @@ def test_a_restart_loses_no_subscription(world: SubscriberAndHubs, tmp_path: Pat
 
 
 def test_the_jitter_of_renewals_spans_half_to_four_fifths() -> None:
-    assert leases.renewal_time(0, 100, 0.0) == 50 * MICROSECONDS
-    assert leases.renewal_time(0, 100, 1.0) == 80 * MICROSECONDS
+    assert messages.renewal_time(0, 100, 0.0) == 50 * MICROSECONDS
+    assert messages.renewal_time(0, 100, 1.0) == 80 * MICROSECONDS
 
 
 def test_no_callback_and_no_secret_is_ever_logged(

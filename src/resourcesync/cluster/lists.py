@@ -7,15 +7,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.cluster.rows import row_of
 from resourcesync.cluster.units import (
     ErrorReport,
     ListDocumentUnit,
     ListRead,
     UnitOptions,
+    WorkerContext,
     restore_error,
+    row_of,
 )
-from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.resource_reader import (
     ListSnapshot,

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.cluster.rows import listed_of
-from resourcesync.cluster.units import PackageUnit, SliceOutcome
+from resourcesync.cluster.units import PackageUnit, SliceOutcome, listed_of
 from resourcesync.cluster.worker import (
     FencedCopies,
     PlanClock,

@@ -7,14 +7,15 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.cluster.rows import listed_of, row_of
 from resourcesync.cluster.units import (
     ListDocumentUnit,
     ListRead,
     SliceOutcome,
     SliceUnit,
     UnitOptions,
+    listed_of,
     report_error,
+    row_of,
 )
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.resource_reader import ResourceListReader

@@ -15,9 +15,7 @@ from resourcesync.validator.events import (
     ValidationEvent,
     ValidationOptions,
 )
-from resourcesync.validator.findings import AppliedRules, RuleFinding
-from resourcesync.validator.rule import CheckScope, Level, Rule
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, AppliedRules, CheckScope, Level, Rule, RuleFinding
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
 

@@ -12,8 +12,7 @@ from typing import Final
 
 from msgspec import structs
 
-from resourcesync.destination.changes.spans import ListPrefix
-from resourcesync.destination.changes.times import DAY, is_later
+from resourcesync.destination.changes.times import DAY, ListPrefix, is_later
 from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.session import SyncSession

@@ -11,9 +11,7 @@ import msgspec
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
 from resourcesync.validator._elements import ByteWindow, ElementNode, Spot
-from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.rule import RuleProfile
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, RuleFinding, RuleProfile
 from resourcesync.validator.summaries import DocumentSummary
 
 OLD_NAMESPACES: Final[Mapping[str, str]] = {

@@ -11,7 +11,7 @@ import msgspec
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import (
     DocumentSummary,
     ListedResource,

@@ -12,8 +12,7 @@ from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.messages import TextResponse
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import TextResponse, sign
 from resourcesync.websub.subscriber import Subscriber
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"

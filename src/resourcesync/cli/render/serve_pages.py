@@ -30,7 +30,7 @@ from resourcesync.server.dashboard.views import (
 )
 from resourcesync.settings.network import Network
 from resourcesync.validator.events import ValidationEvent, ValidationOptions
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -18,14 +18,15 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
-from resourcesync.destination.changes.spans import (
+from resourcesync.destination.changes.times import (
+    DAY,
     ChangeListSpan,
+    ListPositions,
+    ReadingStart,
     chain,
     check_announced,
     span_of,
 )
-from resourcesync.destination.changes.start import ListPositions, ReadingStart
-from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.packages import DumpPackage, DumpPackages
 from resourcesync.destination.lists.resource_reader import (

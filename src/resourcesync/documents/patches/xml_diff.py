@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
-from resourcesync.documents.patches.xml_scanner import XmlScanner
+from resourcesync.documents.patches.selectors import XmlScanner
 from resourcesync.errors import PatchError
 
 _MAX_DEPTH: Final = 200
