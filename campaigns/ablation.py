@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination import baseline, cursor, incremental, session
-from resourcesync.destination.changes import history, reader, scan, spans, start
+from resourcesync.destination.changes import history, reader, scan, times
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.transfers import commit, transfer
 from resourcesync.discovery.document_fetcher import FetchedDocument
@@ -127,11 +127,11 @@ def _old_lastmod_believed() -> Iterator[Patch]:
 
 
 def _late_changes_ignored() -> Iterator[Patch]:
-    yield start.ListPositions, "position_of", lambda *_: None
+    yield times.ListPositions, "position_of", lambda *_: None
 
 
 def _last_second_unread() -> Iterator[Patch]:
-    yield start, "OVERLAP", 0
+    yield times, "OVERLAP", 0
 
 
 def _starts_of_lists_unread() -> Iterator[Patch]:
@@ -162,9 +162,9 @@ def _killed_work_believed() -> Iterator[Patch]:
 
 def _caches_believed() -> Iterator[Patch]:
     def cached(
-        self: reader.ChangeListReader, uri: str, at: int, positions: start.ListPositions
+        self: reader.ChangeListReader, uri: str, at: int, positions: times.ListPositions
     ) -> ChangeHistory:
-        begin = start.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
+        begin = times.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
         near = reader.ChangeListReader(replace(self._dependencies, positions=positions))
         return near._read_consistent(uri, begin, None)  # noqa: SLF001 - a part is replaced
 
@@ -210,7 +210,7 @@ def _unreadable_lists_skipped() -> Iterator[Patch]:
     yield reader.ChangeListReader, "_read_chain", skipping
 
 
-def _without_changes(span: spans.ChangeListSpan) -> FetchedDocument:
+def _without_changes(span: times.ChangeListSpan) -> FetchedDocument:
     header = Header(
         capability=Capability.CHANGE_LIST,
         from_=from_microseconds(span.from_ or 0),

@@ -28,8 +28,7 @@ from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.publication import source_keys
 from resourcesync.settings.schema import Field
 from resourcesync.settings.tables import mirror_keys
-from resourcesync.validator.rule import CheckScope, Rule, Severity
-from resourcesync.validator.rules import FAMILIES, RULES
+from resourcesync.validator.rule import FAMILIES, RULES, CheckScope, Rule, Severity
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent

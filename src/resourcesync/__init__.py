@@ -46,7 +46,7 @@ _HOMES = {
     "Resource": "model.resources",
     "ResourceSyncError": "errors",
     "Rule": "validator.rule",
-    "RuleFinding": "validator.findings",
+    "RuleFinding": "validator.rule",
     "RunReport": "destination.reports",
     "Severity": "validator.rule",
     "Source": "app.source",

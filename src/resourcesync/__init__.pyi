@@ -42,9 +42,9 @@ from resourcesync.settings.network import Credentials as Credentials
 from resourcesync.settings.network import Network as Network
 from resourcesync.source.document_writer import WrittenDocument as WrittenDocument
 from resourcesync.source.scan import LeftFile as LeftFile
-from resourcesync.validator.findings import RuleFinding as RuleFinding
 from resourcesync.validator.rule import Level as Level
 from resourcesync.validator.rule import Rule as Rule
+from resourcesync.validator.rule import RuleFinding as RuleFinding
 from resourcesync.validator.rule import Severity as Severity
 
 __all__ = [

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.websub.messages import SIGNATURE, link_field
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import SIGNATURE, link_field, sign
 from tests.support.commands.run import Ran, free_port, resourcesync, running, script
 from tests.support.rules.documents import NT
 

@@ -11,8 +11,7 @@ import pytest
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.hub import follower_store, hub_store
 from resourcesync.adapters.mirror import schema
-from resourcesync.validator.rule import Level
-from resourcesync.validator.rules import FAMILIES, RULES
+from resourcesync.validator.rule import FAMILIES, RULES, Level
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

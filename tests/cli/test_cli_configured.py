@@ -322,6 +322,7 @@ def test_the_environment_sets_lists_flags_and_numbers_of_a_mirror(
         (["pull", "--all", "x"], "do not name one"),
         (["pull", "http://h/", "a", "b"], "one SOURCE and one DEST"),
         (["pull", "museum.example", "here"], "write https://museum.example/"),
+        (["pull", "127.0.0.1:8090", "here"], "write http://127.0.0.1:8090/"),
         (["pull", "a", "http://h/"], "neither a mirror nor the address"),
         (["pull", "file.txt"], "is a file"),
         (["pull", "http://h/", "--auth", "x"], "there is no [auth.x] in the configuration"),

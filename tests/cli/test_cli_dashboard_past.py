@@ -16,14 +16,14 @@ from resourcesync.cli.service.watch_pages import WatchPages
 from resourcesync.cli.service.watch_reports import result_parts
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.server.dashboard.detail_pages import events_page
-from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.ranges import (
+from resourcesync.server.dashboard.layout import (
     DEFAULT_RANGE,
     RANGES,
     interval_of,
     interval_text,
     parse_range,
 )
+from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.views import EndedRun, MirrorDetail, MirrorSummary
 from tests.support.dashboard_values import HOUR, NOW, Seen, detail, overview
 from tests.support.worlds.world import World

@@ -73,6 +73,7 @@ def test_a_package_that_is_cut_short_is_an_error(here: Path, said: Said) -> None
         ("nosuch.xml", "check the path; for a Source, write its whole address:"),
         ("kept/nosuch.zip", "check the path; for a Source, write its whole"),
         ("./no.such", "check the path"),
+        ("127.0.0.1:8090", "for a Source, write its whole address: http://127.0.0.1:8090\n"),
         ("museum.example", "for a Source, write its whole address: https://museum.example\n"),
         ("museum.example/l.xml", "for a Source, write its whole address: https://museum.example/l"),
     ],

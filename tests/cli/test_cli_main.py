@@ -99,6 +99,14 @@ def test_help_and_a_command_show_the_whole_help_of_the_command(
         (["pul"], "did you mean pull? resourcesync --help"),
         (["pull", "--incude", "x"], "did you mean --include? resourcesync pull --help"),
         (["--vresion"], "did you mean --version? resourcesync --help"),
+        (
+            ["serve", "d", "--port", "8000"],
+            "did you mean --bind 127.0.0.1:PORT? resourcesync serve --help",
+        ),
+        (
+            ["serve", "d", "--host", "h"],
+            "did you mean --bind HOST:PORT? resourcesync serve --help",
+        ),
         (["frobnicate"], "resourcesync --help"),
     ],
 )

@@ -102,7 +102,7 @@ def test_publish_in_json_counts(tree: Path, said: Said) -> None:
     found = rows(said)
     written = [row["name"] for row in found if row["type"] == "written"]
     assert written[0] == "resourcesync/resourcelist.xml"
-    assert found[-1]["resources"] == 12
+    assert (found[-1]["resources"], found[-1]["created"]) == (12, 12)  # all are new to readers
     assert found[-1]["written"] == written
 
 
@@ -152,8 +152,12 @@ def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     twin = tmp_path / "twin"
     run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin), "--url", URL])
 
-    assert run(["publish", str(twin)]) == 2
+    said.readouterr()
+    assert run(["publish", str(twin), "--url", URL, "--allow-empty"]) == 2
 
+    text = said.readouterr().err
+    assert "has the lists of another input, and none of the files in it" in text
+    assert f"--out {twin}\n" in text
     assert (twin / CATALOGUE).is_file()
     assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
 
@@ -185,6 +189,13 @@ def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, 
 def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Said) -> None:
     assert run(["publish", "public", "--url", url]) == 2
     assert not (tree / "resourcesync").exists()
+
+
+def test_publish_asks_whether_an_address_without_its_scheme_is_meant(
+    tree: Path, said: Said
+) -> None:
+    assert run(["publish", "public", "--url", "127.0.0.1:8000"]) == 2
+    assert "did you mean http://127.0.0.1:8000?" in said.readouterr().err
 
 
 def test_publish_needs_a_folder(said: Said) -> None:

@@ -107,6 +107,8 @@ def test_a_pull_that_finds_nothing_new_says_so(source: TinySource, said: Said) -
         ("docs.example.org/a/b", "https://docs.example.org/a/b"),
         ("127.0.0.1:8090", "http://127.0.0.1:8090"),
         ("localhost:8090", "http://localhost:8090"),
+        ("docs.example.org:8090/a", "http://docs.example.org:8090/a"),
+        ("docs.example.org:443", "https://docs.example.org:443"),
     ],
 )
 def test_who_forgets_the_scheme_of_an_address_is_asked_whether_it_is_meant(

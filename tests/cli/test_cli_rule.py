@@ -7,8 +7,7 @@ import pytest
 from resourcesync import errors
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
-from resourcesync.validator.rule import Rule
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, Rule
 from tests.support.commands.command_line import Said, rows
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES
 from tests.support.commands.command_line import FILES, LATER, Said, rows
 from tests.support.rules.judged import OPEN, UP, code, codes, offer, write
 from tests.support.servers.tiny_source import Answer, TinySource, dead_address

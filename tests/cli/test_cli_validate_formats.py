@@ -22,8 +22,7 @@ from resourcesync.cli.render.findings import (
 from resourcesync.cli.render.validate import ValidationTally
 from resourcesync.errors import ResourceMissingError
 from resourcesync.validator.events import CutShort, Judged, ReadAgain, ValidationEvent
-from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, RuleFinding
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
 from tests.support.commands.command_line import Said

@@ -13,7 +13,7 @@ from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
 from resourcesync.validator import crawl
 from resourcesync.validator.events import CutShort, ReadAgain, ValidationOptions
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES
 from resourcesync.validator.sample import Unreached
 from tests.support.commands.command_line import LATER, Said, rows
 from tests.support.rules.judged import LONG, ActingClock, broken, judged, offer

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.websub.messages import link_field
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import link_field, sign
 from tests.support.commands.command_line import Said
 from tests.support.rules.judged import OPEN, code, codes
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES
 from resourcesync.validator.sample import SampleSize, Unreached
 from tests.support.commands.command_line import FILES, Said
 from tests.support.rules.judged import broken, code, codes, judged, offer

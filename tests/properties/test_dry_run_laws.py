@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -140,6 +141,9 @@ class Mirror:
             self._make_up(name, thing)
         if case.is_rolled_back:
             set_cursor(self.state, phase=Phase.ROLLED_BACK)
+
+    def close(self) -> None:
+        self.state.close()
 
     def _make_up(self, name: str, thing: Thing) -> None:
         """Bring the copy of a resource and its task into their states."""
@@ -468,19 +472,19 @@ def _check_deeds(mirror: Mirror, foreseen: Reviewer, held: set[str]) -> None:
 @settings(max_examples=200, deadline=None)
 @given(changes)
 def test_a_pull_of_changes_does_what_its_dry_run_says(case: Case) -> None:
-    mirror = Mirror(case)
-    _check(mirror, partial(mirror.pull, **case.options), plans_all=True)
+    with closing(Mirror(case)) as mirror:
+        _check(mirror, partial(mirror.pull, **case.options), plans_all=True)
 
 
 @settings(max_examples=200, deadline=None)
 @given(lists)
 def test_a_pull_of_whole_lists_does_what_its_dry_run_says(case: Case) -> None:
-    mirror = Mirror(case)
-    _check(mirror, partial(mirror.pull, **case.options), plans_all=True)
+    with closing(Mirror(case)) as mirror:
+        _check(mirror, partial(mirror.pull, **case.options), plans_all=True)
 
 
 @settings(max_examples=60, deadline=None)
 @given(lists, st.booleans())
 def test_a_repair_does_what_its_dry_run_says(case: Case, deleting: bool) -> None:
-    mirror = Mirror(case)
-    _check(mirror, partial(mirror.repair, deleting=deleting), plans_all=False)
+    with closing(Mirror(case)) as mirror:
+        _check(mirror, partial(mirror.repair, deleting=deleting), plans_all=False)

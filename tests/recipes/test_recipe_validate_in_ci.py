@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES
 from tests.support.commands.pages import RECIPES, TypedPage
 from tests.support.commands.run import free_port, running, script
 

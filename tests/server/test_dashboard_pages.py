@@ -23,10 +23,9 @@ from resourcesync.server.dashboard.detail_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.layout import STYLE
+from resourcesync.server.dashboard.layout import RANGES, STYLE
 from resourcesync.server.dashboard.markup import Markup, address, join_markup, tag
 from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.ranges import RANGES
 from resourcesync.server.dashboard.source_page import (
     explore_page,
     explored_page,

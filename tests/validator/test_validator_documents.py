@@ -3,9 +3,7 @@
 import pytest
 
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.rule import CheckScope, Level, RuleProfile
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, CheckScope, Level, RuleFinding, RuleProfile
 from tests.support.rules.cases import CASES, Case
 from tests.support.rules.documents import CH_1_0, GOOD
 

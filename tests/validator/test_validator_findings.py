@@ -1,7 +1,6 @@
 """Findings, one after the other."""
 
-from resourcesync.validator.findings import RuleFinding, by_place
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, RuleFinding, by_place
 
 
 def finding(line: int, column: int = 1) -> RuleFinding:

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from resourcesync.model.vocabulary import MAX_BYTES
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.rule import RuleProfile, Severity
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, RuleFinding, RuleProfile, Severity
 from resourcesync.validator.summaries import ListedResource
 from tests.support.rules.documents import CH, GOOD, NS, PLAIN, RL
 

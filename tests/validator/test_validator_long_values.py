@@ -10,7 +10,7 @@ from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.resources import Resource
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 from tests.support.documents.text import CountingStream, document, tell, uris, url
 
 ROOT = '<rs:ln rel="up" href="https://s.example/capabilitylist.xml"/>'

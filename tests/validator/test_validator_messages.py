@@ -12,8 +12,7 @@ from resourcesync.validator.notifications import (
     judge_message,
     read_message,
 )
-from resourcesync.websub.messages import link_field
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import link_field, sign
 
 BODY = b"<urlset/>\n"
 LINKS = link_field("https://e.example/topic", ["https://e.example/hub"]).encode()

@@ -3,7 +3,7 @@
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.validator.cross_document import judge_reread, judge_together
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
 from tests.support.sources.publishing import BASE, Source, split_source
 from tests.support.worlds.dumping import DumpedSource

@@ -10,7 +10,7 @@ from resourcesync.conformance.scripted_source import CHANGES, RESOURCES, Scripte
 from resourcesync.conformance.site import ScriptedAnswer, ScriptedSite, SiteServer
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.events import Judged, ValidationEvent, ValidationOptions
-from resourcesync.validator.findings import AppliedRules, RuleFinding
+from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.sample import SampleSize
 from resourcesync.validator.second_visit import MOST_ENTRIES, VisitedEntries
 from resourcesync.validator.summaries import DocumentPlace, DocumentSummary, ListedResource

@@ -11,8 +11,7 @@ from resourcesync.validator.delivery import (
     judge_robots,
 )
 from resourcesync.validator.packages import PackageFile, judge_package
-from resourcesync.validator.rule import CheckScope
-from resourcesync.validator.rules import BY_CODE, RULES, find_rule, selected
+from resourcesync.validator.rule import BY_CODE, RULES, CheckScope, find_rule, selected
 from tests.support.rules.cases import CASES
 from tests.support.rules.documents import BASE, CH, PLAIN, UP, url, urlset
 from tests.support.rules.facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, RESOURCES, Facts

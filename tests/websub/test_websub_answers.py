@@ -1,5 +1,7 @@
 """What a hub answers, without any network: to wishes, submissions and pings."""
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -8,8 +10,7 @@ import pytest
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import ConfigurationError
 from resourcesync.websub.hub import Hub, HubRules, Submission
-from resourcesync.websub.messages import TextResponse, link_field
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import TextResponse, link_field, sign
 from tests.support.servers.hubs import KEY, TOPIC, payload
 from tests.support.servers.subscribing import StandingClock
 
@@ -22,13 +23,16 @@ class Desk:
 
     def __init__(self, folder: Path, **rules: object) -> None:
         usual: dict[str, object] = {"address": ADDRESS, "topics": frozenset({TOPIC}), "key": KEY}
+        made = HubRules(**(usual | rules))  # type: ignore[arg-type]
         self.store = FileHub(folder / "hub.db")
         self.clock = StandingClock()
         self.there: bytes | None = None
         self.looked: list[str] = []
         self.woken = 0
-        made = HubRules(**(usual | rules))  # type: ignore[arg-type]
         self.hub = Hub(self.store, self.clock, lambda: made, look=self._look, wake=self._wake)
+
+    def close(self) -> None:
+        self.store.close()
 
     def _look(self, topic: str) -> bytes | None:
         self.looked.append(topic)
@@ -56,8 +60,14 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def open_desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+    with ExitStack() as desks:
+        yield lambda **rules: desks.enter_context(closing(Desk(tmp_path, **rules)))
+
+
+@pytest.fixture
+def desk(open_desk: Callable[..., Desk]) -> Desk:
+    return open_desk()
 
 
 @pytest.mark.parametrize(
@@ -145,8 +155,8 @@ def test_what_is_no_form_is_refused(desk: Desk, body: bytes) -> None:
     assert desk.hub.handle_form(body, "192.0.2.1").status == 400
 
 
-def test_a_secret_is_not_taken_over_a_plain_network(tmp_path: Path) -> None:
-    plain = Desk(tmp_path, address="http://hub.example/")
+def test_a_secret_is_not_taken_over_a_plain_network(open_desk: Callable[..., Desk]) -> None:
+    plain = open_desk(address="http://hub.example/")
     assert plain.wish(secret="it").status == 400
     assert plain.wish().status == 202
     topics = frozenset({TOPIC})
@@ -157,21 +167,27 @@ def test_a_secret_is_not_taken_over_a_plain_network(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rules", [{"address": "hub"}, {"method": "md5"}, {"topics": frozenset({"x"})}]
 )
-def test_rules_that_cannot_work_are_refused(tmp_path: Path, rules: dict[str, object]) -> None:
+def test_rules_that_cannot_work_are_refused(
+    open_desk: Callable[..., Desk], rules: dict[str, object]
+) -> None:
     with pytest.raises(ConfigurationError):
-        Desk(tmp_path, **rules)
+        open_desk(**rules)
 
 
-def test_there_are_only_so_many_wishes_of_one_peer_in_a_minute(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, per_peer=5)
+def test_there_are_only_so_many_wishes_of_one_peer_in_a_minute(
+    open_desk: Callable[..., Desk],
+) -> None:
+    desk = open_desk(per_peer=5)
     assert [desk.wish().status for _ in range(8)] == [202] * 5 + [429] * 3
     assert desk.wish(peer="192.0.2.2").status == 202
     desk.clock.sleep(12)
     assert [desk.wish().status for _ in range(2)] == [202, 429]
 
 
-def test_there_are_only_so_many_wishes_for_one_origin_in_a_minute(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, per_origin=3)
+def test_there_are_only_so_many_wishes_for_one_origin_in_a_minute(
+    open_desk: Callable[..., Desk],
+) -> None:
+    desk = open_desk(per_origin=3)
     found = [
         desk.wish(peer=f"192.0.2.{number}", callback=f"{CALLBACK}{number}") for number in range(5)
     ]
@@ -180,15 +196,19 @@ def test_there_are_only_so_many_wishes_for_one_origin_in_a_minute(tmp_path: Path
     assert desk.wish(callback="https://other.example/").status == 202
 
 
-def test_there_are_only_so_many_wishes_and_subscriptions_in_all(tmp_path: Path) -> None:
-    assert Desk(tmp_path, most_intents=0).wish().status == 503
-    full = Desk(tmp_path, most_subscriptions=0)
+def test_there_are_only_so_many_wishes_and_subscriptions_in_all(
+    open_desk: Callable[..., Desk],
+) -> None:
+    assert open_desk(most_intents=0).wish().status == 503
+    full = open_desk(most_subscriptions=0)
     assert full.wish().status == 503
     assert full.wish(mode="unsubscribe").status == 202
 
 
-def test_who_wants_to_leave_is_heard_for_longer_but_not_for_ever(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, most_intents=2)
+def test_who_wants_to_leave_is_heard_for_longer_but_not_for_ever(
+    open_desk: Callable[..., Desk],
+) -> None:
+    desk = open_desk(most_intents=2)
     assert [desk.wish().status for _ in range(3)] == [202, 202, 503]
     found = [desk.wish(mode="unsubscribe").status for _ in range(3)]
     assert found == [202, 202, 503]
@@ -226,11 +246,11 @@ def test_a_submission_that_is_none_is_refused(desk: Desk) -> None:
     assert desk.submit(body, media_type="Text/XML; charset=utf-8") == 204
 
 
-def test_without_a_key_nobody_may_submit_unless_anybody_may(tmp_path: Path) -> None:
-    closed = Desk(tmp_path, key=b"")
+def test_without_a_key_nobody_may_submit_unless_anybody_may(open_desk: Callable[..., Desk]) -> None:
+    closed = open_desk(key=b"")
     assert closed.submit(payload(), signatures=[]) == 403
     assert closed.submit(payload(), signatures=[sign(b"", payload())]) == 403
-    assert Desk(tmp_path, key=b"", accepts_unsigned=True).submit(payload(), signatures=[]) == 204
+    assert open_desk(key=b"", accepts_unsigned=True).submit(payload(), signatures=[]) == 204
 
 
 def test_what_was_told_lately_is_not_told_again(desk: Desk) -> None:
@@ -240,8 +260,8 @@ def test_what_was_told_lately_is_not_told_again(desk: Desk) -> None:
     assert desk.woken == 2
 
 
-def test_submissions_that_never_end_are_slowed_down(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, pings=1)
+def test_submissions_that_never_end_are_slowed_down(open_desk: Callable[..., Desk]) -> None:
+    desk = open_desk(pings=1)
     found = [desk.submit(payload()) for _ in range(62)]
     assert found == [204] * 60 + [429] * 2
 
@@ -252,8 +272,8 @@ def ping(desk: Desk, topic: str, name: str = "hub.url") -> int:
     ).status
 
 
-def test_a_ping_leads_to_a_look_at_our_own_topic_only(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, pings=5)
+def test_a_ping_leads_to_a_look_at_our_own_topic_only(open_desk: Callable[..., Desk]) -> None:
+    desk = open_desk(pings=5)
     assert ping(desk, "http://169.254.169.254/") == 404
     assert desk.looked == []
     assert ping(desk, TOPIC) == 404

@@ -1,6 +1,7 @@
 """A subscriber that is begun anew."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from tests.support.servers.subscribing import HUB, TOPIC, SubscriberAndHubs
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> SubscriberAndHubs:
-    return SubscriberAndHubs(tmp_path)
+def world(tmp_path: Path) -> Iterator[SubscriberAndHubs]:
+    with closing(SubscriberAndHubs(tmp_path)) as world:
+        yield world
 
 
 def test_who_begins_anew_asks_at_once_for_what_no_hub_confirmed(world: SubscriberAndHubs) -> None:
@@ -77,8 +79,8 @@ def test_a_memory_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
             f"INSERT INTO follower VALUES ('arxiv', '{TOPIC}', '{HUB}', 'active', 'abc', x'01',"
             " '', x'', '', 1796083200000000, 0, 1796083200000000); PRAGMA user_version = 1;"
         )
-    world = SubscriberAndHubs(tmp_path)
-    assert world.follower().base == ""
-    assert world.follower().token == "abc"
-    world.subscriber.tick()
-    assert len(world.hubs.asked) == 1
+    with closing(SubscriberAndHubs(tmp_path)) as world:
+        assert world.follower().base == ""
+        assert world.follower().token == "abc"
+        world.subscriber.tick()
+        assert len(world.hubs.asked) == 1

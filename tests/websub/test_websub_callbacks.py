@@ -4,6 +4,7 @@ import asyncio
 import io
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -18,7 +19,7 @@ from resourcesync.server.asgi import read_body
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.channels import Channel, FoundChannels, find_channels
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import sign
 from resourcesync.websub.subscription_status import DeliveryFault
 from tests.support.servers.fetching import quick_fetcher
 from tests.support.servers.hostile_server import HostileServer, answer
@@ -29,8 +30,9 @@ BODY = payload()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> SubscriberAndHubs:
-    return SubscriberAndHubs(tmp_path)
+def world(tmp_path: Path) -> Iterator[SubscriberAndHubs]:
+    with closing(SubscriberAndHubs(tmp_path)) as world:
+        yield world
 
 
 @pytest.fixture

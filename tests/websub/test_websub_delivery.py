@@ -1,6 +1,7 @@
 """What a hub does when time passes: nothing is real here but what it remembers."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,7 @@ from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import Payload, SubscriptionIntent
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import HubRules
-from resourcesync.websub.leases import DAY, HOUR
-from resourcesync.websub.messages import read_fields
+from resourcesync.websub.messages import DAY, HOUR, read_fields
 from tests.support.servers.hubs import TOPIC, payload
 from tests.support.servers.subscribing import StandingClock
 
@@ -57,6 +57,9 @@ class Loop:
         )
         self._numbers = count()
         self.restart()
+
+    def close(self) -> None:
+        self.store.close()
 
     def restart(self) -> None:
         self.deliveries = Deliveries(
@@ -106,8 +109,14 @@ class Loop:
 
 
 @pytest.fixture
-def loop(tmp_path: Path) -> Loop:
-    return Loop(tmp_path)
+def open_loop(tmp_path: Path) -> Iterator[Callable[..., Loop]]:
+    with ExitStack() as loops:
+        yield lambda **rules: loops.enter_context(closing(Loop(tmp_path, **rules)))
+
+
+@pytest.fixture
+def loop(open_loop: Callable[..., Loop]) -> Loop:
+    return open_loop()
 
 
 ONE, TWO = "https://one.example/", "https://two.example/"
@@ -235,22 +244,26 @@ def test_a_clock_that_is_set_back_makes_no_lease_longer(loop: Loop) -> None:
     assert loop.store.count_subscriptions() == 0
 
 
-def test_a_clock_that_is_set_back_before_a_restart_makes_no_lease_longer(tmp_path: Path) -> None:
-    loop = Loop(tmp_path)
+def test_a_clock_that_is_set_back_before_a_restart_makes_no_lease_longer(
+    open_loop: Callable[..., Loop],
+) -> None:
+    loop = open_loop()
     loop.joined(ONE, lease=HOUR)
     loop.clock.sleep(HOUR - 61)
     loop.turn()
     loop.store.close()
 
-    again = Loop(tmp_path, StandingClock())  # an hour before the end, says this clock
+    again = open_loop(clock=StandingClock())  # an hour before the end, says this clock
     assert again.store.count_subscriptions() == 1
     again.clock.sleep(122)
     again.turn()
     assert again.store.count_subscriptions() == 0
 
 
-def test_only_so_many_are_told_at_a_time_and_half_as_many_late_ones(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, at_once=8, per_host=2)
+def test_only_so_many_are_told_at_a_time_and_half_as_many_late_ones(
+    open_loop: Callable[..., Loop],
+) -> None:
+    loop = open_loop(at_once=8, per_host=2)
     for name in ("h", "new"):
         loop.joined(*(f"https://{name}{number}.example/" for number in range(20)))
     loop.answer = lambda request: away(request) if "//h" in request.uri else agreed(request)
@@ -265,8 +278,10 @@ def test_only_so_many_are_told_at_a_time_and_half_as_many_late_ones(tmp_path: Pa
     assert sum("//h" in request.uri for request in flying) == 4
 
 
-def test_no_origin_has_more_than_its_places_and_none_is_forgotten(tmp_path: Path) -> None:
-    loop = Loop(tmp_path, at_once=8, per_host=2)
+def test_no_origin_has_more_than_its_places_and_none_is_forgotten(
+    open_loop: Callable[..., Loop],
+) -> None:
+    loop = open_loop(at_once=8, per_host=2)
     crowd = [f"https://crowd.example/{number}" for number in range(30)]
     loop.joined(*crowd, ONE, TWO)
     loop.accept()

@@ -10,8 +10,7 @@ import pytest
 
 from resourcesync.documents import read
 from resourcesync.server.metrics import write_metrics
-from resourcesync.websub.messages import FORM, XML, link_field
-from resourcesync.websub.signatures import is_signed, sign
+from resourcesync.websub.messages import FORM, XML, is_signed, link_field, sign
 from tests.support.servers.hubs import TOPIC, RunningHub, payload, post, running_hub, said
 from tests.support.servers.listening import Heard, Listener, Reply, agreeing
 

@@ -10,11 +10,17 @@ from hypothesis import strategies as st
 from resourcesync.documents import read
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.websub import leases, messages, payloads
+from resourcesync.websub import messages, payloads
 from resourcesync.websub.hub import RateLimiter
-from resourcesync.websub.leases import MICROSECONDS, MonotonicTime
-from resourcesync.websub.messages import HubMode, SubscriptionRequest
-from resourcesync.websub.signatures import METHODS, is_signed, sign
+from resourcesync.websub.messages import (
+    METHODS,
+    MICROSECONDS,
+    HubMode,
+    MonotonicTime,
+    SubscriptionRequest,
+    is_signed,
+    sign,
+)
 from tests.support.servers.hubs import TOPIC, payload
 
 few = settings(max_examples=30)
@@ -54,24 +60,24 @@ def test_no_text_by_chance_is_a_signature(secret: bytes, body: bytes, values: li
 @few
 @given(text=st.text(max_size=20) | st.integers().map(str))
 def test_a_lease_of_any_text_is_within_its_bounds(text: str) -> None:
-    seconds = leases.parse_seconds(text)
+    seconds = messages.parse_seconds(text)
     assert seconds is None or (seconds > 0 and text.isascii() and int(text) == seconds)
-    assert leases.SHORTEST_LEASE <= leases.bounded_lease(seconds) <= leases.LONGEST_LEASE
+    assert messages.SHORTEST_LEASE <= messages.bounded_lease(seconds) <= messages.LONGEST_LEASE
 
 
 @few
 @given(now=st.integers(0, 10**18), lease=st.integers(3_600, 2_592_000), chance=st.floats(0.0, 1.0))
 def test_a_renewal_is_well_before_the_end(now: int, lease: int, chance: float) -> None:
-    due = leases.renewal_time(now, lease, chance) - now
+    due = messages.renewal_time(now, lease, chance) - now
     assert 0.5 * lease * MICROSECONDS - 1 <= due <= 0.8 * lease * MICROSECONDS + 1
 
 
 @few
 @given(attempts=st.integers(0, 10_000), chance=st.floats(0.0, 1.0))
 def test_a_delay_grows_and_never_over_its_bound(attempts: int, chance: float) -> None:
-    found = leases.retry_delay(attempts, chance)
+    found = messages.retry_delay(attempts, chance)
     assert 0.5 <= found <= 3_600.0
-    assert found <= leases.retry_delay(attempts + 2, chance)
+    assert found <= messages.retry_delay(attempts + 2, chance)
 
 
 @few

@@ -22,8 +22,7 @@ from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.source import notifications
 from resourcesync.source.publication_options import PublicationResult
-from resourcesync.websub.messages import FORM
-from resourcesync.websub.signatures import is_signed
+from resourcesync.websub.messages import FORM, is_signed
 from tests.support.servers.listening import Heard, Listener, Reply
 
 BASE = "https://museum.example/"

@@ -1,5 +1,7 @@
 """How subscriptions stand, as operators are told."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.leases import DAY
+from resourcesync.websub.messages import DAY
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionReport,
@@ -20,8 +22,9 @@ BODY = payload()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> SubscriberAndHubs:
-    return SubscriberAndHubs(tmp_path)
+def world(tmp_path: Path) -> Iterator[SubscriberAndHubs]:
+    with closing(SubscriberAndHubs(tmp_path)) as world:
+        yield world
 
 
 def stands(world: SubscriberAndHubs) -> SubscriptionReport:

@@ -1,6 +1,8 @@
 """A subscriber: what it asks hubs for, what it answers them, and what it makes of deliveries."""
 
 import itertools
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,10 +11,9 @@ from msgspec.structs import replace
 
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.subscriptions import FollowerState
-from resourcesync.websub import leases
+from resourcesync.websub import messages
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.leases import DAY, HOUR, MICROSECONDS
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import DAY, HOUR, MICROSECONDS, sign
 from tests.support.servers.hubs import payload
 from tests.support.servers.subscribing import HUB, TOPIC, SubscriberAndHubs
 
@@ -20,8 +21,9 @@ BODY = payload()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> SubscriberAndHubs:
-    return SubscriberAndHubs(tmp_path)
+def world(tmp_path: Path) -> Iterator[SubscriberAndHubs]:
+    with closing(SubscriberAndHubs(tmp_path)) as world:
+        yield world
 
 
 def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(
@@ -381,17 +383,17 @@ def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: SubscriberAndH
 def test_a_restart_loses_no_subscription(world: SubscriberAndHubs, tmp_path: Path) -> None:
     active = world.subscribed()
     world.store.close()
-    again = SubscriberAndHubs(tmp_path)
-    again.clock = world.clock
+    with closing(SubscriberAndHubs(tmp_path)) as again:
+        again.clock = world.clock
 
-    assert again.follower() == active
-    assert again.deliver(active, BODY).status == 202
-    assert again.hints == ["arxiv"]
+        assert again.follower() == active
+        assert again.deliver(active, BODY).status == 202
+        assert again.hints == ["arxiv"]
 
 
 def test_the_jitter_of_renewals_spans_half_to_four_fifths() -> None:
-    assert leases.renewal_time(0, 100, 0.0) == 50 * MICROSECONDS
-    assert leases.renewal_time(0, 100, 1.0) == 80 * MICROSECONDS
+    assert messages.renewal_time(0, 100, 0.0) == 50 * MICROSECONDS
+    assert messages.renewal_time(0, 100, 1.0) == 80 * MICROSECONDS
 
 
 def test_no_callback_and_no_secret_is_ever_logged(

@@ -12,6 +12,7 @@ from resourcesync.adapters.local_documents import LocalDocuments
 from resourcesync.app.options import fetch_settings
 from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentProvider
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
+from resourcesync.discovery.uris import with_likely_scheme
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Fetcher
 from resourcesync.ports.cancellation import CancelToken
@@ -43,12 +44,17 @@ def network_documents(fetcher: Fetcher) -> DocumentFetcher:
     return DocumentFetcher(fetcher, tempfile.TemporaryFile)
 
 
+def likely_address(text: str) -> str:
+    """Return the address that a text without a scheme stands for."""
+    return with_likely_scheme(text) or f"https://{text}"
+
+
 def no_such_file_error(target: str) -> ConfigurationError:
     """Return the error for a target that is neither a file nor a whole address."""
     host, slash, _ = target.partition("/")
     is_file = not slash and host.lower().endswith(_ENDINGS)
     looks_like_host = "." in host.strip(".") and not is_file
-    whole = f"https://{target}" if looks_like_host else "https://HOST/"
+    whole = likely_address(target) if looks_like_host else "https://HOST/"
     file = "" if looks_like_host else "check the path; "
     return ConfigurationError(
         f"no such file or folder: {target}",

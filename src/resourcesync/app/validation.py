@@ -11,8 +11,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings.network import Network
 from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import RuleFinding, by_place
-from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.rule import RuleFinding, RuleProfile, by_place
 from resourcesync.validator.sample import SampleSize, Unreached
 from resourcesync.validator.validation import Validator
 

@@ -116,6 +116,8 @@ _GARBAGE_THRESHOLD: Final = 30_000
 and a tenth of the time of a short command.
 """
 
+_OPTIONS_OF_OTHERS: Final = {"--port": "--bind 127.0.0.1:PORT", "--host": "--bind HOST:PORT"}
+"""Options of other servers, with those that mean the same here."""
 _FOLDERS: Final = {
     "completion": "setup",
     "watch": "service",
@@ -279,13 +281,22 @@ def _usage(error: click.ClickException) -> Problem:
     message, likely = error.format_message(), ""
     if isinstance(error, click.NoSuchCommand | click.NoSuchOption):
         message = error.message
-        likely = f"did you mean {error.possibilities[0]}? " if error.possibilities else ""
+        meant = _meant_option(error) or "".join((error.possibilities or [])[:1])
+        likely = f"did you mean {meant}? " if meant else ""
     return Problem(
         code="usage",
         message=" ".join(message.split()).rstrip("."),
         hint=f"{likely}{'resourcesync' if context is None else context.command_path} --help",
         exit=ExitCode.USAGE,
     )
+
+
+def _meant_option(error: click.NoSuchCommand | click.NoSuchOption) -> str:
+    """Return our option for one that other servers have, if the command has ours."""
+    name = getattr(error, "option_name", "")
+    command = None if error.ctx is None else error.ctx.command
+    has_it = command is not None and any("--bind" in param.opts for param in command.params)
+    return _OPTIONS_OF_OTHERS.get(name, "") if has_it else ""
 
 
 def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environment) -> Job:

@@ -56,6 +56,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "postgres-reader": "resourcesync config postgres --with reader=ROLE (prints it)",
     # publishing
     "publish": "resourcesync publish {target|DIR} --url {value|https://HOST/}",
+    "publish-input": "resourcesync publish {target|INPUT} --out {value|DIR}",
     "publish-again": "resourcesync publish {target|DIR}",
     "publish-into": "resourcesync publish {target|DIR} --url https://HOST/ --out {value|FOLDER}",
     "publish-elsewhere": "--out DIR, or --state DIR",

@@ -1,4 +1,4 @@
-"""Baseline synchronization by workers: read lists, join with the table, fetch slices (§5.2).
+"""Baseline and incremental synchronization by workers (§5.2): read lists, join, fetch slices.
 
 Before the slices, the packages of a Resource Dump are units, where many resources are needed (§11).
 """
@@ -7,23 +7,29 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from heapq import merge
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from resourcesync.cluster.lists import DistributedLists, host_of
 from resourcesync.cluster.package_worker import INDEX, PERMIT, WANTED
-from resourcesync.cluster.rows import listed_of, row_of
 from resourcesync.cluster.slices import PACKAGE_PREFIX, SliceQueue, SliceResults, closable
-from resourcesync.cluster.units import PackageUnit, UnitOptions
+from resourcesync.cluster.units import (
+    PackageUnit,
+    UnitOptions,
+    WorkerContext,
+    listed_of,
+    row_of,
+    unit_options,
+)
 from resourcesync.cluster.worker import write_file
-from resourcesync.cluster.worker_context import WorkerContext, unit_options
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.dumps.dump_policy import ResourceCount, is_dump_worth_checking
+from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.listed_rows import ignore_conflict, store_entry_links
 from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.lists.resource_reader import ListSnapshot
@@ -49,14 +55,13 @@ from resourcesync.destination.transfers.commit import TransferTally, combine_tal
 from resourcesync.errors import BudgetError, ConfigurationError, DocumentError, SourceError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Pending, PendingTask, ProcessedDocument, StateTransaction
-from resourcesync.ports.tables import DoneRow, JoinResult, WorkSlice
+from resourcesync.ports.tables import DoneRow, JoinResult, WorkRow, WorkSlice
 
 
 class PackageFetcher:
     """The packages of the Resource Dump of a pull.
 
     Args:
-        pull: The session of the pull.
         context: Workers and tables.
         slices: The queue that accepts results.
     """
@@ -155,7 +160,6 @@ class SharedBaseline(Baseline):
     """Baseline synchronization of a mirror whose copies are a table.
 
     Args:
-        pull: The session of the pull.
         context: Workers and tables.
     """
 
@@ -408,3 +412,64 @@ class SharedBaseline(Baseline):
         pulled.tally = tally
         pulled.is_complete = pulled.are_deletions_done = ended.complete
         pulled.spent = pull.budget.spent
+
+
+_AT_ONCE: Final = 2_000
+_Row = TypeVar("_Row", bound=ListedEntry | Pending)
+
+
+class SharedIncremental(Incremental):
+    """Incremental synchronization; workers fetch what is due, if it is much.
+
+    Args:
+        are_others: True if the Source offers other lists now.
+        context: Workers and tables.
+    """
+
+    def __init__(
+        self, pull: SyncSession, are_others: Callable[[], bool], context: WorkerContext
+    ) -> None:
+        super().__init__(pull, are_others)
+        self._workers = context
+
+    def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
+        pulled = SharedBaseline(self._pull, self._workers).run(gap=gap)
+        assert pulled is not None, "only a conditional reading finds nothing new"
+        return pulled
+
+    def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
+        return self._recalled(super()._new_rows(history))
+
+    def _recalled(self, rows: Iterator[_Row]) -> Iterator[_Row]:
+        """Yield rows; the table's records of them were looked up, many at once."""
+        while group := list(islice(rows, _AT_ONCE)):
+            self._workers.state.recall([row.uri for row in group])
+            yield from group
+
+    def _fetch_due(self, pulled: SyncOutcome, through: int) -> None:
+        """Fetch the due tasks: a few of them locally, many by workers."""
+        if pulled.plan.create + pulled.plan.update <= self._workers.slice_rows:
+            super()._fetch_due(pulled, through)
+            return
+        pull, context = self._pull, self._workers
+        options = unit_options(pull, context, at=through)
+        slices = SliceQueue(context, pull.dependencies.clock, pull.dependencies.report)
+        ended = slices.fetch(
+            self._slices(), options, pull.budget, is_decided=True, fail_fast=pull.options.fail_fast
+        )
+        pulled.tally = ended.tally
+        if ended.tally.undecided:
+            pull.move(pull.cursor.with_baseline_due())
+        pull.sync_state.write(unsure=True if ended.tally.open_dates else None)
+        pulled.is_complete = ended.complete
+        pulled.spent = pull.budget.spent
+
+    def _slices(self) -> Iterator[WorkSlice]:
+        folder, due = self._workers.folder(), self._due_fetches()
+        number = 0
+        while group := list(islice(due, self._workers.slice_rows)):
+            file = f"{folder}/slice-{number:06}"
+            rows = [WorkRow(row_of(fetch.listed), fetch.before) for fetch in group]
+            self._workers.tables.write_work(file, rows)
+            yield WorkSlice(file, len(rows), sum(fetch.listed.length or 0 for fetch in group))
+            number += 1

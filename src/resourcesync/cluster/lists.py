@@ -7,15 +7,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.cluster.rows import row_of
 from resourcesync.cluster.units import (
     ErrorReport,
     ListDocumentUnit,
     ListRead,
     UnitOptions,
+    WorkerContext,
     restore_error,
+    row_of,
 )
-from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.resource_reader import (
     ListSnapshot,
@@ -46,7 +46,6 @@ class DistributedLists:
     """The Resource List of a pull, as files of rows.
 
     Args:
-        pull: The session of the pull.
         context: Workers and tables.
         options: The options of the pull's units.
 

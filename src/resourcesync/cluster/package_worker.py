@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.cluster.rows import listed_of
-from resourcesync.cluster.units import PackageUnit, SliceOutcome
+from resourcesync.cluster.units import PackageUnit, SliceOutcome, listed_of
 from resourcesync.cluster.worker import (
     FencedCopies,
     PlanClock,
@@ -32,7 +31,7 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import cursor_note
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports.engines import UnitOutcome
-from resourcesync.ports.mirror import StateTransaction
+from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.tables import DoneRow, WorkRow
 
 if TYPE_CHECKING:
@@ -64,13 +63,13 @@ def unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
 
 def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
     attempt = UnitAttempt(unit.name, f"{unit.name}{PERMIT}", tools)
-    pull = _pull(unit, tools, attempt)
-    package = _PackageFetch(pull, unit, tools)
-    package.fetch_package()
     names = pairs_of(unit.name, attempt.number), results_of(unit.name, attempt.number)
     work, done = map(tools.file, names)
-    count = tools.tables.write_work(work, (row for row, _ in package.fetched()))
-    tools.tables.write_done(done, (row for _, row in package.fetched()))
+    with tools.memory() as state:
+        package = _PackageFetch(_pull(unit, tools, state, attempt), unit, tools)
+        package.fetch_package()
+        count = tools.tables.write_work(work, (row for row, _ in package.fetched()))
+        tools.tables.write_done(done, (row for _, row in package.fetched()))
     attempt.check()
     tools.exchange.send(names[0], work)
     tools.exchange.send(names[1], done)
@@ -81,9 +80,11 @@ def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
     return UnitOutcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(result))
 
 
-def _pull(unit: PackageUnit, tools: WorkerTools, attempt: UnitAttempt) -> SyncSession:
+def _pull(
+    unit: PackageUnit, tools: WorkerTools, state: MirrorStateStore, attempt: UnitAttempt
+) -> SyncSession:
     """Return a session whose mirror is as large as the package's members."""
-    terms, state = unit.options, tools.memory()
+    terms = unit.options
     state.commit(StateTransaction(notes=cursor_note(Cursor(generation=terms.generation - 1))))
     dependencies = Dependencies(
         folder=unit.name,

@@ -11,9 +11,8 @@ import msgspec
 
 from resourcesync.cluster.lists import READ_PREFIX, host_of
 from resourcesync.cluster.package_worker import MATCHED, PERMIT, WANTED, pairs_of
-from resourcesync.cluster.units import SliceOutcome, SliceUnit, UnitOptions
+from resourcesync.cluster.units import SliceOutcome, SliceUnit, UnitOptions, WorkerContext
 from resourcesync.cluster.worker import BEGUN_SUFFIX, owner_of, results_of, run_over_error
-from resourcesync.cluster.worker_context import WorkerContext
 from resourcesync.destination.planner import as_unknown
 from resourcesync.destination.tasks import next_try
 from resourcesync.destination.transfers.budget import Budget
@@ -101,7 +100,6 @@ class SliceQueue:
 
     Args:
         context: Workers and tables.
-        clock: The clock.
         report: Called with events.
     """
 

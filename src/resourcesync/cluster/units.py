@@ -1,14 +1,27 @@
-"""Units of a pull: a list to read, a slice of tasks to fetch, a package to unpack."""
+"""Units of a pull: a list to read, a slice of tasks to fetch, a package to unpack.
 
-from typing import Any
+Beside them what each worker of them is given.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
 from resourcesync import errors
 from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.packages import DumpPackage
+from resourcesync.destination.planner import (
+    DISPUTED,
+    FILTERED,
+    ListedEntry,
+    decode_contradiction,
+)
+from resourcesync.destination.runs import new_run_id
 from resourcesync.destination.scope import Filters
+from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import MirrorIdentity
+from resourcesync.destination.tasks import encode_contradiction
 from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.errors import (
@@ -22,8 +35,35 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.model.leniencies import CountedLeniency
-from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports.mirror import RefusedRow
+from resourcesync.model.vocabulary import ChangeKind, Dialect
+from resourcesync.ports.engines import SLICE_ROWS, FileExchange, UnitOutcome
+from resourcesync.ports.mirror import MirrorStateStore, RefusedRow
+from resourcesync.ports.tables import ListedRow, TablePart, Tables
+
+_ENTRY_PREFIX = "["
+"""The first character of an entry's links, as they are stored: no URI begins with it."""
+
+
+def row_of(listed: ListedEntry) -> ListedRow:
+    """Return the row of a listed entry; a patch, and links that are followed, are left out.
+
+    Where lists may contradict each other it is a disputed one, so that no comparison of columns
+    takes a copy for the listed one.
+    """
+    entry = (listed.entry,) if listed.entry else ()
+    how = encode_contradiction(listed)
+    row = ListedRow(*listed[:7], "\n".join((listed.memento, *listed.mirrors, *how, *entry)))
+    is_open = how and listed.change not in (ChangeKind.DELETED, FILTERED)
+    return row._replace(change=DISPUTED) if is_open else row
+
+
+def listed_of(row: ListedRow) -> ListedEntry:
+    """Return the listed entry of a row."""
+    memento, *mirrors = row.elsewhere.split("\n")
+    entry = mirrors.pop() if mirrors and mirrors[-1].startswith(_ENTRY_PREFIX) else ""
+    listed = ListedEntry(*row[:7], mirrors=tuple(mirrors), memento=memento, entry=entry)
+    return decode_contradiction(listed)
+
 
 _TRANSFERABLE = (ConfigurationError, DocumentError, SourceError, StorageError)
 
@@ -32,7 +72,6 @@ class UnitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of all units of one pull; can be pickled.
 
     Attributes:
-        identity: The identity of the mirror.
         yielding: The URIs whose names yield to others.
         filters: The filters of the pull.
         site: The configuration of Source and store for a worker; opaque to this package.
@@ -106,7 +145,6 @@ class PackageUnit(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: The file of its results, in the exchange.
         host: The host of the package.
-        offered: The package.
         found: The discovered Source.
         options: The options of the pull's units.
     """
@@ -195,3 +233,91 @@ def restore_error(fault: ErrorReport) -> ResourceSyncError:
     if isinstance(made, SourceUnavailableError):
         made.retry_after = fault.wait
     return made
+
+
+class TableState(MirrorStateStore, Protocol):
+    """The state of a mirror whose copies are a table."""
+
+    @property
+    def parts(self) -> Sequence[TablePart]:
+        """The parts of the table, in order."""
+
+    @property
+    def files(self) -> list[str]:
+        """The files of the table's parts, in order."""
+
+    def recall(self, uris: Sequence[str]) -> None:
+        """Look up the table's records of some URIs at once, for the next queries."""
+
+
+class WorkerTraffic:
+    """Network traffic of all workers together.
+
+    Attributes:
+        requests: Number of requests.
+        received: Number of bytes.
+    """
+
+    def __init__(self) -> None:
+        self.requests = self.received = 0
+
+    def add(self, requests: int, received: int) -> None:
+        """Add the traffic of one unit."""
+        self.requests += requests
+        self.received += received
+
+
+class WorkerContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Workers and tables.
+
+    Attributes:
+        read: Reads lists by workers; yields each outcome as it comes.
+        fetch: Fetches slices by workers.
+        unpack: Unpacks packages of dumps by workers.
+        exchange: The store of units and outcomes.
+        tables: Reads, writes and joins files of rows.
+        state: The mirror's state.
+        fold: Makes the next table from the last one and the changes since.
+        folder: Makes a new, empty folder of this machine that lasts as long as the run.
+        site: The configuration of Source and store for a worker.
+        slice_rows: The most rows of a slice.
+        traffic: The network traffic of workers so far.
+    """
+
+    read: Callable[[Iterable[ListDocumentUnit]], Iterator[UnitOutcome]]
+    fetch: Callable[[Iterable[SliceUnit]], Iterator[UnitOutcome]]
+    unpack: Callable[[Iterable[PackageUnit]], Iterator[UnitOutcome]]
+    exchange: FileExchange
+    tables: Tables
+    state: TableState
+    fold: Callable[[], None]
+    folder: Callable[[], str]
+    site: Any
+    slice_rows: int = SLICE_ROWS
+    traffic: WorkerTraffic = msgspec.field(default_factory=WorkerTraffic)
+
+
+def unit_options(pull: SyncSession, context: WorkerContext, *, at: int) -> UnitOptions:
+    """Return the options of all units of a pull.
+
+    Args:
+        pull: The session of the pull.
+        context: Workers and tables.
+        at: The Source's time up to which the plan is complete, microseconds.
+    """
+    identity = pull.identity
+    assert identity is not None, "a pull has found its Source"
+    return UnitOptions(
+        identity=identity,
+        yielding=pull.sync_state.relocated_uris,
+        filters=pull.options.filters or pull.sync_state.filters or Filters(),
+        site=context.site,
+        run=new_run_id(),
+        generation=pull.generation,
+        at=at,
+        now=pull.now,
+        lenient=pull.options.verify == "lenient",
+        accepts_missing=pull.accepts_missing,
+        own_algorithm=pull.options.own_algorithm,
+        applies_deletions=pull.options.delete != "never",
+    )

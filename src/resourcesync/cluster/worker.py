@@ -1,20 +1,21 @@
 """Worker's part for one unit: the code of every pull, over a shared store."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from datetime import datetime
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.cluster.rows import listed_of, row_of
 from resourcesync.cluster.units import (
     ListDocumentUnit,
     ListRead,
     SliceOutcome,
     SliceUnit,
     UnitOptions,
+    listed_of,
     report_error,
+    row_of,
 )
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.resource_reader import ResourceListReader
@@ -65,8 +66,7 @@ class WorkerTools(msgspec.Struct, frozen=True, kw_only=True):
         fetcher: The fetcher, limited to the unit's share.
         copies: Opens the mirror's copies; the given function is called before an object that is not
             the expected one is replaced, and raises if that is not allowed any more.
-        memory: Opens an empty state, for one slice.
-        clock: The clock.
+        memory: Opens an empty state, for one unit.
         cancel: The request to stop.
         tables: Reads and writes files of rows.
         exchange: The store of units and outcomes.
@@ -79,7 +79,7 @@ class WorkerTools(msgspec.Struct, frozen=True, kw_only=True):
 
     fetcher: Fetcher
     copies: Callable[[Callable[[], None]], Copies]
-    memory: Callable[[], MirrorStateStore]
+    memory: Callable[[], AbstractContextManager[MirrorStateStore]]
     clock: Clock
     cancel: CancelToken
     tables: Tables
@@ -186,7 +186,6 @@ class UnitAttempt:
     Args:
         name: The unit's name.
         token: The file without which the unit is no part of a run any more.
-        tools: The tools of the worker.
 
     Attributes:
         number: A name that no other attempt has.
@@ -239,11 +238,12 @@ def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
             raise run_over_error(unit.work)
         rows = list(tools.tables.read_work(work))
         attempt = UnitAttempt(unit.name, unit.work, tools)
-        slice_ = _SliceMirror(unit, tools, rows, attempt)
-        result = slice_.carry_out()
         names = results_of(unit.name, attempt.number), report_of(unit.name, attempt.number)
         done, words = map(tools.file, names)
-        count = tools.tables.write_done(done, slice_.done())
+        with tools.memory() as state:
+            slice_ = _SliceMirror(unit, tools, state, rows, attempt)
+            result = slice_.carry_out()
+            count = tools.tables.write_done(done, slice_.done())
         encoded = msgspec.json.encode(result)
         write_file(words, encoded)
         attempt.check()
@@ -267,13 +267,18 @@ class _SliceMirror:
     """A slice as a small mirror of its own: its copies, its state, and its listed entries."""
 
     def __init__(
-        self, unit: SliceUnit, tools: WorkerTools, rows: list[WorkRow], attempt: UnitAttempt
+        self,
+        unit: SliceUnit,
+        tools: WorkerTools,
+        state: MirrorStateStore,
+        rows: list[WorkRow],
+        attempt: UnitAttempt,
     ) -> None:
         self._unit = unit
         self._tools = tools
         self._rows = rows
         self._attempt = attempt
-        self._state = tools.memory()
+        self._state = state
         self._tally = TransferTally()
         copies = [row.copy for row in rows if row.copy is not None]
         for start in range(0, len(copies), _GROUP):
@@ -341,8 +346,6 @@ class FencedCopies:
     The owner, or another run, may have installed newer copies, which it must not replace.
 
     Args:
-        tools: The tools of the worker.
-        attempt: The attempt.
         is_begun: True if some copies of the unit may be in place already.
     """
 

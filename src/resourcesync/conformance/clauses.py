@@ -15,9 +15,7 @@ from resourcesync.validator.events import (
     ValidationEvent,
     ValidationOptions,
 )
-from resourcesync.validator.findings import AppliedRules, RuleFinding
-from resourcesync.validator.rule import CheckScope, Level, Rule
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, AppliedRules, CheckScope, Level, Rule, RuleFinding
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
 
@@ -77,8 +75,6 @@ class ClauseOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one rule.
 
     Attributes:
-        rule: The rule.
-        result: Its result.
         reason: Reason why it does not apply or was not tested, or was tested in part.
         findings: Number of findings.
         evidence: The first of them.
@@ -96,7 +92,6 @@ class ClauseReport:
 
     Args:
         source: Its address.
-        options: The options of the validation.
     """
 
     def __init__(self, source: str, options: ValidationOptions) -> None:

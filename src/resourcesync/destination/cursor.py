@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.spans import OVERLAP
-from resourcesync.destination.changes.start import ListPositions, ReadingStart
+from resourcesync.destination.changes.times import OVERLAP, ListPositions, ReadingStart
 from resourcesync.errors import Remedy, RollbackError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import ProcessedDocument

@@ -233,6 +233,24 @@ def normalise_if_possible(uri: str) -> str:
         return uri
 
 
+_SCHEMELESS: Final = re.compile(
+    r"(?:(?P<near>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
+    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,63})(?::(?P<port>[0-9]{1,5}))?(?:/|\Z)"
+)
+
+
+def with_likely_scheme(text: str) -> str:
+    """Return the address that a text without a scheme stands for; empty if it is not like one.
+
+    It is one of http for an IP address, ``localhost`` and any port but that of https.
+    """
+    host = _SCHEMELESS.match(text)
+    if host is None:
+        return ""
+    is_plain = host["port"] != "443" and (host["port"] or host["near"])
+    return f"{'http' if is_plain else 'https'}://{text}"
+
+
 def is_same(uri: str, other: str) -> bool:
     """True if two URIs are one in their normal form: ``http://host`` is ``http://host/``."""
     return uri == other or normalise_if_possible(uri) == normalise_if_possible(other)

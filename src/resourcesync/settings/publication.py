@@ -27,6 +27,8 @@ CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
 """The catalogue of a tree, from its root."""
 NOTE: Final = "publish.settings"
 """Note of the settings in the catalogue of a folder."""
+INPUT_NOTE: Final = "publish.catalogue-settings"
+"""Note of the settings in the catalogue of another input."""
 MAX_ENTRIES: Final = 50_000
 MAX_REBASED: Final = 10_000
 """Entries of a Resource List that is written again with each change, at most, by default."""

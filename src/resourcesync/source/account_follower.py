@@ -38,7 +38,7 @@ VALUES_NOTE: Final = "account.values"
 """The note of the values that were last given."""
 _POSITION: Final = "account.position"
 _READ: Final = "account.read"
-_SYSTEM: Final = "account.system"
+SYSTEM_NOTE: Final = "account.system"
 _BASE: Final = "account.base"
 _PUBLISHED: Final = "account.published"
 _MAX_GONE_SHARE: Final = 0.5
@@ -129,7 +129,6 @@ class AccountFollower:
     """An account, and the catalogue that follows it.
 
     Args:
-        followed: The settings.
         account: The other system.
         catalogue: The catalogue that follows it.
         publish: Publishes the catalogue.
@@ -156,7 +155,7 @@ class AccountFollower:
         is_feed = not account.can_list_resources
         self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
         # The entries depend on these: when one changes, all is read again.
-        self._kept = {_SYSTEM: followed.address}
+        self._kept = {SYSTEM_NOTE: followed.address}
         if not is_feed:
             self._kept |= {_BASE: followed.base_uri, VALUES_NOTE: followed.values}
         self._sayable = PublishableFilter()

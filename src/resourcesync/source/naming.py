@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import force_setattr
 
+from resourcesync.discovery.uris import with_likely_scheme
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability
 
@@ -79,9 +80,12 @@ class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
         """Complete the URIs; refuse those that cannot be a base."""
         for uri in (self.base_uri, self.documents_uri or self.base_uri):
             if not uri.startswith(("http://", "https://")) or re.search(r"[\s?#]", uri):
+                likely = with_likely_scheme(uri)
                 raise ConfigurationError(
                     f"{uri!r} is not the http or https URI of a folder",
-                    hint="give an http or https URI without query, such as https://example.org/",
+                    hint=f"did you mean {likely}?"
+                    if likely
+                    else "give an http or https URI without query, such as https://example.org/",
                 )
         base = _folder(self.base_uri)
         force_setattr(self, "base_uri", base)

@@ -11,9 +11,7 @@ import msgspec
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
 from resourcesync.validator._elements import ByteWindow, ElementNode, Spot
-from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.rule import RuleProfile
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, RuleFinding, RuleProfile
 from resourcesync.validator.summaries import DocumentSummary
 
 OLD_NAMESPACES: Final[Mapping[str, str]] = {
@@ -121,7 +119,6 @@ class ExaminedDocument(msgspec.Struct):
     Attributes:
         profile: The text that it is checked against.
         window: The bytes around what is being read.
-        summary: Its summary.
         kind: Its kind; `DocumentKind.UNKNOWN` until its root's ``rs:md`` was read.
         namespace: Its spelling of the Sitemap namespace.
         root, md: Places of the root and its first ``rs:md``.

@@ -11,9 +11,9 @@ from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher
-from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import ListedPackage
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.sample import RandomChoices, Sample, SampleSize
 from resourcesync.validator.second_visit import VisitedEntries
 from resourcesync.validator.summaries import DocumentSummary, ListedResource

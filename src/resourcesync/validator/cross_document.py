@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability
 from resourcesync.validator._examined_document import capability_of
-from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import count_missing, count_repeated
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary, ListedTarget, at_root, at_target
 
 Known = Mapping[str, DocumentSummary]

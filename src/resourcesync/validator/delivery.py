@@ -13,7 +13,7 @@ from resourcesync.discovery.link_header import find_targets
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import (
     DocumentSummary,
     ListedResource,

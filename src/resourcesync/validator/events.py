@@ -4,9 +4,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.validator.findings import AppliedRules, RuleFinding
-from resourcesync.validator.rule import RuleProfile
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, AppliedRules, RuleFinding, RuleProfile
 from resourcesync.validator.sample import SampleSize, Unreached
 from resourcesync.validator.summaries import DocumentSummary
 

@@ -26,9 +26,8 @@ from resourcesync.validator._examined_document import (
 )
 from resourcesync.validator._kind_checks import EntryChecks
 from resourcesync.validator._root_checks import RootChecks
-from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import Marks, MarkStore
-from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.rule import RuleFinding, RuleProfile
 from resourcesync.validator.summaries import (
     DocumentPlace,
     DocumentSummary,

@@ -17,9 +17,8 @@ from resourcesync.errors import (
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.delivery import judge_header_link, judge_page_link, judge_robots
 from resourcesync.validator.examination import is_full, validate_document
-from resourcesync.validator.findings import AppliedRules, RuleFinding
 from resourcesync.validator.page_links import MOST_READ, is_page, page_links, resolve_reference
-from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.rule import AppliedRules, RuleFinding, RuleProfile
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
 

@@ -15,7 +15,7 @@ import msgspec
 
 from resourcesync.discovery.link_header import find_targets
 from resourcesync.errors import DocumentError, DocumentLimitError, TruncatedDocumentError
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import without_place
 
 LARGEST: Final = 2 * 1024 * 1024

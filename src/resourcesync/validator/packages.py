@@ -11,10 +11,8 @@ from resourcesync.errors import DocumentError, PackageError, PackedMemberError, 
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.marks import MarkStore
-from resourcesync.validator.rule import RuleProfile
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, RuleFinding, RuleProfile, by_place
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import (
     DocumentSummary,

@@ -1,6 +1,11 @@
-"""A rule: its identity, its severity, and how it can be checked."""
+"""The rules, read from their table, and the findings of a document that breaks them."""
 
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from heapq import heappop, heappush
+from importlib import resources
+from typing import Any, Final
 
 import msgspec
 
@@ -98,3 +103,138 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def family(self) -> str:
         """The first digit of the code with its prefix, such as ``RS4``."""
         return self.code[:3]
+
+
+_MAX_WAITING: Final = 1_000
+
+
+class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule that is broken at one place.
+
+    Attributes:
+        rule: The rule.
+        uri: The document, package or resource it is about.
+        line: 1-based line in the document; 0 when the finding has no place.
+        column: 1-based column, in characters; 0 when it has no place.
+        length: Characters that are at fault from there, on this line; at least 1 with a place.
+        message: The fault, with the value that causes it.
+        excerpt: The line at fault, or the part of it around the fault; empty when not at hand.
+        excerpt_column: 1-based position in ``excerpt`` where the fault begins; 0 without one.
+    """
+
+    rule: Rule
+    uri: str
+    message: str
+    line: int = 0
+    column: int = 0
+    length: int = 0
+    excerpt: str = ""
+    excerpt_column: int = 0
+
+    @property
+    def severity(self) -> Severity:
+        """Severity of the finding."""
+        return self.rule.severity
+
+
+class AppliedRules(msgspec.Struct, frozen=True):
+    """Rules that were applied to what the Source has; others had nothing to be applied to.
+
+    Attributes:
+        uri: The Source, or the package.
+        rules: The ids of the rules.
+    """
+
+    uri: str
+    rules: frozenset[str]
+
+
+def by_place(findings: Iterable[RuleFinding]) -> Iterator[RuleFinding]:
+    """Yield the findings of one document by line and column.
+
+    What is missing is known only at the end, and belongs at the top. At most 1,000 findings wait,
+    so the order of more than that is nearly right.
+    """
+    waiting: list[tuple[int, int, int, RuleFinding]] = []
+    for number, finding in enumerate(findings):
+        heappush(waiting, (finding.line, finding.column, number, finding))
+        if len(waiting) > _MAX_WAITING:
+            yield heappop(waiting)[3]
+    while waiting:
+        yield heappop(waiting)[3]
+
+
+_PROFILES: Final = {
+    "all": EVERY_PROFILE,
+    "1.0": frozenset({RuleProfile.RS_1_0}),
+    "sitemap": frozenset({RuleProfile.SITEMAP}),
+    "1.1": frozenset({RuleProfile.RS_1_1}),
+}
+
+
+def _rule(row: dict[str, Any]) -> Rule:
+    known: dict[str, Any] = {
+        "level": Level(row.pop("level")),
+        "checked": CheckScope(row.pop("checked", CheckScope.DOCUMENT)),
+        "profiles": _PROFILES[row.pop("profiles")] if "profiles" in row else RESOURCESYNC,
+    }
+    return Rule(**row, **known)
+
+
+def _load() -> dict[str, Rule]:
+    text = resources.files(__package__).joinpath("rules.toml").read_text("utf-8")
+    rules = [_rule(row) for row in tomllib.loads(text)["rule"]]
+    return {rule.id: rule for rule in rules}
+
+
+RULES: Final[Mapping[str, Rule]] = _load()
+"""Every rule by its id, in the order of the table."""
+
+BY_CODE: Final[Mapping[str, Rule]] = {rule.code: rule for rule in RULES.values()}
+"""Every rule by its code."""
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "RS1": "XML and sitemap",
+    "RS2": "Metadata",
+    "RS3": "Links and structure",
+    "RS4": "Times",
+    "RS5": "HTTP delivery",
+    "RS6": "Fixity",
+    "RS7": "Dumps and manifests",
+    "RS8": "Notification",
+    "RS9": "Advice",
+}
+"""Families of rules by the first digit of their codes."""
+
+_FOLDED: Final = {
+    **{rule.id.lower(): rule for rule in RULES.values()},
+    **{rule.code.lower(): rule for rule in RULES.values()},
+}
+
+
+def find_rule(name: str) -> Rule | None:
+    """Return the rule of this id or code, in any case, or ``None``."""
+    return _FOLDED.get(name.strip().lower())
+
+
+def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> frozenset[str]:
+    """Return the ids of the rules that are wanted.
+
+    Args:
+        select: Beginnings of codes or ids, such as ``RS4`` or ``CH05``; none means every rule.
+        ignore: Beginnings of those to leave out.
+    """
+    wanted, unwanted = _beginnings(select) or ("",), _beginnings(ignore)
+    return frozenset(
+        rule.id
+        for rule in RULES.values()
+        if _begins(rule, wanted) and not (unwanted and _begins(rule, unwanted))
+    )
+
+
+def _beginnings(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.strip().lower() for name in names if name.strip())
+
+
+def _begins(rule: Rule, beginnings: tuple[str, ...]) -> bool:
+    return rule.code.lower().startswith(beginnings) or rule.id.lower().startswith(beginnings)

@@ -12,8 +12,8 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.validator import delivery
-from resourcesync.validator.findings import AppliedRules, RuleFinding
 from resourcesync.validator.page_links import MOST_READ
+from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 T = TypeVar("T")
@@ -59,7 +59,6 @@ class Sample:
     """Chooses resources as they are listed, in memory that is bounded by the sample.
 
     Args:
-        size: The size of the sample.
         random: Source of the random choices.
     """
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary, ListedResource, at_listed
 
 MOST_ENTRIES: Final = 20_000
@@ -49,12 +49,7 @@ class VisitedEntries:
 
 
 class Visit(NamedTuple):
-    """One visit.
-
-    Attributes:
-        entries: The entries.
-        documents: The documents.
-    """
+    """One visit."""
 
     entries: VisitedEntries
     documents: Sequence[DocumentSummary]

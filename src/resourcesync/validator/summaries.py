@@ -7,9 +7,8 @@ import msgspec
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import Marks
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, RuleFinding
 
 
 class DocumentPlace(msgspec.Struct, frozen=True, kw_only=True):

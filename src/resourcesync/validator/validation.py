@@ -32,13 +32,11 @@ from resourcesync.validator.events import (
     ValidationOptions,
 )
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import AppliedRules, RuleFinding, by_place
 from resourcesync.validator.inbound_links import InboundLinks
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.notifications import judge_message, read_message
 from resourcesync.validator.packages import ListedPackage, PackageValidator, is_package_name
-from resourcesync.validator.rule import CheckScope
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, AppliedRules, CheckScope, RuleFinding, by_place
 from resourcesync.validator.sample import RandomChoices, Sample, Unreached, judge_delivery
 from resourcesync.validator.second_visit import (
     Visit,
@@ -60,7 +58,6 @@ class Validator:
     """Checks targets.
 
     Args:
-        judgement: The options.
         access: Opens targets, on this machine and in the network.
         clock: Time.
         random: Chooses samples.

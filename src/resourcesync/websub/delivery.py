@@ -26,11 +26,15 @@ from resourcesync.ports.subscriptions import (
     Subscription,
     SubscriptionIntent,
 )
-from resourcesync.websub import leases, messages, payloads
+from resourcesync.websub import messages, payloads
 from resourcesync.websub.hub import HubRules
-from resourcesync.websub.leases import MICROSECONDS, MonotonicTime
-from resourcesync.websub.messages import HubMode, SubscriptionRequest
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import (
+    MICROSECONDS,
+    HubMode,
+    MonotonicTime,
+    SubscriptionRequest,
+    sign,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -97,7 +101,6 @@ class Deliveries:
 
     Args:
         store: The hub's store.
-        clock: The clock.
         rules: Returns the rules of the hub now: its address may change.
         chance: Returns a number from 0 to 1, for jitter.
         challenge: Returns an unguessable text.
@@ -291,7 +294,7 @@ class Deliveries:
         else:
             is_meant = False
             if outcome.error.transient and intent.attempts + 1 < _MOST_ATTEMPTS:
-                wait = leases.retry_delay(intent.attempts + 1, self._chance())
+                wait = messages.retry_delay(intent.attempts + 1, self._chance())
                 self._store.postpone(intent, self._now() + int(wait * MICROSECONDS))
                 return
         if is_meant:
@@ -317,7 +320,7 @@ class Deliveries:
         else:
             self.counts["failed"] += 1
             attempts = subscription.attempts + 1
-            wait = max(leases.retry_delay(attempts, self._chance()), _retry_after(outcome))
+            wait = max(messages.retry_delay(attempts, self._chance()), _retry_after(outcome))
             due = self._now() + int(wait * MICROSECONDS)
             self._outcomes.append(
                 DeliveryOutcome(number=subscription.number, attempts=attempts, due=due)
@@ -332,4 +335,4 @@ class Deliveries:
 def _retry_after(outcome: FetchResponse | FetchFailure) -> float:
     """Return the seconds that a receiver requests to wait, within an hour."""
     said = outcome.headers.get("retry-after", "") if isinstance(outcome, FetchResponse) else ""
-    return float(min(leases.parse_seconds(said) or 0, leases.HOUR))
+    return float(min(messages.parse_seconds(said) or 0, messages.HOUR))

@@ -16,9 +16,15 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.subscriptions import HubStore, Payload, SubscriptionIntent
-from resourcesync.websub import leases, messages, payloads, signatures
-from resourcesync.websub.messages import HubMode, SubscriptionRequest, TextResponse, is_plain
-from resourcesync.websub.signatures import METHODS, is_signed
+from resourcesync.websub import messages, payloads
+from resourcesync.websub.messages import (
+    METHODS,
+    HubMode,
+    SubscriptionRequest,
+    TextResponse,
+    is_plain,
+    is_signed,
+)
 
 _MINUTE: Final = 60.0
 _REMEMBERED: Final = 10_000
@@ -71,10 +77,10 @@ class HubRules(msgspec.Struct, frozen=True, kw_only=True):
     topics: frozenset[str]
     key: bytes = b""
     accepts_unsigned: bool = False
-    method: str = signatures.DEFAULT_METHOD
+    method: str = messages.DEFAULT_METHOD
     plain_secrets: bool = False
-    shortest: int = leases.SHORTEST_LEASE
-    longest: int = leases.LONGEST_LEASE
+    shortest: int = messages.SHORTEST_LEASE
+    longest: int = messages.LONGEST_LEASE
     most_subscriptions: int = 100_000
     most_intents: int = 1_000
     per_peer: int = 120
@@ -90,8 +96,8 @@ class HubRules(msgspec.Struct, frozen=True, kw_only=True):
         for uri in (self.address, *self.topics):
             if not uri.startswith(("http://", "https://")) or not is_plain(uri) or "<" in uri:
                 raise ConfigurationError(f"{uri!r} cannot be the address of a hub or of a topic")
-        if self.method not in signatures.METHODS:
-            known = ", ".join(signatures.METHODS)
+        if self.method not in messages.METHODS:
+            known = ", ".join(messages.METHODS)
             raise ConfigurationError(f"the signature method must be one of {known}")
 
     @property
@@ -128,7 +134,6 @@ class Hub:
 
     Args:
         store: The hub's store.
-        clock: The clock.
         rules: Returns the hub's rules now: its address and its topics may change.
         look: Returns the Source's present notification of a topic, after a ping. ``None`` for none.
         wake: Called when there is something to deliver or to verify.
@@ -187,7 +192,7 @@ class Hub:
                 topic=wish.topic,
                 callback=wish.callback,
                 secret=wish.secret,
-                lease=leases.bounded_lease(
+                lease=messages.bounded_lease(
                     wish.lease, shortest=rules.shortest, longest=rules.longest
                 ),
                 echo=wish.echo,

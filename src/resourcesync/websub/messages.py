@@ -1,7 +1,12 @@
-"""Messages between publishers, hubs and subscribers (WebSub §5 to §7, PubSubHubbub 0.3)."""
+"""Messages between publishers, hubs and subscribers (WebSub §5 to §7, PubSubHubbub 0.3).
 
+Beside them their signatures (§8) and the leases that they state (§5.1).
+"""
+
+import hashlib
+import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -9,7 +14,110 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from resourcesync.discovery.link_header import find_targets
-from resourcesync.websub import leases
+
+MICROSECONDS: Final = 1_000_000
+HOUR: Final = 3_600
+DAY: Final = 24 * HOUR
+
+DEFAULT_LEASE: Final = 10 * DAY
+"""Default lease in seconds, as WebSub §5.1 suggests."""
+LONGEST_LEASE: Final = 30 * DAY
+SHORTEST_LEASE: Final = HOUR
+
+_DIGITS: Final = 12
+_FIRST_DELAY: Final = 1.0
+_LONGEST_DELAY: Final = float(HOUR)
+_MOST_DOUBLINGS: Final = 30
+
+
+def parse_seconds(text: str) -> int | None:
+    """Return a positive whole number of seconds; ``None`` for any other text."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        return None
+    return int(text) or None
+
+
+def bounded_lease(
+    asked: int | None, *, shortest: int = SHORTEST_LEASE, longest: int = LONGEST_LEASE
+) -> int:
+    """Return the seconds of a lease within its bounds; ``None`` gets the default."""
+    return max(shortest, min(DEFAULT_LEASE if asked is None else asked, longest))
+
+
+def renewal_time(now: int, lease: int, chance: float) -> int:
+    """Return when to renew a lease that begins now, between 50 and 80 % of it.
+
+    Args:
+        now: The moment, in microseconds.
+        lease: Seconds that it lasts.
+        chance: From 0 to 1; so that not all renew at the same time.
+    """
+    return now + int(lease * MICROSECONDS * (0.5 + 0.3 * chance))
+
+
+def retry_delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY) -> float:
+    """Return the seconds to wait after failures in a row: doubled each time, with jitter.
+
+    Args:
+        attempts: Number of failures so far, at least 1.
+        chance: From 0 to 1.
+        longest: Most seconds.
+    """
+    doublings = min(max(attempts, 1) - 1, _MOST_DOUBLINGS)
+    return float(min(_FIRST_DELAY * 2**doublings, longest) * (0.5 + chance / 2))
+
+
+class MonotonicTime:
+    """Time for leases, in microseconds, which never goes back when the machine's clock does.
+
+    Args:
+        wall: The machine's time now.
+        elapsed: Its monotonic time now, in seconds.
+        latest: The latest moment that was ever used, by this process or the one before.
+    """
+
+    def __init__(self, wall: int, elapsed: float, latest: int = 0) -> None:
+        self._begin = max(wall, latest)
+        self._elapsed = elapsed
+
+    def at(self, wall: int, elapsed: float) -> int:
+        """Return the moment; a clock that was set forward counts, one set back does not."""
+        passed = self._begin + int((elapsed - self._elapsed) * MICROSECONDS)
+        return max(wall, passed)
+
+
+METHODS: Final = ("sha1", "sha256", "sha384", "sha512")
+"""Allowed methods of ``X-Hub-Signature``."""
+DEFAULT_METHOD: Final = "sha256"
+STRONG: Final = frozenset(METHODS) - {"sha1"}
+
+
+def sign(secret: bytes, body: bytes, method: str = DEFAULT_METHOD) -> str:
+    """Return the value of ``X-Hub-Signature`` for a body."""
+    return f"{method}={hmac.new(secret, body, getattr(hashlib, method)).hexdigest()}"
+
+
+def is_signed(
+    secret: bytes, body: bytes, values: Sequence[str], methods: Collection[str] = STRONG
+) -> bool:
+    """True if a body has exactly one signature, and that is valid.
+
+    The time of the comparison does not depend on the position of a wrong byte.
+
+    Args:
+        secret: The shared secret.
+        body: The bytes as they came.
+        values: The values of all ``X-Hub-Signature`` fields.
+        methods: The accepted methods.
+    """
+    if len(values) != 1:
+        return False
+    method = values[0].partition("=")[0]
+    if method not in methods or method not in METHODS:
+        return False
+    right = sign(secret, body, method)
+    return hmac.compare_digest(values[0].encode("utf-8", "surrogateescape"), right.encode())
+
 
 FORM: Final = "application/x-www-form-urlencoded"
 XML: Final = "application/xml"
@@ -130,7 +238,7 @@ def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest 
     if secret is not None and not _is_secret(secret):
         return TextResponse(status=400, text="hub.secret must be text of 1 to 199 bytes.")
     asked = fields.get("hub.lease_seconds", "")
-    lease = leases.parse_seconds(asked)
+    lease = parse_seconds(asked)
     if asked and lease is None:
         return TextResponse(status=400, text="hub.lease_seconds must be a whole number above 0.")
     echo = fields.get("hub.verify_token", "")
@@ -199,7 +307,7 @@ def subscription_form(wish: SubscriptionRequest) -> bytes:
         "hub.verify": "async",
     }
     if wish.mode is HubMode.SUBSCRIBE:
-        said["hub.lease_seconds"] = str(leases.bounded_lease(wish.lease))
+        said["hub.lease_seconds"] = str(bounded_lease(wish.lease))
         if wish.secret:
             said["hub.secret"] = wish.secret.decode()
     return urlencode(said).encode()

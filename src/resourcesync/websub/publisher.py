@@ -9,7 +9,7 @@ from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Messag
 from resourcesync.ports.subscriptions import Messenger
 from resourcesync.websub import messages
 from resourcesync.websub.delivery import BodySink
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import sign
 
 _SUCCESS: Final = range(200, 300)
 _REFUSED: Final = range(400, 500)

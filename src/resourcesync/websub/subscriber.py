@@ -22,12 +22,16 @@ from resourcesync.ports.subscriptions import (
     Messenger,
     SubscriberStore,
 )
-from resourcesync.websub import leases, messages
+from resourcesync.websub import messages
 from resourcesync.websub.channels import Channel, redirect_target
 from resourcesync.websub.delivery import BodySink
-from resourcesync.websub.leases import MICROSECONDS
-from resourcesync.websub.messages import HubMode, SubscriptionRequest, TextResponse
-from resourcesync.websub.signatures import is_signed
+from resourcesync.websub.messages import (
+    MICROSECONDS,
+    HubMode,
+    SubscriptionRequest,
+    TextResponse,
+    is_signed,
+)
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionLedger,
@@ -40,7 +44,6 @@ class HintThrottle:
     """Rate limiter of hints to poll; a flood of them becomes one hint now and one later.
 
     Args:
-        clock: The clock.
         on_hint: Called with the name of a mirror that should poll now; it must return at once.
         wake: Called when a hint is delayed: ``send_due`` is due sooner than before.
         every: Seconds between two hints for a mirror, at least.
@@ -100,8 +103,8 @@ _HINT_EVERY: Final = 10.0
 _REPLAY_EVERY: Final = 10.0
 _MOST_BODIES: Final = 1_000
 _CONFIRMED_WITHIN: Final = 600 * MICROSECONDS
-_LONGEST_DELAY: Final = 6.0 * leases.HOUR
-_FARTHEST: Final = leases.LONGEST_LEASE * MICROSECONDS
+_LONGEST_DELAY: Final = 6.0 * messages.HOUR
+_FARTHEST: Final = messages.LONGEST_LEASE * MICROSECONDS
 _REDIRECTS: Final = (307, 308)
 _MOST_REDIRECTS: Final = 3
 _AT_ONCE: Final = 16
@@ -131,7 +134,6 @@ class Subscriber:
     Args:
         store: The store of subscriptions.
         messenger: Sends requests to hubs.
-        clock: The clock.
         callback_base: The URI below which hubs reach this program.
         on_hint: Called with the name of a mirror that should poll now; it must return at once.
         token: Returns an unguessable text of at least 128 bits.
@@ -280,7 +282,7 @@ class Subscriber:
                 topic=before.topic,
                 callback=self._base + token,
                 secret=secret.encode(),
-                lease=leases.DEFAULT_LEASE,
+                lease=messages.DEFAULT_LEASE,
             )
         return (after, wish) if self._store.save(after, before) else None
 
@@ -332,7 +334,7 @@ class Subscriber:
     def _retry_seconds(self, attempts: int) -> float:
         if not attempts:
             return 0.0
-        return leases.retry_delay(attempts + 5, self._chance(), longest=_LONGEST_DELAY)
+        return messages.retry_delay(attempts + 5, self._chance(), longest=_LONGEST_DELAY)
 
     def _retry_at(self, attempts: int) -> int:
         return self._now() + int(self._retry_seconds(attempts) * MICROSECONDS)
@@ -363,8 +365,8 @@ class Subscriber:
         return TextResponse(status=200, text=question.challenge) if is_done else _NOT_FOUND
 
     def _confirm(self, follower: ChannelSubscription, lease: str | None) -> bool:
-        asked = leases.parse_seconds(lease or "")
-        granted = leases.bounded_lease(asked)
+        asked = messages.parse_seconds(lease or "")
+        granted = messages.bounded_lease(asked)
         now = self._now()
         active = replace(
             follower,
@@ -377,7 +379,7 @@ class Subscriber:
             base=self._base,
             lease_until=now + granted * MICROSECONDS,
             attempts=0,
-            due=leases.renewal_time(now, granted, self._chance()),
+            due=messages.renewal_time(now, granted, self._chance()),
         )
         if not self._store.save(active, follower):
             return False

@@ -22,7 +22,6 @@ from resourcesync.validator.delivery import (
     judge_resource,
     judge_robots,
 )
-from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.notifications import (
     IntentVerification,
     judge_message_links,
@@ -35,6 +34,7 @@ from resourcesync.validator.packages import (
     judge_listed_package,
     judge_package,
 )
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.second_visit import Visit, VisitedEntries, judge_changes_listed
 from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
 from tests.support.rules.documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI

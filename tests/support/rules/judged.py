@@ -9,8 +9,7 @@ from resourcesync.app.checks.target_access import new_validator
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
 from resourcesync.validator.events import ValidationEvent, ValidationOptions
-from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.rules import RULES
+from resourcesync.validator.rule import RULES, RuleFinding
 from tests.support.commands.command_line import FILES
 from tests.support.servers.tiny_source import TinySource
 

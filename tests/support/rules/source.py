@@ -6,7 +6,7 @@ from typing import Final
 
 from resourcesync.validator.cross_document import judge_together
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
 from tests.support.rules.documents import ABOUT, BASE, UP, index, part, url, urlset
 

@@ -17,8 +17,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.websub import payloads
 from resourcesync.websub.hub import HubRules
-from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field, sign
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"
 KEY = b"the publisher's key"

@@ -12,8 +12,7 @@ from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.messages import TextResponse
-from resourcesync.websub.signatures import sign
+from resourcesync.websub.messages import TextResponse, sign
 from resourcesync.websub.subscriber import Subscriber
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"
@@ -78,6 +77,9 @@ class SubscriberAndHubs:
         self._numbers = count(1)
         self._hint_every = hint_every
         self.subscriber = self.restarted()
+
+    def close(self) -> None:
+        self.store.close()
 
     def restarted(self, callback_base: str = "https://aggregator.example/push") -> Subscriber:
         self.subscriber = Subscriber(

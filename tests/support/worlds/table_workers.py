@@ -17,7 +17,7 @@ from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
 from resourcesync.cluster import package_worker, worker
 from resourcesync.cluster.slices import SliceQueue
 from resourcesync.cluster.tables import ParquetTables
-from resourcesync.cluster.worker_context import WorkerContext
+from resourcesync.cluster.units import WorkerContext
 from resourcesync.destination.options import Dependencies
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken

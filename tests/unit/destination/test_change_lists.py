@@ -5,17 +5,15 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.spans import (
-    OVERLAP,
-    ChangeListSpan,
-    ListPrefix,
-    chain,
-    check_announced,
-)
 from resourcesync.destination.changes.times import (
     DAY,
+    OVERLAP,
+    ChangeListSpan,
     LatestChangeTime,
+    ListPrefix,
     advance_checkpoint,
+    chain,
+    check_announced,
     count_old_entries,
     without_borrowed_time,
 )

@@ -22,28 +22,28 @@ def state_with(*links: tuple[str, str], path: Path | str = ":memory:") -> Sqlite
 
 
 def test_who_links_to_a_thing_is_remembered_in_order_and_within_a_limit() -> None:
-    state = state_with(("x", "b"), ("x", "a"), ("x", "c"), ("y", "a"), ("x", "a"))
-    assert state.referrers("x", 2) == ["a", "b"]
-    assert state.is_linked("x")
-    assert not state.is_linked("a")
-    assert state.linked_count() == 1  # y is not here
+    with state_with(("x", "b"), ("x", "a"), ("x", "c"), ("y", "a"), ("x", "a")) as state:
+        assert state.referrers("x", 2) == ["a", "b"]
+        assert state.is_linked("x")
+        assert not state.is_linked("a")
+        assert state.linked_count() == 1  # y is not here
 
 
 def test_a_thing_is_an_orphan_when_its_last_entry_forgets_it() -> None:
-    state = state_with(("x", "a"), ("x", "b"), ("y", "a"))
-    assert list(state.orphans()) == []
-    state.commit(StateTransaction(unlinked=["a"]))
-    assert list(state.orphans()) == ["y"]
-    assert state.is_linked("y")
-    state.commit(StateTransaction(unlinked=["b"]))
-    assert list(state.orphans()) == ["x", "y"]
-    assert state.referrers("x", 9) == []
+    with state_with(("x", "a"), ("x", "b"), ("y", "a")) as state:
+        assert list(state.orphans()) == []
+        state.commit(StateTransaction(unlinked=["a"]))
+        assert list(state.orphans()) == ["y"]
+        assert state.is_linked("y")
+        state.commit(StateTransaction(unlinked=["b"]))
+        assert list(state.orphans()) == ["x", "y"]
+        assert state.referrers("x", 9) == []
 
 
 def test_what_is_forgotten_and_told_again_in_one_step_is_no_orphan() -> None:
-    state = state_with(("x", "a"))
-    state.commit(StateTransaction(unlinked=["a"], linked=[LinkRow("x", "a", 2)]))
-    assert list(state.orphans()) == []
+    with state_with(("x", "a")) as state:
+        state.commit(StateTransaction(unlinked=["a"], linked=[LinkRow("x", "a", 2)]))
+        assert list(state.orphans()) == []
 
 
 @pytest.mark.parametrize(
@@ -53,22 +53,22 @@ def test_what_is_forgotten_and_told_again_in_one_step_is_no_orphan() -> None:
 def test_links_end_when_a_thing_is_listed_or_gone_or_a_newer_reading_knows_none(
     step: StateTransaction,
 ) -> None:
-    state = state_with(("x", "a"))
-    state.commit(StateTransaction(linked=[LinkRow("z", "a", 2)]))
-    state.commit(step)
-    assert not state.is_linked("x")
-    assert state.is_linked("z")
+    with state_with(("x", "a")) as state:
+        state.commit(StateTransaction(linked=[LinkRow("z", "a", 2)]))
+        state.commit(step)
+        assert not state.is_linked("x")
+        assert state.is_linked("z")
 
 
 def test_many_orphans_are_read_page_by_page_while_they_are_settled() -> None:
     names = [f"{number:05}" for number in range(2_500)]
-    state = state_with(*((name, "a") for name in names))
-    state.commit(StateTransaction(unlinked=["a"]))
-    seen = []
-    for uri in state.orphans():
-        seen.append(uri)
-        state.commit(StateTransaction(listed=[uri]))
-    assert seen == names
+    with state_with(*((name, "a") for name in names)) as state:
+        state.commit(StateTransaction(unlinked=["a"]))
+        seen = []
+        for uri in state.orphans():
+            seen.append(uri)
+            state.commit(StateTransaction(listed=[uri]))
+        assert seen == names
 
 
 def test_looking_for_orphans_reads_only_what_was_forgotten(
@@ -87,13 +87,13 @@ def test_looking_for_orphans_reads_only_what_was_forgotten(
 
 
 def test_what_became_of_a_patch_is_remembered_until_its_copy_goes() -> None:
-    state = state_with()
-    assert state.last_patch("x") is None
-    state.commit(StateTransaction(patched=[PatchRow("x", 5, "why")]))
-    state.commit(StateTransaction(patched=[PatchRow("x", 6, "")]))
-    assert state.last_patch("x") == PatchRow("x", 6, "")
-    state.commit(StateTransaction(removed=["x"]))
-    assert state.last_patch("x") is None
+    with state_with() as state:
+        assert state.last_patch("x") is None
+        state.commit(StateTransaction(patched=[PatchRow("x", 5, "why")]))
+        state.commit(StateTransaction(patched=[PatchRow("x", 6, "")]))
+        assert state.last_patch("x") == PatchRow("x", 6, "")
+        state.commit(StateTransaction(removed=["x"]))
+        assert state.last_patch("x") is None
 
 
 def test_a_memory_from_before_links_is_read_as_it_is_and_brought_forward(tmp_path: Path) -> None:

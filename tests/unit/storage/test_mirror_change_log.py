@@ -1,6 +1,7 @@
 """The log of changes: true to what happened, also through kills, and bounded."""
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,9 @@ def told(state: SqliteMirrorState, after: int = 0) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> SqliteMirrorState:
-    return SqliteMirrorState(tmp_path / "state.db")
+def state(tmp_path: Path) -> Iterator[SqliteMirrorState]:
+    with SqliteMirrorState(tmp_path / "state.db") as state:
+        yield state
 
 
 def test_a_life_is_told_in_order_with_the_digests_before(state: SqliteMirrorState) -> None:
@@ -209,33 +211,33 @@ def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorSta
 def test_whoever_follows_the_log_has_what_the_mirror_has(
     deeds: list[tuple[str, str, bool]],
 ) -> None:
-    state = SqliteMirrorState(":memory:")
-    follower: dict[str, str] = {}
-    for uri, content, gives_up in deeds:
-        before = state.copy(uri)
-        if content:
-            new = copy(uri, content)
-            state.commit(
-                StateTransaction(suspect=[as_unknown(before or new._replace(signature=""))])
-            )
-            if gives_up:
-                taken = {"suspect": [before]} if before else {"removed": [uri]}
-                state.commit(StateTransaction(**taken))
+    with SqliteMirrorState(":memory:") as state:
+        follower: dict[str, str] = {}
+        for uri, content, gives_up in deeds:
+            before = state.copy(uri)
+            if content:
+                new = copy(uri, content)
+                state.commit(
+                    StateTransaction(suspect=[as_unknown(before or new._replace(signature=""))])
+                )
+                if gives_up:
+                    taken = {"suspect": [before]} if before else {"removed": [uri]}
+                    state.commit(StateTransaction(**taken))
+                else:
+                    state.commit(StateTransaction(installed=[new]))
+            elif before:
+                state.commit(StateTransaction(suspect=[as_unknown(before)]))
+                state.commit(StateTransaction(removed=[uri], now=9))
+        for row in state.changes(0):
+            assert follower.get(row.uri, "") == row.previous
+            if row.kind == "deleted":
+                del follower[row.uri]
             else:
-                state.commit(StateTransaction(installed=[new]))
-        elif before:
-            state.commit(StateTransaction(suspect=[as_unknown(before)]))
-            state.commit(StateTransaction(removed=[uri], now=9))
-    for row in state.changes(0):
-        assert follower.get(row.uri, "") == row.previous
-        if row.kind == "deleted":
-            del follower[row.uri]
-        else:
-            assert (row.kind == "created") == (row.uri not in follower)
-            follower[row.uri] = row.digests
+                assert (row.kind == "created") == (row.uri not in follower)
+                follower[row.uri] = row.digests
 
-    assert follower == {row.uri: row.digests for row in state.copies()}
-    state.close()
+        assert follower == {row.uri: row.digests for row in state.copies()}
+        state.close()
 
 
 def test_a_page_of_changes_can_be_entered_in_the_middle(state: SqliteMirrorState) -> None:

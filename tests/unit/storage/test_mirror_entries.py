@@ -1,6 +1,7 @@
 """What the memory of a mirror knows of the links of entries, and when it tells of others."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -27,10 +28,10 @@ def row(uri: str, entry: str = ABOUT, change: str = "") -> ListedEntry:
 
 
 @pytest.fixture
-def state() -> SqliteMirrorState:
-    made = SqliteMirrorState(":memory:")
-    made.commit(StateTransaction(installed=[copy("a"), copy("b")]))
-    return made
+def state() -> Iterator[SqliteMirrorState]:
+    with SqliteMirrorState(":memory:") as state:
+        state.commit(StateTransaction(installed=[copy("a"), copy("b")]))
+        yield state
 
 
 def kinds(state: SqliteMirrorState) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """The mirror's memory."""
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ def pending(uri: str, task: PendingTask = PendingTask.FETCH, **more: Any) -> Pen
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> SqliteMirrorState:
-    return SqliteMirrorState(tmp_path / "state.db")
+def state(tmp_path: Path) -> Iterator[SqliteMirrorState]:
+    with SqliteMirrorState(tmp_path / "state.db") as state:
+        yield state
 
 
 def test_a_step_is_remembered_when_the_file_is_opened_again(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,7 +17,7 @@ from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState, S
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery.uris import is_same
+from resourcesync.discovery.uris import is_same, with_likely_scheme
 from resourcesync.errors import (
     ConfigurationError,
     Remedy,
@@ -112,13 +111,6 @@ def has_copy_table(folder: Path) -> bool:
 
 
 _SHOWN_SETS: Final = 20
-
-
-_HOST: Final = re.compile(
-    r"(?:(?P<near>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
-    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,63})(?P<port>:[0-9]{1,5})?(?:/|\Z)"
-)
-"""An address without its scheme begins like this."""
 
 
 def is_mirror(folder: Path) -> bool:
@@ -315,11 +307,9 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
 
 def _advice_for(folder: Path) -> tuple[str, Remedy]:
     """Return the advice for a folder that is not a mirror, or an address without ``https://``."""
-    host = _HOST.match(str(folder))
-    if host is None or folder.exists():
+    address = with_likely_scheme(str(folder))
+    if not address or folder.exists():
         return "make it one", Remedy("pull-from", target=str(folder))
-    scheme = "http" if host["port"] or host["near"] else "https"
-    address = f"{scheme}://{folder}"
     return f"did you mean {address}?", Remedy("pull-address", value=address)
 
 

@@ -16,12 +16,11 @@ from resourcesync.app.engines import Workers
 from resourcesync.app.mirrors import mirror_state, state_backup, stores, work_units
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.mirrors.work_units import Site
-from resourcesync.cluster.baseline import SharedBaseline
-from resourcesync.cluster.incremental import SharedIncremental
+from resourcesync.cluster.baseline import SharedBaseline, SharedIncremental
 from resourcesync.cluster.politeness import HostLimits
 from resourcesync.cluster.slices import SliceQueue
 from resourcesync.cluster.unit_runner import run_units
-from resourcesync.cluster.worker_context import WorkerContext
+from resourcesync.cluster.units import WorkerContext
 from resourcesync.destination.session import SyncSession
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.ports import Reporter
@@ -65,7 +64,6 @@ class TableInStore:
 
     Args:
         state: The mirror's state.
-        store: The store.
         own: The mirror's own folder.
     """
 

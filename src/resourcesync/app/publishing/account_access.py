@@ -10,11 +10,10 @@ import msgspec
 
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.app import plugins
-from resourcesync.app.publishing import catalogues
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StateError
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.settings import environment
-from resourcesync.settings.publication import decode_settings
+from resourcesync.settings.publication import INPUT_NOTE, decode_settings
 from resourcesync.source.account_follower import VALUES_NOTE
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
         values = msgspec.json.decode(text, type=dict[str, str])
     except msgspec.MsgspecError as error:
         raise StateError("the options of the account in the catalogue are damaged") from error
-    url = decode_settings(catalogue.note(catalogues.SETTINGS_NOTE)).url
+    url = decode_settings(catalogue.note(INPUT_NOTE)).url
     return url or catalogue.note(_URL_NOTE) or "", values
 
 

@@ -18,7 +18,7 @@ from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
-from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
+from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
 from resourcesync.source.publisher import Publication
@@ -34,7 +34,6 @@ SCHEME: Final = "catalogue:"
 """Prefix that distinguishes the name of a catalogue from a folder."""
 LINES_SCHEME: Final = "ndjson:"
 """Prefix that distinguishes JSON lines from a folder."""
-SETTINGS_NOTE: Final = "publish.catalogue-settings"
 _FOLDER_SETTINGS: Final = frozenset(
     {"include", "exclude", "hashes", "links", "robots", "versions", "versions_in",
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
@@ -191,7 +190,7 @@ def publish(
         if catalogue.note(NOTE) is not None:
             message, remedy = f"{path} is the catalogue of a folder", Remedy("publish-again")
             raise ConfigurationError(message, hint="publish that folder", remedy=remedy)
-        known = read_settings(catalogue, SETTINGS_NOTE)
+        known = read_settings(catalogue, INPUT_NOTE)
         settings = _merge_settings(path, out, known, chosen)
         root = path.parent
         locked = document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
@@ -203,7 +202,7 @@ def publish(
             found = ScanReport(files=snapshot.count())
         done, notified = Publication(), None
         if not asked.dry_run:
-            catalogue.write_notes({SETTINGS_NOTE: msgspec.json.encode(settings).decode()})
+            catalogue.write_notes({INPUT_NOTE: msgspec.json.encode(settings).decode()})
             done = publisher.publish(step)
             notified = _notify(catalogue, store, settings, clock, path)
         return PublicationResult(

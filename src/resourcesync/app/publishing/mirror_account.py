@@ -17,7 +17,6 @@ from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
 from resourcesync.app.mirrors import mirror_state, stores
-from resourcesync.app.publishing import catalogues
 from resourcesync.app.publishing.published_tree import base_address
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
@@ -34,7 +33,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.changes import ChangeLogPosition, LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
-from resourcesync.settings.publication import CATALOGUE, decode_settings
+from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, decode_settings
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
 
@@ -71,7 +70,7 @@ def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
     dialect = chosen.get("dialect")
     path = out / CATALOGUE
     if dialect is None and path.is_file():
-        dialect = decode_settings(read_note(path, catalogues.SETTINGS_NOTE)).dialect
+        dialect = decode_settings(read_note(path, INPUT_NOTE)).dialect
     return "all" if dialect in _BEFORE_1_0 else "original"
 
 

@@ -23,8 +23,9 @@ from resourcesync.ports.catalogue import (
     CatalogueStore,
     DocumentStore,
 )
-from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings
+from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source import naming
+from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import read_record
 from resourcesync.source.publication_options import (
@@ -52,8 +53,8 @@ from resourcesync.source.versions.version_retention import (
 )
 
 if TYPE_CHECKING:
+    from resourcesync.ports.engines import SecondProcess
     from resourcesync.ports.originals import OriginalReader, ResourceContents
-    from resourcesync.ports.second_process import SecondProcess
     from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.notifications import NoticeSender
 
@@ -155,6 +156,7 @@ def publish_tree(
     with ExitStack() as stack:
         catalogue = stack.enter_context(_catalogue(folders.home, clock, dry_run=asked.dry_run))
         known = read_settings(catalogue, NOTE)
+        _refuse_other_input(root, catalogue)
         settings = merge_settings(root, known, chosen)
         originals.check_originals(settings, known)
         if settings.robots:
@@ -178,6 +180,18 @@ def publish_tree(
             asked, anew=entry_settings_of(settings) != entry_settings_of(known)
         )
         return structs.replace(done, left=left)
+
+
+def _refuse_other_input(root: Path, catalogue: CatalogueStore) -> None:
+    """Refuse a folder with the lists of another input: its resources are not the files there."""
+    if catalogue.note(NOTE) is None and catalogue.note(INPUT_NOTE) is not None:
+        system = catalogue.note(SYSTEM_NOTE) or f"catalogue:{root / CATALOGUE}"
+        raise ConfigurationError(
+            f"{root} has the lists of another input, and none of the files in it",
+            evidence=(("input", system), ("kept", "what was published before")),
+            hint="publish that input again",
+            remedy=Remedy("publish-input", target=system, value=str(root)),
+        )
 
 
 def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress | None:

@@ -13,11 +13,17 @@ from resourcesync.adapters.catalogue import FileCatalogue, read_note
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
-from resourcesync.app.publishing import catalogues, document_stores
+from resourcesync.app.publishing import document_stores
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
-from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
+from resourcesync.settings.publication import (
+    CATALOGUE,
+    INPUT_NOTE,
+    NOTE,
+    PublicationSettings,
+    decode_settings,
+)
 from resourcesync.source import naming, notifications
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.notifications import Notified
@@ -32,9 +38,6 @@ class Channels(msgspec.Struct, frozen=True, kw_only=True):
     """The channels of a published Source.
 
     Attributes:
-        catalogue: Its catalogue.
-        documents: Its documents.
-        settings: Its settings.
         folder: The folder of its key.
     """
 
@@ -79,7 +82,7 @@ def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Chann
     """
     path, note = source / CATALOGUE, NOTE
     if is_catalogue:
-        path, note = Path(str(source).partition(":")[2]), catalogues.SETTINGS_NOTE
+        path, note = Path(str(source).partition(":")[2]), INPUT_NOTE
     if not path.is_file():
         raise ConfigurationError(
             f"{source} is not published",
@@ -113,7 +116,6 @@ class OwnHub(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: The path in the application, such as ``/hub``.
-        hub: The hub.
     """
 
     path: str
@@ -128,7 +130,7 @@ def hubs_of(root: Path) -> tuple[str, ...]:
     """
     path = root / CATALOGUE
     text = read_note(path, NOTE)
-    return decode_settings(read_note(path, catalogues.SETTINGS_NOTE) if text is None else text).hubs
+    return decode_settings(read_note(path, INPUT_NOTE) if text is None else text).hubs
 
 
 def open_own_hub(

@@ -9,15 +9,26 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from random import Random
+from threading import Lock
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 
+from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
+from resourcesync.app.mirrors import mirror_state
+from resourcesync.destination.reports import MirrorStatus
 from resourcesync.durable_folders import make_folder, replace_text
 from resourcesync.errors import StateError, StorageError
+from resourcesync.ports import Clock
+from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
+from resourcesync.server.dashboard.views import MirrorOperations, Views
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.watch.loop import JobRunner, OnJobEnd, WatchLoop
+from resourcesync.watch.scheduler import Scheduler
 
 _LOG: Final = logging.getLogger(__name__)
 _PREFIX: Final = "watch-"
@@ -237,3 +248,110 @@ def request_pulls(folder: Path, mirrors: Sequence[Path]) -> frozenset[Path]:
                 raise StorageError(f"the service at {path} does not answer: {error}") from error
         accepted.update(map(Path, found))
     return frozenset(accepted)
+
+
+T = TypeVar("T")
+_MOST_VALUES = 4
+_ABSENT: Any = object()
+
+
+@final
+class StateCache:
+    """A cache of values of mirrors; it may be used by several threads.
+
+    A value is read again once the state file has changed, so it is as true as a new one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: dict[Path, tuple[StateVersion, dict[Hashable, Any]]] = {}
+
+    def read(self, folder: Path, key: Hashable, read: Callable[[], T]) -> T:
+        """Return a value of a mirror.
+
+        Args:
+            folder: The mirror.
+            key: What the value depends on, besides the mirror's state.
+            read: Reads the value.
+        """
+        before = state_version(folder)
+        with self._lock:
+            known = self._known.get(folder)
+        if before is not None and known is not None and known[0] == before:
+            # One step: another thread may remove the value between two.
+            value: T = known[1].get(key, _ABSENT)
+            if value is not _ABSENT:
+                return value
+        found = read()
+        if before is not None and state_version(folder) == before:
+            self._store(folder, before, key, found)
+        return found
+
+    def status(self, folder: Path) -> MirrorStatus:
+        """Return the status of a mirror (``mirror_state.read_status``)."""
+        return self.read(
+            folder,
+            ("status", mirror_state.is_locked(folder)),
+            lambda: mirror_state.read_status(folder),
+        )
+
+    def _store(self, folder: Path, version: StateVersion, key: Hashable, value: object) -> None:
+        with self._lock:
+            known = self._known.get(folder)
+            if known is None or known[0] != version:
+                known = self._known[folder] = (version, {})
+            values = known[1]
+            if len(values) >= _MOST_VALUES:
+                del values[next(iter(values))]
+            values[key] = value
+
+
+def open_loop(run: JobRunner, report_done: OnJobEnd, clock: Clock, parallel: int) -> WatchLoop:
+    """Return the loop that runs the jobs of mirrors when they are due.
+
+    Args:
+        run: Runs one job.
+        report_done: Receives each finished job.
+        clock: Time.
+        parallel: Jobs at a time.
+    """
+    scheduler = Scheduler(Random())  # noqa: S311 - jitter
+    return WatchLoop(scheduler, run, report_done, clock, parallel)
+
+
+@contextmanager
+def serve_operators(
+    address: tuple[str, int],
+    views: Views,
+    status: Callable[[], bytes],
+    figures: MetricsSource,
+    check_health: Callable[[], None],
+    operator: tuple[str, MirrorOperations] | None = None,
+) -> Iterator[str]:
+    """Serve the operators' pages, their status as JSON and the metrics, while the block runs.
+
+    Args:
+        address: The host and port to listen on.
+        views: The data of the pages.
+        status: Returns the status as JSON.
+        figures: Returns the metrics.
+        check_health: Raises if the service is stuck.
+        operator: The token of operators, and what they may do; ``None``: the pages only read.
+
+    Yields:
+        The address of the pages.
+
+    Raises:
+        ConfigurationError: The address cannot be listened on.
+    """
+    from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
+    from resourcesync.server.dashboard.operator_actions import (  # noqa: PLC0415 - the same
+        OperatorApplication,
+    )
+
+    host, port = address
+    health = OperationsApplication(look=check_health, counts=[figures])
+    actions = None if operator is None else OperatorApplication(*operator)
+    application = AdminApplication(status, Dashboard(views, health, operator=actions))
+    with ServerThread(application, host=host, port=port) as server:
+        yield server.uri

@@ -457,7 +457,9 @@ def _publish_external(
         return source.follow(*_watch_reporters(name, screen))
     done, root, seconds = source.publish()
     report(done, screen)
-    return conclude(done, root, seconds, has_files=False)
+    is_mirror = name.startswith(publish_inputs.MIRROR)
+    mirror = name.removeprefix(publish_inputs.MIRROR) if is_mirror else ""
+    return conclude(done, root, seconds, has_files=False, mirror=mirror)
 
 
 def _watch(

@@ -301,7 +301,9 @@ def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bo
     _check_folder(place)
     configuration.check_name(place)
     if not is_only and not os.path.lexists(place):
-        hint = f"for an address, write https://{place}/"
+        from resourcesync.app.document_access import likely_address  # noqa: PLC0415 - rarely
+
+        hint = f"for an address, write {likely_address(place)}/"
         raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")
 
 

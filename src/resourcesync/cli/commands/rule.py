@@ -56,7 +56,7 @@ def page_of(code: str) -> str:
 
 
 def _explain(name: str, screen: Screen) -> CommandOutcome:
-    from resourcesync.validator.rules import RULES, find_rule  # noqa: PLC0415 - help stays fast
+    from resourcesync.validator.rule import RULES, find_rule  # noqa: PLC0415 - help stays fast
 
     rule = find_rule(name)
     if rule is not None:
@@ -80,7 +80,7 @@ def _unknown(name: str) -> Exception:
     from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
 
     from resourcesync.errors import ConfigurationError  # noqa: PLC0415 - rarely needed
-    from resourcesync.validator.rules import BY_CODE, FAMILIES  # noqa: PLC0415 - rarely needed
+    from resourcesync.validator.rule import BY_CODE, FAMILIES  # noqa: PLC0415 - rarely needed
 
     near = get_close_matches(name.upper(), BY_CODE, n=1) or ["RS402"]
     return ConfigurationError(

@@ -186,8 +186,7 @@ def _judge_one(
 def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
     from resourcesync.settings.credentials import read_secret  # noqa: PLC0415 - as above
     from resourcesync.validator.events import ValidationOptions  # noqa: PLC0415 - as above
-    from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
-    from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
+    from resourcesync.validator.rule import RuleProfile, selected  # noqa: PLC0415 - as above
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
 
     select, ignore = (_codes(item) for item in (arguments.select, arguments.ignore))

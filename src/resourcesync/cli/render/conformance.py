@@ -16,7 +16,7 @@ from resourcesync.conformance.judge import ConformanceFault, StepResult
 from resourcesync.conformance.scenarios import ClientScenario
 from resourcesync.server.dashboard.layout import card, outcome, report_page, row, table
 from resourcesync.server.dashboard.markup import Markup, tag
-from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleFinding
 
 FAULTS: Final = {
     ConformanceFault.MISSING: "a resource is missing",

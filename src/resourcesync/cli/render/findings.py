@@ -31,8 +31,7 @@ from resourcesync.validator.events import (
     Unopened,
     ValidationEvent,
 )
-from resourcesync.validator.findings import AppliedRules, RuleFinding
-from resourcesync.validator.rule import Rule, Severity
+from resourcesync.validator.rule import AppliedRules, Rule, RuleFinding, Severity
 from resourcesync.validator.sample import Unreached
 
 _HTML_STYLE: Final = """

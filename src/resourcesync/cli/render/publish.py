@@ -1,8 +1,9 @@
 """The output of ``publish`` and ``dump``: closing lines, and the fields of ``run.end``."""
 
 import os
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
@@ -15,6 +16,10 @@ from resourcesync.source import naming
 if TYPE_CHECKING:
     from resourcesync.source.notifications import Notified
     from resourcesync.source.publication_options import LeftAddress, PublicationResult
+
+_INDENT: Final = "          "
+_STEPS: Final = 3
+"""Lines of the next steps."""
 
 
 def report(done: "PublicationResult", screen: Screen) -> None:
@@ -62,7 +67,12 @@ def _address_warning(left: "LeftAddress", done: "PublicationResult") -> dict[str
 
 
 def conclude(
-    done: "PublicationResult", tree: Path, seconds: float, *, has_files: bool = True
+    done: "PublicationResult",
+    tree: Path,
+    seconds: float,
+    *,
+    has_files: bool = True,
+    mirror: str = "",
 ) -> CommandOutcome:
     """Return the outcome of a publication, with its closing lines.
 
@@ -71,12 +81,16 @@ def conclude(
         tree: The folder that ``--out`` is relative to.
         seconds: Duration in seconds.
         has_files: True if the folder contains the listed files, and not only documents.
+        mirror: The mirror whose copies are published, if any: they are served where they are.
     """
     left = done.scan.changing + done.scan.unreadable
     code = ExitCode.PARTIAL if left else ExitCode.OK
-    lines = (
-        _dry_run_lines(done) if done.dry_run else _closing_lines(done, tree, has_files=has_files)
-    )
+    step = "as usual" if has_files else f"the files in {_document_folder(done, tree)}"
+    step = "" if mirror else f"upload {step}, then "
+    lines = _dry_run_lines(done) if done.dry_run else _closing_lines(done, tree, step)
+    if mirror and done.publication.first:
+        serving = f"serve its copies and documents:  resourcesync serve {shlex.quote(mirror)}"
+        lines.insert(-_STEPS, TextLine(serving, "Next"))
     if left:
         files = formatting.counted(left, "file")
         line = TextLine(f"{files} not published: unreadable, or changed while being read", "!")
@@ -100,7 +114,7 @@ def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
     ]
 
 
-def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[TextLine]:
+def _closing_lines(done: "PublicationResult", tree: Path, step: str) -> list[TextLine]:
     publication = done.publication
     if not done.documents_written:
         touched = done.scan.touched
@@ -112,7 +126,7 @@ def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) ->
     lines += _version_lines(done)
     lines += _notified(done)
     if publication.first:
-        lines += _next_steps(done, "" if has_files else _document_folder(done, tree))
+        lines += _next_steps(done, step)
     return lines
 
 
@@ -139,7 +153,7 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
             note = formatting.counted(written.entries, "activity", "activities")
         elif written is newest:
             note = _changes(done)
-        label = "          " if lines else ""
+        label = _INDENT if lines else ""
         text = f"{label}{name.ljust(width)}{note}".rstrip()
         lines.append(TextLine(text, "" if lines else "Wrote", QUIET))
     return lines
@@ -182,24 +196,22 @@ def _changes(done: "PublicationResult") -> str:
     )
 
 
-def _next_steps(done: "PublicationResult", lists: str) -> list[TextLine]:
+def _next_steps(done: "PublicationResult", step: str) -> list[TextLine]:
     """Return the next steps after the first publication; documents in a store need no upload.
 
     Args:
         done: The publication.
-        lists: The folder that contains only documents; empty if it contains the files too.
+        step: The step before the check.
     """
     url = done.settings.url
     base = url if url.endswith("/") else f"{url}/"
-    indent = "          "
-    first = f"upload {f'the files in {lists}' if lists else 'as usual'}, then "
-    first = "" if "://" in done.settings.out else first
+    first = "" if "://" in done.settings.out else step
     sitemap = naming.SITEMAP if done.settings.sitemap else naming.RESOURCE_LIST
     allowed = "".join(f" --allow-origin {origin}" for origin in done.foreign_origins)
     return [
         TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),
-        TextLine(f"{indent}for search engines, add to robots.txt:"),
-        TextLine(f"{indent}Sitemap: {base}{sitemap}"),
+        TextLine(f"{_INDENT}for search engines, add to robots.txt:"),
+        TextLine(f"{_INDENT}Sitemap: {base}{sitemap}"),
     ]
 
 
@@ -207,13 +219,15 @@ def publication_fields(done: "PublicationResult", seconds: float) -> dict[str, o
     """Return a publication as the fields of ``run.end``."""
     scan, publication = done.scan, done.publication
     changes = scan if done.dry_run else publication
+    # The first publication lists no change, but each resource is new to its readers.
+    new = scan.files - scan.changing - scan.unreadable if publication.first else changes.created
     return {
         "url": done.settings.url,
         "first": publication.first,
         "resources": scan.files,
         "bytes": scan.bytes,
         "hashed": scan.hashed,
-        "created": changes.created,
+        "created": new,
         "updated": changes.updated,
         "deleted": changes.deleted,
         "touched": scan.touched,

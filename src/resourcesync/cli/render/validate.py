@@ -19,8 +19,7 @@ from resourcesync.validator.events import (
     Unopened,
     ValidationEvent,
 )
-from resourcesync.validator.findings import AppliedRules, RuleFinding
-from resourcesync.validator.rule import Severity
+from resourcesync.validator.rule import AppliedRules, RuleFinding, Severity
 from resourcesync.validator.sample import Unreached
 
 SHOWN_PER_RULE: Final = 10

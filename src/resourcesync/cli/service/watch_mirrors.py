@@ -87,7 +87,6 @@ class WatchJobRunner:
     """A runner of jobs, each on its own thread (``watch.loop.UnitFunction``).
 
     Args:
-        clock: The clock.
         on_pulled: Called with each pulled mirror, on the thread of the pull.
         on_progress: Receives the progress of pulls.
     """
@@ -261,7 +260,6 @@ class Subscriptions:
 
     Args:
         screen: Shows changes of their states.
-        clock: The clock.
     """
 
     def __init__(self, screen: Screen, clock: Clock) -> None:

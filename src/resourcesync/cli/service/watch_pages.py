@@ -12,7 +12,7 @@ from msgspec import structs
 
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching import mirror_views
-from resourcesync.app.watching.state_cache import StateCache
+from resourcesync.app.watching.service_requests import StateCache
 from resourcesync.cli.commands.status import StatusCheck, notes_of, read_statuses
 from resourcesync.cli.commands.why import explanation_lines, resource_names
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -63,7 +63,6 @@ class WatchPages:
 
     Args:
         names: Returns the mirrors, and the configuration that names them.
-        clock: The clock.
         pushed: Returns the push status of the mirrors with ``push``.
         planned: Returns the next pull of a mirror.
         running: Returns the running jobs, and for how many seconds each runs.

@@ -10,9 +10,8 @@ from typing import Final
 
 from resourcesync.app import machine
 from resourcesync.app.telemetry import exported_metrics
-from resourcesync.app.watching import service
-from resourcesync.app.watching.service_requests import PausedMirrors, accept_requests
-from resourcesync.app.watching.state_cache import StateCache
+from resourcesync.app.watching import service_requests
+from resourcesync.app.watching.service_requests import PausedMirrors, StateCache, accept_requests
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, resolve_folder
 from resourcesync.cli.exit_codes import ExitCode
@@ -77,9 +76,7 @@ class _OperatorRequests:
     """What operators may do, on the pages and by commands (``MirrorOperations``).
 
     Args:
-        watch: The loop.
         pages: Knows the names of the mirrors on the pages.
-        paused: The paused mirrors.
     """
 
     def __init__(self, watch: WatchLoop, pages: WatchPages, paused: PausedMirrors) -> None:
@@ -139,7 +136,7 @@ class _WatchService:
         self._work = WatchJobRunner(self._clock, self._subscribe, self._show_progress)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
-        self.watch = service.open_loop(
+        self.watch = service_requests.open_loop(
             self._work, self._report_done, self._clock, settings.service.parallel
         )
         self._intervals: Mapping[Labels, float] = {}
@@ -189,7 +186,7 @@ class _WatchService:
             if chosen.admin is not None:
                 token = self._settings.operator_token()
                 uri = stack.enter_context(
-                    service.serve_operators(
+                    service_requests.serve_operators(
                         chosen.admin,
                         self._pages,
                         self._figures.status,

@@ -49,9 +49,8 @@ from resourcesync.compat.resync.lists import (
     SourceDescription,
 )
 from resourcesync.compat.resync.mapping import CompatMapper, Map
-from resourcesync.compat.resync.resources import CompatResource
+from resourcesync.compat.resync.resources import CompatResource, datetime_to_str, str_to_datetime
 from resourcesync.compat.resync.sitemaps import Sitemap
-from resourcesync.compat.resync.times import datetime_to_str, str_to_datetime
 from resourcesync.errors import ConfigurationError
 
 Mapper = CompatMapper

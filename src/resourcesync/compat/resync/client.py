@@ -29,8 +29,12 @@ from resourcesync.compat.resync.errors import (
 )
 from resourcesync.compat.resync.lists import ChangeList, ListBase, ResourceList
 from resourcesync.compat.resync.mapping import CompatMapper
-from resourcesync.compat.resync.resources import CompatResource
-from resourcesync.compat.resync.times import datetime_to_str, str_to_datetime, to_moment
+from resourcesync.compat.resync.resources import (
+    CompatResource,
+    datetime_to_str,
+    str_to_datetime,
+    to_moment,
+)
 from resourcesync.discovery.discover import discover
 from resourcesync.errors import ResourceSyncError, SourceNotFoundError
 from resourcesync.model.resources import Resource

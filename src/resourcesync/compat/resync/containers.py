@@ -5,8 +5,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from resourcesync.compat.resync.errors import ResourceListDupeError, ResourceSetDupeError
-from resourcesync.compat.resync.resources import CompatResource, LinkDict, Links
-from resourcesync.compat.resync.times import datetime_to_str, now
+from resourcesync.compat.resync.resources import (
+    CompatResource,
+    LinkDict,
+    Links,
+    datetime_to_str,
+    now,
+)
 from resourcesync.model.vocabulary import LISTED_CAPABILITIES
 
 

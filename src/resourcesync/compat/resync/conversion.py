@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from resourcesync.compat.resync.resources import CompatResource, LinkDict
-from resourcesync.compat.resync.times import from_moment, to_moment
+from resourcesync.compat.resync.resources import CompatResource, LinkDict, from_moment, to_moment
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,

@@ -17,8 +17,7 @@ from resourcesync.compat.resync.conversion import (
     times_of,
 )
 from resourcesync.compat.resync.errors import SitemapIndexError, SitemapParseError
-from resourcesync.compat.resync.resources import CompatResource, LinkDict
-from resourcesync.compat.resync.times import now, to_moment
+from resourcesync.compat.resync.resources import CompatResource, LinkDict, now, to_moment
 from resourcesync.documents.reader import Document, read_stream
 from resourcesync.documents.writer import kind_of, write
 from resourcesync.errors import DocumentError

@@ -18,14 +18,15 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
-from resourcesync.destination.changes.spans import (
+from resourcesync.destination.changes.times import (
+    DAY,
     ChangeListSpan,
+    ListPositions,
+    ReadingStart,
     chain,
     check_announced,
     span_of,
 )
-from resourcesync.destination.changes.start import ListPositions, ReadingStart
-from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.packages import DumpPackage, DumpPackages
 from resourcesync.destination.lists.resource_reader import (
@@ -180,7 +181,6 @@ class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a reader of Change Lists.
 
     Attributes:
-        documents: Fetches documents.
         selection: Turns entries into rows.
         cancel: The request to stop, and the clock.
         new_sorter: Opens an empty sorter.

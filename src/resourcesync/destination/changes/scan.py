@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.history import ChangeHistory, LastChanges, ReadList
-from resourcesync.destination.changes.spans import OVERLAP, ChangeListSpan, ListPrefix
-from resourcesync.destination.changes.start import ReadingStart
 from resourcesync.destination.changes.times import (
+    OVERLAP,
+    ChangeListSpan,
     LatestChangeTime,
+    ListPrefix,
+    ReadingStart,
     advance_checkpoint,
     count_old_entries,
     has_own_time,

@@ -1,16 +1,39 @@
-"""Times of changes: which count, which are the resource's own, and how far they move T."""
+"""Times of changes and of Change Lists: which count, how far they move T, where to read on."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.spans import OVERLAP, ChangeListSpan
+from resourcesync.errors import Remedy, SourceUnavailableError
+from resourcesync.model.capabilities import Header
+from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
-from resourcesync.model.timestamps import known_microseconds, to_microseconds
+from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.mirror import ProcessedDocument
 
 DAY: Final = 24 * 3_600_000_000
+
+
+class ChangeListSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """URI of a Change List and the interval that it covers, in microseconds.
+
+    Attributes:
+        uri: The list's URI.
+        from_: Start of the interval; ``None`` if unknown.
+        until: End of the interval; ``None`` if the list is open, or the end is unknown.
+        announced: An index gave the interval, so the list itself must agree.
+        version: Version of a package among those of its name.
+    """
+
+    uri: str
+    from_: int | None = None
+    until: int | None = None
+    announced: bool = False
+    version: str = ""
 
 
 def has_own_time(change: Change) -> bool:
@@ -150,3 +173,216 @@ def is_plausible(moment: int, *, through: int, now: int) -> bool:
     to a day either: changes of that day would be hidden.
     """
     return moment <= max(now, through) + DAY
+
+
+OVERLAP: Final = 1_000_000
+"""Interval before T that is read again in an unknown list: one second, in microseconds."""
+OLD_COPY: Final = "run again; if it repeats, check the Source's lists"
+"""Hint for copies of lists that are inconsistent."""
+
+
+class Chain(msgspec.Struct, frozen=True, kw_only=True):
+    """Change Lists to read, oldest first, and whether they reach back to T without a gap.
+
+    Attributes:
+        starts_in_time: The first list begins at T or before.
+        is_contiguous: There is no gap between the lists.
+    """
+
+    lists: tuple[ChangeListSpan, ...]
+    starts_in_time: bool = True
+    is_contiguous: bool = True
+
+    @property
+    def reaches_back(self) -> bool:
+        """True if the lists reach back to T without a gap."""
+        return self.starts_in_time and self.is_contiguous
+
+
+def chain(spans: Sequence[ChangeListSpan], through: int) -> Chain:
+    """Choose the lists that may have changes after ``through`` (§12.2).
+
+    Both ends of an interval belong to it, so a list that ends at ``through``, or within the second
+    before, is read: changes of that second are checked again (`is_since`), and a Source that was
+    restored from an older state may have ended its list there. A list without a known start keeps
+    its position: after the one before it.
+
+    Args:
+        spans: The present lists.
+        through: T by the clock of the lists.
+    """
+    ordered, since = _in_order(spans), through - OVERLAP
+    useful = [span for span in ordered if span.until is None or span.until >= since]
+    if not useful:
+        return Chain(lists=())
+    first = useful[0]
+    begins, is_whole = first.from_ is None or first.from_ <= through, True
+    kept = [first]
+    for span in useful[1:]:
+        end = kept[-1].until
+        if end is not None and span.from_ is not None and span.from_ > max(end, through):
+            is_whole = False  # changes behind the gap must not be applied
+            break
+        kept.append(span)
+    return Chain(lists=tuple(kept), starts_in_time=begins, is_contiguous=is_whole)
+
+
+def _in_order(spans: Sequence[ChangeListSpan]) -> list[ChangeListSpan]:
+    begun, keyed = -1, list[tuple[int, ChangeListSpan]]()
+    for span in spans:
+        start = begun if span.from_ is None else span.from_
+        keyed.append((start, span))
+        begun = start if span.until is None else max(start, span.until)
+    return [span for _, span in sorted(keyed, key=itemgetter(0))]
+
+
+def span_of(uri: str, header: Header) -> ChangeListSpan:
+    """Return the interval in a Change List's own header."""
+    return ChangeListSpan(
+        uri=uri, from_=known_microseconds(header.from_), until=known_microseconds(header.until)
+    )
+
+
+def check_announced(announced: ChangeListSpan, header: Header) -> None:
+    """Check that a list is the one that its index announces, not a stale or mixed copy.
+
+    A list that was closed after the index was read is no older than the index, so that is fine.
+
+    Raises:
+        SourceUnavailableError: It is not; a later attempt may find them consistent.
+    """
+    own = span_of(announced.uri, header)
+    from_agrees = announced.from_ is None or own.from_ == announced.from_
+    until_agrees = announced.until is None or own.until == announced.until
+    if announced.announced and not (from_agrees and until_agrees):
+        raise SourceUnavailableError(
+            "a Change List does not match its index (a stale or mixed copy)",
+            uri=announced.uri,
+            evidence=(
+                ("index", f"from {_iso(announced.from_)} until {_iso(announced.until)}"),
+                ("list", f"from {_iso(own.from_)} until {_iso(own.until)}"),
+                ("kept", "nothing was changed"),
+            ),
+            code="mixed-copies",
+            hint=OLD_COPY,
+            remedy=Remedy("validate"),
+        )
+
+
+def _iso(moment: int | None) -> str:
+    return "-" if moment is None else from_microseconds(moment).isoformat()
+
+
+class ListPrefix:
+    """Number and digest of the first changes of a list, in order.
+
+    Args:
+        address: Returns the address of a URI before its Source moved.
+    """
+
+    def __init__(self, address: Callable[[str], str] = str) -> None:
+        from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
+
+        self._address = address
+        self._hash = sha256()
+        self.entries = 0
+
+    def add(self, change: Change) -> None:
+        """Add the next change."""
+        resource = change.resource
+        time = "" if change.time is None else to_microseconds(change.time)
+        self._hash.update(
+            f"{self._address(resource.uri)}\0{change.kind}\0{time}"
+            f"\0{format_digests(resource.digests)}\0{resource.length}\n".encode(
+                "utf-8", "surrogatepass"
+            )
+        )
+        self.entries += 1
+
+    def hexdigest(self) -> str:
+        """Return the digest over all changes so far."""
+        return self._hash.hexdigest()
+
+
+if TYPE_CHECKING:
+    from resourcesync.destination.changes.history import ChangeHistory
+
+
+class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Moment from which Change Lists are read. Moments are microseconds.
+
+    Attributes:
+        checkpoint: T: everything up to here is known.
+        list_clock: T by the clock of the lists.
+        is_resource_list: It is the moment of a Resource List, which has all up to it: earlier
+            changes are older than its entries. Else a list may add a change of the second before
+            late.
+        resource_list_at: Moment of the last Resource List that was processed; ``None`` if unknown.
+        head: The Change List or its index that was processed; empty if none was.
+        processed: Lists that were processed and may have grown since.
+        open_lists: URIs of those that are behind an index.
+        last_changes: The change that was listed last.
+        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
+    """
+
+    checkpoint: int
+    list_clock: int
+    is_resource_list: bool = False
+    resource_list_at: int | None = None
+    head: str = ""
+    processed: tuple[ProcessedDocument, ...] = ()
+    open_lists: tuple[str, ...] = ()
+    last_changes: tuple[tuple[str, int | None], ...] = ()
+    is_resource_clock_ahead: bool = False
+
+    @property
+    def new_since(self) -> int:
+        """Start of new changes where no processed prefix tells."""
+        return self.list_clock if self.is_resource_list else self.list_clock - OVERLAP
+
+    def find(self, span: ChangeListSpan, address: Callable[[str], str]) -> ProcessedDocument | None:
+        """Return the record of a list: by its start, or else by its address.
+
+        Args:
+            span: The list.
+            address: Returns the address of a URI before its Source moved.
+        """
+        uri, start = address(span.uri), span.from_ or 0
+        same = [done for done in self.processed if done.from_ == start]
+        at_uri = [done for done in same if address(done.uri) == uri]
+        return next(iter(at_uri or (same if start else ())), None)
+
+
+class ListPositions(msgspec.Struct, frozen=True):
+    """Number of changes in each list when a Resource List was first read.
+
+    It is unknown whether the Resource List includes later changes, whatever their times; also if it
+    is read again.
+
+    Attributes:
+        stored: The numbers by list, if the Resource List was read before; else ``None``.
+        processed: The lists that were processed before it is read first.
+    """
+
+    stored: Mapping[str, int] | None
+    processed: tuple[ProcessedDocument, ...] = ()
+
+    def position_of(self, span: ChangeListSpan) -> int | None:
+        """Return the number of changes that a list had; ``None`` if unknown."""
+        if self.stored is not None:
+            return self.stored.get(_list_key(span.uri, span.from_), 0)
+        start = ReadingStart(checkpoint=0, list_clock=0, processed=self.processed)
+        seen = start.find(span, str)
+        return None if seen is None else seen.entries
+
+    def after(self, history: "ChangeHistory") -> Mapping[str, int]:
+        """Return the positions to store: those of the first reading."""
+        if self.stored is not None:
+            return self.stored
+        records = (read.record for read in history.lists)
+        return {_list_key(record.uri, record.from_): record.entries for record in records}
+
+
+def _list_key(uri: str, from_: int | None) -> str:
+    """Return the key of a list: its start, independent of its URI."""
+    return str(from_) if from_ else uri

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
-from resourcesync.documents.patches.xml_scanner import XmlScanner
+from resourcesync.documents.patches.selectors import XmlScanner
 from resourcesync.errors import PatchError
 
 _MAX_DEPTH: Final = 200
@@ -29,7 +29,6 @@ class Element(msgspec.Struct):
         scope: Namespaces by prefix inside it; the empty prefix is the default one.
         closing: The first byte of its end tag; ``opened`` where one tag is both.
         end: The first byte after it.
-        children: Its elements.
     """
 
     start: int

@@ -22,6 +22,7 @@ from resourcesync.documents.patches.selectors import (
     NodeSpan,
     Selector,
     SelectorKind,
+    XmlScanner,
     attributes_in,
     expanded_attribute,
     locate,
@@ -29,7 +30,6 @@ from resourcesync.documents.patches.selectors import (
     tag_name,
     value_span,
 )
-from resourcesync.documents.patches.xml_scanner import XmlScanner
 from resourcesync.errors import PatchError
 
 _FIXED: Final = frozenset({"xml", "xmlns"})

@@ -36,6 +36,7 @@ from resourcesync.server.dashboard.layout import (
     SCRIPT,
     STYLE,
     WINDOWS,
+    parse_range,
     report_policy,
     with_menu,
 )
@@ -43,7 +44,6 @@ from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.operator_actions import ACT_PATH, OperatorApplication
-from resourcesync.server.dashboard.ranges import parse_range
 from resourcesync.server.dashboard.source_page import (
     DEPTHS,
     SOURCE_MENU,

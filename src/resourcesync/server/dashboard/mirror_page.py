@@ -12,12 +12,17 @@ from resourcesync.destination.reports import MirrorState, MirrorStatus, RunRepor
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.charts import Plot, Series, bars, integer_marks, lines
 from resourcesync.server.dashboard.layout import (
+    DEFAULT_RANGE,
     LIVE,
+    TimeRange,
     advice,
     card,
+    interval_of,
     interval_start,
+    interval_text,
     page,
     pill,
+    range_links,
     row,
     table,
     time_tag,
@@ -32,13 +37,6 @@ from resourcesync.server.dashboard.mirrors_page import (
 )
 from resourcesync.server.dashboard.operator_actions import operator_form
 from resourcesync.server.dashboard.push_status import push_card
-from resourcesync.server.dashboard.ranges import (
-    DEFAULT_RANGE,
-    TimeRange,
-    interval_of,
-    interval_text,
-    range_links,
-)
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
 

@@ -13,8 +13,8 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueSnapshot, CatalogueStore, DocumentStore
+from resourcesync.ports.engines import SecondProcess
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import (
@@ -71,11 +71,9 @@ class DumpPublisher:
     of the lists adds them at its next run, and retains the Change Lists that continue from them.
 
     Args:
-        catalogue: The catalogue.
         documents: The store of packages and documents.
         contents: The bytes of the resources.
         names: The addresses of resources and documents.
-        clock: The clock.
         size: Largest contents of one package.
         limits: The limits of one document.
         archive: Time for which superseded dumps stay in archives, in microseconds; 0 archives none.

@@ -13,9 +13,13 @@ from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.ports.originals import OriginalReader, ResourceContents
 from resourcesync.ports.versions import VersionIndex, VersionStore
 from resourcesync.source import naming
-from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
+from resourcesync.source.garbage import (
+    OpenOriginal,
+    PresentContents,
+    VersionRetention,
+    drop_unlisted_versions,
+)
 from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import GRACE, read_plan
@@ -149,7 +153,6 @@ class StoredTreeVersions(TreeVersions):
     """Retention of former versions, in one run of a tree's publication.
 
     Args:
-        asked: The options of versions.
         catalogue: The record of the tree's publications.
         index: The records of the versions.
         store: The contents of the versions.
