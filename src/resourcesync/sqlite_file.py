@@ -75,7 +75,6 @@ class SqliteErrors:
 
     Args:
         path: The file.
-        kind: Its format.
     """
 
     def __init__(self, path: Path | str, kind: SqliteFormat) -> None:
@@ -162,7 +161,6 @@ class SqliteFile:
 
     Args:
         path: The file; created if missing, and migrated. ``:memory:`` is a database in memory.
-        kind: Its format.
         read_only: Open an existing file, which is not migrated either.
         immutable: With ``read_only``: the file has no log, and the caller finds out whether it
             was written meanwhile.

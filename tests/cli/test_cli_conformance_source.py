@@ -162,3 +162,29 @@ def test_the_report_of_a_source_is_a_page_and_a_badge(server: SiteServer, tmp_pa
     assert "the Source was visited once" in text
     assert "<script" not in text
     assert "differs" in "".join(ET.parse(badge).getroot().itertext())
+
+
+@pytest.mark.parametrize(
+    ("links", "result", "code"),
+    [
+        ('<{hub}>; rel="hub", <>; rel="self"', "passed", 3),
+        ('<{hub}>; rel="hub"', "failed", 1),
+        ("", "not-applicable", 3),
+    ],
+)
+def test_the_links_to_a_hub_are_tested_and_its_messages_are_not(
+    links: str, result: str, code: int, server: SiteServer, said: Said
+) -> None:
+    site = begun(server).site()
+    body = site.answers[CAPABILITIES].body
+    linked = ScriptedAnswer(body=body, links=links.format(hub=f"{server.base}hub"))
+    server.serve(site.with_answers({CAPABILITIES: linked}))
+
+    ended, found = judged(server, said)
+
+    rows = {row["rule"]: row for row in found["clause"] if str(row["rule"]).startswith("NT")}
+    assert (ended, rows["NT06"]["result"]) == (code, result)
+    assert rows["NT04"]["result"] == "not-applicable"
+    for rule in ("NT01", "NT02", "NT03", "NT05"):
+        untested = (rows[rule]["result"], "record its messages" in str(rows[rule]["reason"]))
+        assert untested == (("not-tested", True) if links else ("not-applicable", False))

@@ -48,11 +48,7 @@ _One = TypeVar("_One", CopyInstallation, CopyMove, CopyRemoval)
 
 
 class StoreCopyInspector:
-    """An inspector of copies in a store.
-
-    Args:
-        store: The store.
-    """
+    """An inspector of copies in a store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -22,7 +22,6 @@ class StoredExchange:
     """An ``Exchange`` in a store.
 
     Args:
-        store: The store.
         prefix: The prefix of its keys, with ``/`` at the end.
         folder: The folder for received files; created if missing.
     """
@@ -122,9 +121,6 @@ class StoredDocuments:
 
     A document is written to a local file, checked, put as a whole with its digest, and read back.
     One process writes at a time: it has locked the store.
-
-    Args:
-        store: The store.
     """
 
     def __init__(self, store: Store) -> None:

@@ -65,7 +65,7 @@ def complete_docstring(options: type, keywords: type) -> None:
     """Let the docstring of some keyword arguments describe those of its base too, for ``help``."""
     inherited = (keywords.__doc__ or "").partition("Attributes:\n")[2].rstrip()
     if options.__doc__ and inherited:  # there is none with python -OO
-        options.__doc__ = f"{options.__doc__.rstrip()}\n{inherited}\n    "
+        options.__doc__ = f"{options.__doc__.rstrip()}\n{inherited}"
 
 
 complete_docstring(MirrorOptions, MirrorKeywords)

@@ -38,11 +38,8 @@ class RunTrace(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: Its name, such as ``pull``.
-        started: Its start.
-        ended: Its end.
         attributes: Its attributes, without the prefix.
         code: The code of the error that ended it, or its exit code; empty for a good one.
-        parts: Its parts.
     """
 
     name: str

@@ -33,7 +33,6 @@ class OpenFetcher(NamedTuple):
     """An open fetcher.
 
     Attributes:
-        fetcher: The fetcher.
         traffic: Returns requests sent and bytes received so far.
         certificate_until: Returns the end of the first certificate of the servers of the lists, by
             the connections so far; ``None`` without TLS.

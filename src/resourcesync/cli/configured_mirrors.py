@@ -193,9 +193,6 @@ class MirrorConfiguration:
     A mistake in one mirror's table is reported when that mirror is requested, so that the others
     still work; a mistake in the shared tables is reported at once.
 
-    Args:
-        file: The file.
-
     Raises:
         ConfigurationError: A table is unknown, or ``[defaults]`` has a mistake.
     """

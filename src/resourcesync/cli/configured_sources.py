@@ -33,9 +33,6 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
 class ConfiguredSources:
     """The Sources of a configuration file; empty without a file.
 
-    Args:
-        file: The file.
-
     Raises:
         ConfigurationError: ``source`` is not a table.
     """

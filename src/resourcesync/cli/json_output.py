@@ -29,7 +29,6 @@ class JsonScreen:
         run: The run's id.
         quiet: 1 shows only errors and ``run.end``, 2 shows nothing.
         stream: The output stream.
-        clock: The clock.
     """
 
     def __init__(self, *, command: str, run: str, quiet: int, stream: TextIO, clock: Clock) -> None:

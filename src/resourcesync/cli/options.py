@@ -45,11 +45,7 @@ LOG: Final = "resourcesync.log"
 
 
 class SectionOption(click.Option):
-    """An option in a section of the help.
-
-    Args:
-        section: The section.
-    """
+    """An option in a section of the help."""
 
     def __init__(self, *args: Any, section: Section = Section.MAIN, **attributes: Any) -> None:
         super().__init__(*args, **attributes)

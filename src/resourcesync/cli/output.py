@@ -41,7 +41,6 @@ class OutputOptions(NamedTuple):
         json: True for one JSON object per line on stdout, and nothing on stderr.
         quiet: 1 shows nothing on success, else errors and the closing lines; 2 shows nothing.
         verbose: 1 adds a line per resource.
-        progress: The style of progress.
         color: The use of colours.
         log_file: The log file; ``None`` for none.
         log_format: ``text``, ``json`` or ``journal``; ``None`` for ``text``.
@@ -145,8 +144,6 @@ class CommandOutcome(NamedTuple):
     """The outcome of a command.
 
     Attributes:
-        exit: The exit code.
-        closing: The closing lines of text.
         fields: The fields of ``run.end``.
         shows_exit: True if the closing lines contain the exit code.
     """
@@ -221,7 +218,6 @@ class Job(NamedTuple):
 
     Attributes:
         command: The command's name.
-        output: The output options.
         work: The function that does the work.
         render: Turns the events into text.
         subject: The subject, such as the mirror's folder: for progress and ``run.start``.

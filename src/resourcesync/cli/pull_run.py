@@ -39,9 +39,7 @@ class PullTarget(NamedTuple):
         name: The name that the operator uses.
         address: The Source's address; ``None`` for the remembered one.
         folder: The mirror's folder.
-        settings: The settings of the pull.
         network: The settings of requests, without secrets.
-        secrets: The names of the secrets.
         is_configured: True if the settings, with the filters, come from a table.
         store: The address of the store with the copies; empty for the folder.
         dry_run: Read and plan, change nothing.

@@ -82,7 +82,6 @@ class PlainProgress:
     Args:
         name: The subject, such as the mirror's name.
         stream: The output stream.
-        clock: The clock.
     """
 
     def __init__(self, *, name: str, stream: TextIO, clock: Clock) -> None:
@@ -226,7 +225,6 @@ class TextScreen:
 
     Args:
         words: Turns events into lines.
-        options: The output options.
         streams: The output streams.
         progress: Shows progress events.
         acts: True if the command changes something: then ``-q`` shows nothing on success.

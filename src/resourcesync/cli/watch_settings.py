@@ -43,7 +43,6 @@ class WatchedMirror(msgspec.Struct, frozen=True, kw_only=True):
         wanted: The schedule of its jobs.
         on_change: The program that receives changes, and its arguments; empty for none.
         limit: Time limit of the program, in seconds.
-        audit: The options of its audits.
     """
 
     target: PullTarget

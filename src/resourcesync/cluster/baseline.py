@@ -62,7 +62,6 @@ class PackageFetcher:
     """The packages of the Resource Dump of a pull.
 
     Args:
-        pull: The session of the pull.
         context: Workers and tables.
         slices: The queue that accepts results.
     """
@@ -161,7 +160,6 @@ class SharedBaseline(Baseline):
     """Baseline synchronization of a mirror whose copies are a table.
 
     Args:
-        pull: The session of the pull.
         context: Workers and tables.
     """
 
@@ -424,7 +422,6 @@ class SharedIncremental(Incremental):
     """Incremental synchronization; workers fetch what is due, if it is much.
 
     Args:
-        pull: The session of the pull.
         are_others: True if the Source offers other lists now.
         context: Workers and tables.
     """

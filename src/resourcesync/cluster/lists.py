@@ -46,7 +46,6 @@ class DistributedLists:
     """The Resource List of a pull, as files of rows.
 
     Args:
-        pull: The session of the pull.
         context: Workers and tables.
         options: The options of the pull's units.
 

@@ -62,7 +62,6 @@ class Turn(NamedTuple):
 
     Attributes:
         number: A number that no other turn of the run has.
-        unit: The unit.
         share: Its share of its host's allowance.
     """
 

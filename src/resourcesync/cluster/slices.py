@@ -100,7 +100,6 @@ class SliceQueue:
 
     Args:
         context: Workers and tables.
-        clock: The clock.
         report: Called with events.
     """
 

@@ -72,7 +72,6 @@ class UnitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of all units of one pull; can be pickled.
 
     Attributes:
-        identity: The identity of the mirror.
         yielding: The URIs whose names yield to others.
         filters: The filters of the pull.
         site: The configuration of Source and store for a worker; opaque to this package.
@@ -146,7 +145,6 @@ class PackageUnit(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: The file of its results, in the exchange.
         host: The host of the package.
-        offered: The package.
         found: The discovered Source.
         options: The options of the pull's units.
     """

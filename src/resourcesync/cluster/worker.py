@@ -67,7 +67,6 @@ class WorkerTools(msgspec.Struct, frozen=True, kw_only=True):
         copies: Opens the mirror's copies; the given function is called before an object that is not
             the expected one is replaced, and raises if that is not allowed any more.
         memory: Opens an empty state, for one unit.
-        clock: The clock.
         cancel: The request to stop.
         tables: Reads and writes files of rows.
         exchange: The store of units and outcomes.
@@ -187,7 +186,6 @@ class UnitAttempt:
     Args:
         name: The unit's name.
         token: The file without which the unit is no part of a run any more.
-        tools: The tools of the worker.
 
     Attributes:
         number: A name that no other attempt has.
@@ -348,8 +346,6 @@ class FencedCopies:
     The owner, or another run, may have installed newer copies, which it must not replace.
 
     Args:
-        tools: The tools of the worker.
-        attempt: The attempt.
         is_begun: True if some copies of the unit may be in place already.
     """
 

@@ -23,12 +23,18 @@ MOST_EVIDENCE: Final = 5
 """Most findings of one clause that are stored as evidence."""
 UNREAD: Final = "not all documents were read"
 """Reason why clauses were not tested that need documents which were not read."""
+BY_MESSAGES: Final = (
+    "only a subscriber sees it: subscribe at the hub, record its messages,"
+    " and check them with validate"
+)
+"""Reason why clauses were not tested that are about messages of a hub."""
 _MOST_NAMED: Final = 5
 
 _BY_ALL_LISTS: Final = frozenset({"HT01", "HT02", "HT03", "HT04"})
 """Rules about a resource and its last entry, which may be in a list that was not read."""
 _SAMPLED: Final = _BY_ALL_LISTS | {"DI02"}
 _VISITED_TWICE: Final = frozenset({"CH10", "CH11", "CH14"})
+_BY_MESSAGES: Final = frozenset({"NT01", "NT05"})
 _ALWAYS: Final = frozenset({"Every document", "Links", "Delivery", "Discovery"})
 _OF_THE_SOURCE: Final = frozenset({"SD08", "SD09"})
 _DUMPS: Final = {
@@ -38,6 +44,8 @@ _DUMPS: Final = {
 _NOTHING: Final = {
     "DI01": "no page that was read links to the Source",
     "DI03": "robots.txt names no document of the Source",
+    "NT04": "it is about receivers of notifications, not about Sources",
+    "NT06": "no document is served with a link to a hub",
     "CH10": "no Change List was closed at the first visit",
     "CH11": "no Change List was open at the first visit",
 }
@@ -67,8 +75,6 @@ class ClauseOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one rule.
 
     Attributes:
-        rule: The rule.
-        result: Its result.
         reason: Reason why it does not apply or was not tested, or was tested in part.
         findings: Number of findings.
         evidence: The first of them.
@@ -86,7 +92,6 @@ class ClauseReport:
 
     Args:
         source: Its address.
-        options: The options of the validation.
     """
 
     def __init__(self, source: str, options: ValidationOptions) -> None:
@@ -109,6 +114,7 @@ class ClauseReport:
                 self._add_finding(event)
             case AppliedRules(rules=rules):
                 self._applied |= rules
+                self._kinds.update(RULES[rule].document for rule in rules)
             case Judged(summary):
                 self._documents += 1
                 self._kinds.update(_headings(summary))
@@ -209,8 +215,8 @@ class ClauseReport:
             return "no resource was fetched"
         if rule.checked is CheckScope.PACKAGE:
             return "no package was opened"
-        if rule.document == "Notification":
-            return "record messages of the hub, and check them with validate"
+        if rule.checked is CheckScope.MESSAGE or rule.id in _BY_MESSAGES:
+            return BY_MESSAGES
         is_between = rule.checked in (CheckScope.TOGETHER, CheckScope.PARTLY)
         return UNREAD if is_between and self._is_incomplete else ""
 

@@ -73,11 +73,7 @@ _MAX_KEPT: Final = 5_000
 
 
 class Baseline:
-    """Baseline synchronization of one session.
-
-    Args:
-        pull: The session.
-    """
+    """Baseline synchronization of one session."""
 
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull

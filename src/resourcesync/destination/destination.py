@@ -101,9 +101,6 @@ class Destination:
     def pull(self, options: PullOptions) -> RunReport:
         """Synchronize the mirror with its Source; run again to update.
 
-        Args:
-            options: Options of the pull.
-
         Raises:
             ConfigurationError: No address is known, or the mirror follows another Source.
             SourceError: The Source does not answer, refuses, or has no list.

@@ -79,7 +79,6 @@ class Incremental:
     """Incremental synchronization of one session.
 
     Args:
-        pull: The session.
         are_others: Returns whether the Source offers other lists now.
     """
 

@@ -33,9 +33,6 @@ def find_changed_closed_list(pull: SyncSession) -> str:
     Checks at most once a day, and writes only the time of the check, and that only if nothing
     changed: the caller stores it together with what follows. A list that cannot be fetched or used
     proves nothing.
-
-    Args:
-        pull: The session.
     """
     checked_at = pull.cursor.closed_lists_checked_at
     if Capability.CHANGE_DUMP in pull.listing_dumps:
@@ -71,7 +68,6 @@ class NewerListCheck:
     """Check for a newer Resource List.
 
     Args:
-        documents: Fetches documents.
         known: Version read last; only its address if the version is unknown.
         read_at: ``at`` of the Resource List read last, microseconds; ``None`` if it had none.
         now: The present moment, microseconds.

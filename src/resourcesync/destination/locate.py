@@ -27,7 +27,6 @@ class ListLocator:
     """Locator of the lists of a mirror.
 
     Args:
-        equipment: Dependencies.
         memory: The mirror's state.
     """
 

@@ -77,7 +77,6 @@ class PathAssignment:
     """Assignment of unique paths to the resources of a mirror.
 
     Args:
-        equipment: Dependencies.
         selection: Selection with the mapping of new resources.
         dry_run: Nothing is written or moved.
 

@@ -291,7 +291,6 @@ class Retain(NamedTuple):
     """Decision to keep a copy that is no longer listed, or no longer matches the filters.
 
     Attributes:
-        copy: The copy.
         listed: The Source lists it, so that a held deletion is withdrawn.
         reason: Reason of deletion under another policy; empty if there is none.
     """
@@ -440,7 +439,6 @@ class DecisionCounts(NamedTuple):
     """Counts of the decisions of a run.
 
     Attributes:
-        plan: The plan.
         retained: Number of copies that are not listed, and retained.
         postponed: Number of resources that are not due yet.
         outdated: Number of those that have a copy.

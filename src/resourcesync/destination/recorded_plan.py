@@ -30,9 +30,6 @@ class RecordedPlan:
     The decisions are recorded in a temporary file, and only if there is a review: so it is shown
     what was counted, and nothing is decided again for it. Resources for which nothing is done, most
     of a large mirror, are only counted.
-
-    Args:
-        pull: The session.
     """
 
     def __init__(self, pull: SyncSession) -> None:

@@ -44,7 +44,6 @@ class Repair:
     """Repair of one session.
 
     Args:
-        pull: The session.
         deleting: Delete copies that the Source does not list.
     """
 

@@ -52,9 +52,6 @@ _MAX_MESSAGE: Final = 2_000
 class MirrorRun:
     """Run that may write to the mirror; it begins with this object.
 
-    Args:
-        equipment: Dependencies.
-
     Attributes:
         id: Its id.
     """

@@ -61,9 +61,7 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
 
     Attributes:
         mode: Mode of the pull.
-        plan: The plan.
         tally: Counts of the transfer.
-        deletions: Result of the deletions.
         retained_count: Copies that the Source no longer lists and that policy retains.
         is_complete: The plan was executed to the end.
         selected_count: Number of selected resources in the whole list; ``None`` if it was not read.
@@ -94,8 +92,6 @@ class SyncSession:
     """Session of one pull.
 
     Args:
-        equipment: Dependencies.
-        options: Options of the pull.
         found: Result of discovery. Where the Source has dumps and no lists, the dumps take their
             place.
         selection: Selection of entries, with their paths.

@@ -39,8 +39,8 @@ def find_targets(field: str, relation: str, base: str) -> tuple[str, ...]:
     for target, parameters in _links(field[:_MAX_LENGTH]):
         relations = parameters.get("rel", "").lower().split()
         if relation in relations and "anchor" not in parameters:
-            absolute = join(base, target)
-            if absolute is not None:
+            absolute = join(base, target) if target else base
+            if absolute:
                 found.setdefault(absolute)
     return tuple(found)
 

@@ -77,7 +77,6 @@ class ListingReader:
     """A reader of listings.
 
     Args:
-        documents: The provider of documents.
         add: Called with each row, in the order of the lists; the last one of a URI counts.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
     """

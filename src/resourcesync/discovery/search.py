@@ -95,7 +95,6 @@ class Search:
     """One search, with all tries and their outcomes.
 
     Args:
-        documents: The provider of documents.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
     Attributes:

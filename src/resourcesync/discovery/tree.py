@@ -202,8 +202,6 @@ class DocumentReading(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         uri: The requested address.
         final_uri: Its address after redirects.
-        header: Its header.
-        dialect: Its dialect.
         media_type: Its ``Content-Type``.
         survey: Its counts.
         children: The documents or packages that it lists, in its order.
@@ -286,7 +284,6 @@ class SourceTree:
     """The documents of a Source.
 
     Args:
-        documents: The provider of documents.
         depth: Levels of documents to show.
         allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
     """

@@ -158,7 +158,6 @@ class XmlFault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that ends the reading of a document.
 
     Attributes:
-        kind: Its kind.
         detail: The reason by expat, the declared encoding, the name in the DOCTYPE, or what is
             limited, in the plural.
         line, column: Its place, 1-based.

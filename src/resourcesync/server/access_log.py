@@ -60,7 +60,6 @@ class AccessLog:
     Args:
         app: The application that answers.
         path: The file, which is appended to; ``None`` for standard output.
-        clock: The clock.
         is_json: True for a JSON object in each line, false for the combined format.
     """
 

@@ -63,7 +63,6 @@ class OperationsApplication:
 
     Args:
         look: The readiness check of the Source.
-        counts: The sources of metrics.
         patience: Seconds that a check has.
     """
 

@@ -48,7 +48,6 @@ class ServedEntry(msgspec.Struct, frozen=True, kw_only=True):
             of a mirror: size, modification time and inode, or these and the change time, with
             colons between. Empty if it is not known.
         hash: The digests, as in a ``hash`` attribute.
-        links: The links.
     """
 
     signature: str = ""
@@ -75,7 +74,6 @@ class EntryFields:
 
     Args:
         find: Returns the entry of a resource.
-        clock: The clock.
     """
 
     def __init__(self, find: FindEntry, clock: Clock) -> None:

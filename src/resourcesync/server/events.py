@@ -101,7 +101,6 @@ class EventApplication:
     """The ASGI application that streams the changes of one Source.
 
     Args:
-        log: The log of changes.
         most: The most clients at a time; further ones get 503.
         pace: The intervals.
         cache: The most bytes that are stored for clients that are behind.

@@ -44,7 +44,6 @@ class ServedLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Location of an answer, and the fields that belong to it.
 
     Attributes:
-        folder: The folder.
         names: Its path in the folder.
         headers: Fields of an answer that has it, such as the media type.
         is_encodable: True if a content coding may be applied.
@@ -66,7 +65,6 @@ class FileSender:
     """Sender of the files of locations.
 
     Args:
-        clock: The clock.
         entries: Adds the fields of entries; ``None``: resources have no entries here.
     """
 

@@ -67,7 +67,6 @@ class ServedVersions(msgspec.Struct, frozen=True, kw_only=True):
     """The versions to serve.
 
     Attributes:
-        index: The index of versions.
         contents: The folder with the bytes of each, by its sha-256.
         names: The addresses of versions.
         uri_of: Returns the URI of a path in the tree, in the form of ``ServedSource.media_type``.

@@ -121,7 +121,6 @@ class HubApplication:
     """The ASGI application of a hub, to be mounted at its address.
 
     Args:
-        hub: The hub.
         worker: The worker; started and ended with the application.
         on_end: Called after the end.
     """
@@ -237,7 +236,6 @@ class CallbackApplication:
     """The ASGI application of a subscriber, to be mounted at its ``callback_base``.
 
     Args:
-        subscriber: The subscriber.
         start, end: Called at the start and the end of the server.
     """
 

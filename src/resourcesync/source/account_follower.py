@@ -129,7 +129,6 @@ class AccountFollower:
     """An account, and the catalogue that follows it.
 
     Args:
-        followed: The settings.
         account: The other system.
         catalogue: The catalogue that follows it.
         publish: Publishes the catalogue.

@@ -84,7 +84,6 @@ class DocumentWriter:
     Each document is read back before it takes its place: see ``ReadBackCheck``.
 
     Args:
-        store: The store of the documents.
         naming: The names and addresses of the documents.
         known: The records of the documents that were written before.
         dialect: The version of the format.

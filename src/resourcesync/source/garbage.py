@@ -28,7 +28,6 @@ class PresentContents:
     """The present bytes of the originals; former versions are not stored (``Contents``).
 
     Args:
-        originals: The originals.
         opening: The function that opens an original; by default the originals' own.
     """
 

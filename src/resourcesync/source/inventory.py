@@ -62,7 +62,6 @@ class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
         file: The file of the rows.
         start: The number of its first row in the file, from 0.
         rows: Number of its rows.
-        known: The record of the document.
     """
 
     name: str

@@ -193,8 +193,6 @@ class LinkedOriginals:
     not again before the resource, or the rules, change.
 
     Args:
-        originals: The originals.
-        rules: The rules.
         base: The URI of their root.
     """
 

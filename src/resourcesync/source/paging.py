@@ -61,9 +61,7 @@ class Paginator(Generic[E]):
     It is true while there is a page to read. Some hundred entries are in memory.
 
     Args:
-        entries: The entries.
         render: Returns the bytes of some entries.
-        limits: The limits of a page.
         block: The most entries that are rendered together.
     """
 

@@ -94,10 +94,8 @@ class ListPublisher:
 
     Args:
         catalogue: The catalogue; nothing else may write it meanwhile.
-        documents: The store of the documents.
         base_uri: The URI of the resources' root.
         documents_uri: The URI of the documents' folder; empty for ``resourcesync/`` below the base.
-        clock: The clock.
         limits: The limits of one document.
         policy: When lists are closed, dropped, archived and written again.
         described_by: The URI of a document about the resources; empty writes one (§8, §9).

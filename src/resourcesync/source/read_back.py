@@ -51,7 +51,6 @@ class ReadBackCheck:
 
     Args:
         name: The document's name, for messages.
-        header: Its header.
         dialect: The version of the format.
 
     Attributes:

@@ -43,9 +43,7 @@ class OpenTree(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         settings: The settings in force.
-        catalogue: Its catalogue.
         documents: The place of its documents.
-        originals: Its originals.
         contents: Opens the bytes of resources.
         versions: Retains former versions.
         publisher: Writes the lists.
@@ -72,7 +70,6 @@ class TreePublication:
     """The publication of a tree that is open.
 
     Args:
-        tree: The tree.
         clock: Time.
     """
 

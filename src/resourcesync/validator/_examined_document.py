@@ -119,7 +119,6 @@ class ExaminedDocument(msgspec.Struct):
     Attributes:
         profile: The text that it is checked against.
         window: The bytes around what is being read.
-        summary: Its summary.
         kind: Its kind; `DocumentKind.UNKNOWN` until its root's ``rs:md`` was read.
         namespace: Its spelling of the Sitemap namespace.
         root, md: Places of the root and its first ``rs:md``.

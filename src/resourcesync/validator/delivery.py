@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.discovery.addresses import origin_of
+from resourcesync.discovery.link_header import find_targets
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
@@ -129,6 +131,21 @@ def judge_document_response(response: DeliveredResponse) -> Iterator[RuleFinding
     if response.status == _OK and media_type not in _XML and not packed:
         named = media_type or "no media type"
         yield without_place("HT05", f"the document is served as {named}", response.uri)
+
+
+def judge_hub_links(uri: str, links: str) -> Iterator[RuleFinding]:
+    """Check the hubs and the topic that a document is served with (WebSub §4).
+
+    Args:
+        uri: The document's address.
+        links: The ``Link`` fields of the answer.
+    """
+    hubs, topics = (find_targets(links, name, uri) for name in ("hub", "self"))
+    if hubs and len(topics) != 1:
+        yield without_place("NT06", f"{len(topics)} self links beside the link to a hub", uri)
+    for address in (*hubs, *topics) if hubs else ():
+        if origin_of(address) is None:
+            yield without_place("NT06", f"{address} is no address of http or https", uri)
 
 
 def judge_page_link(

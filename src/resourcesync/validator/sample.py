@@ -59,7 +59,6 @@ class Sample:
     """Chooses resources as they are listed, in memory that is bounded by the sample.
 
     Args:
-        size: The size of the sample.
         random: Source of the random choices.
     """
 

@@ -49,12 +49,7 @@ class VisitedEntries:
 
 
 class Visit(NamedTuple):
-    """One visit.
-
-    Attributes:
-        entries: The entries.
-        documents: The documents.
-    """
+    """One visit."""
 
     entries: VisitedEntries
     documents: Sequence[DocumentSummary]

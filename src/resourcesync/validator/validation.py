@@ -8,13 +8,18 @@ from typing import BinaryIO, Final
 from msgspec.structs import replace
 
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
+from resourcesync.discovery.link_header import find_targets
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose
 from resourcesync.validator.crawl import Announced, DocumentWalk, TargetAccess, linked_documents
 from resourcesync.validator.cross_document import judge_announced, judge_reread, judge_together
-from resourcesync.validator.delivery import DeliveredResponse, judge_document_response
+from resourcesync.validator.delivery import (
+    DeliveredResponse,
+    judge_document_response,
+    judge_hub_links,
+)
 from resourcesync.validator.events import (
     CutShort,
     Heard,
@@ -53,7 +58,6 @@ class Validator:
     """Checks targets.
 
     Args:
-        judgement: The options.
         access: Opens targets, on this machine and in the network.
         clock: Time.
         random: Chooses samples.
@@ -300,10 +304,7 @@ class Validator:
             for finding in judge_announced(announced, summary):
                 yield walk.with_local_path(finding)
         if not walk.is_local:
-            headers = {"content-type": fetched.media_type}
-            yield from judge_document_response(
-                DeliveredResponse(uri=fetched.uri, status=200, headers=headers)
-            )
+            yield from _judge_response(fetched)
         yield Judged(summary, walk.places[fetched.uri])
 
     def _judge_again(
@@ -399,6 +400,17 @@ class Validator:
         yield from unreached
         is_whole = not again.is_cut and all(item.complete for item in again.summaries)
         return None if unreached or not is_whole else Visit(entries, again.summaries)
+
+
+def _judge_response(fetched: FetchedDocument) -> Iterator[ValidationEvent]:
+    """Check the header fields that a document is served with."""
+    headers = {"content-type": fetched.media_type}
+    yield from judge_document_response(
+        DeliveredResponse(uri=fetched.uri, status=200, headers=headers)
+    )
+    yield from judge_hub_links(fetched.uri, fetched.links)
+    if find_targets(fetched.links, "hub", fetched.uri):
+        yield AppliedRules(fetched.uri, frozenset({"NT06"}))
 
 
 def _is_about_bytes(event: ValidationEvent) -> bool:

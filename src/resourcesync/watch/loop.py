@@ -95,7 +95,6 @@ class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A finished job.
 
     Attributes:
-        job: The job.
         report: The result that the work returned.
         next_due: Seconds since 1970, UTC, of the next run; ``inf`` when it is not known.
         failures: Number of failures in a row, this one included.
@@ -115,7 +114,6 @@ class WatchLoop:
     """Synchronizes mirrors until it is asked to stop.
 
     Args:
-        rota: The scheduler.
         work: Runs a job.
         tell: Receives each outcome.
         clock: Time.

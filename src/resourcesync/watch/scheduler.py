@@ -215,7 +215,6 @@ class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """The configured schedule of one mirror.
 
     Attributes:
-        pull: Timetable of pulls.
         audit: Timetable of audits; ``None`` for none.
         hands_over: True if another program gets its changes.
         accepts_hints: True if its Source may call for a pull.

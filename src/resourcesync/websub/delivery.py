@@ -101,7 +101,6 @@ class Deliveries:
 
     Args:
         store: The hub's store.
-        clock: The clock.
         rules: Returns the rules of the hub now: its address may change.
         chance: Returns a number from 0 to 1, for jitter.
         challenge: Returns an unguessable text.

@@ -134,7 +134,6 @@ class Hub:
 
     Args:
         store: The hub's store.
-        clock: The clock.
         rules: Returns the hub's rules now: its address and its topics may change.
         look: Returns the Source's present notification of a topic, after a ping. ``None`` for none.
         wake: Called when there is something to deliver or to verify.

@@ -44,7 +44,6 @@ class HintThrottle:
     """Rate limiter of hints to poll; a flood of them becomes one hint now and one later.
 
     Args:
-        clock: The clock.
         on_hint: Called with the name of a mirror that should poll now; it must return at once.
         wake: Called when a hint is delayed: ``send_due`` is due sooner than before.
         every: Seconds between two hints for a mirror, at least.
@@ -135,7 +134,6 @@ class Subscriber:
     Args:
         store: The store of subscriptions.
         messenger: Sends requests to hubs.
-        clock: The clock.
         callback_base: The URI below which hubs reach this program.
         on_hint: Called with the name of a mirror that should poll now; it must return at once.
         token: Returns an unguessable text of at least 128 bits.

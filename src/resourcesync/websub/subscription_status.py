@@ -56,7 +56,6 @@ class SubscriptionReport(msgspec.Struct, frozen=True, kw_only=True):
         mirror: The mirror.
         topic: The channel.
         hub: The hub of the subscription.
-        status: Its status.
         until: The end of its lease, UTC; ``None`` before it was verified.
         reason: The failure of the last request for it, in words; empty for none.
         accepted: Number of deliveries with a valid signature.
@@ -100,9 +99,6 @@ class SubscriptionLedger:
         version: Grows when there is something new to report. An accepted delivery is not; a refused
             one is the first, the second, the fourth time, and so on, so that a flood of them is
             reported a few times.
-
-    Args:
-        clock: The clock.
     """
 
     def __init__(self, clock: Clock) -> None:

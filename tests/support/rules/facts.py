@@ -17,6 +17,7 @@ from resourcesync.validator.delivery import (
     judge_body,
     judge_document_response,
     judge_header_link,
+    judge_hub_links,
     judge_page_link,
     judge_resource,
     judge_robots,
@@ -107,6 +108,10 @@ def answered(**changes: object) -> Judge:
 def served_as(media_type: str) -> Judge:
     response = replace(DOCUMENT, headers={"content-type": media_type})
     return lambda: judge_document_response(response)
+
+
+def served_with(links: str) -> Judge:
+    return lambda: judge_hub_links(PAGE, links)
 
 
 def headed(name: str, value: str) -> Judge:
@@ -243,4 +248,11 @@ FACTS: Final = [
         verified(pending=False, status=200),
     ),
     *facts("NT05", verified(), verified(lease_seconds=None)),
+    *facts(
+        "NT06",
+        served_with('<https://h.example/>; rel="hub", <>; rel="self"'),
+        served_with('<https://h.example/>; rel="hub"'),
+        served_with('<https://h.example/>; rel="hub", <a>; rel="self", <b>; rel="self"'),
+        served_with('<mailto:hub@h.example>; rel="hub", <>; rel="self"'),
+    ),
 ]

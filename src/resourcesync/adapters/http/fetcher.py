@@ -107,7 +107,6 @@ class CurlFetcher:
 
     Args:
         settings: Limits, politeness and secrets.
-        clock: The clock.
         random: Source of the jitter of back-off.
         known_rules: Stores ``robots.txt`` from one fetcher to the next.
         on_shortened: Receives an origin whose ``robots.txt`` asks for more than 30 seconds between

@@ -206,7 +206,6 @@ class OriginQueue:
     """A queue of requests to one origin.
 
     Attributes:
-        origin: The origin.
         in_flight: Transfers in progress.
         peak: Transfers in progress once the last requests were sent: answers come many at a time.
         awaits_rules: True while ``robots.txt`` is being fetched.

@@ -151,7 +151,6 @@ class Politeness:
     """All limits on the requests to one origin.
 
     Attributes:
-        circuit: The circuit breaker.
         interval: Seconds to leave between two requests.
         allowance: Requests that may be in flight now.
         not_before: The time before which no request may start; ``-inf`` for none.

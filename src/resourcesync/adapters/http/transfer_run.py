@@ -79,9 +79,7 @@ class TransferRun:
 
     Args:
         settings: Limits, politeness and secrets.
-        clock: The clock.
         random: Source of the jitter of back-off.
-        origins: The origins.
         lend: Lends an engine while the outcomes are read.
         counts: Running totals.
     """

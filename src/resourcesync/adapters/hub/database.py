@@ -15,7 +15,6 @@ class Database:
 
     Args:
         path: The file; created if missing.
-        kind: Its format.
 
     Raises:
         StateError: It is damaged, of another kind, or from a newer version.

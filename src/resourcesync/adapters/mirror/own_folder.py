@@ -115,7 +115,6 @@ class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
         source: The Source's address, as given.
         every: New sets of the Source are followed too.
         looked: Time of the last request for the Source's sets, microseconds since 1970.
-        sets: The sets.
         version: The format of the file.
     """
 

@@ -64,7 +64,6 @@ class TableInStore:
 
     Args:
         state: The mirror's state.
-        store: The store.
         own: The mirror's own folder.
     """
 

@@ -216,7 +216,6 @@ class PublicationTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         folder: The folder of its state.
-        store: The store of its documents.
         address: Address of the store, for workers: a folder of all of them, or an address.
         engine: The address of the engine; empty for processes of this machine.
     """
@@ -231,8 +230,6 @@ class TablePublication:
     """Publishes a table.
 
     Args:
-        place: The place of the publication.
-        settings: The settings.
         inventory: The state.
         clock: Time.
     """

@@ -50,7 +50,6 @@ class PublishLoop:
     Args:
         root: The tree.
         clock: Time.
-        pace: The intervals.
         on_published: Receives each result.
         on_failed: Receives the error of a failed run, and the seconds until the next try.
         state: The folder for the catalogue, if it is not in the tree.

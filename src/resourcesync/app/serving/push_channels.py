@@ -38,9 +38,6 @@ class Channels(msgspec.Struct, frozen=True, kw_only=True):
     """The channels of a published Source.
 
     Attributes:
-        catalogue: Its catalogue.
-        documents: Its documents.
-        settings: Its settings.
         folder: The folder of its key.
     """
 
@@ -119,7 +116,6 @@ class OwnHub(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: The path in the application, such as ``/hub``.
-        hub: The hub.
     """
 
     path: str

@@ -57,11 +57,9 @@ class ChangePoster:
     """A writer of changes into one index.
 
     Args:
-        server: The server.
         layout: The location of documents.
         lookup: Finds existing documents.
         resource_set: The set of the resources; empty for none.
-        clock: The clock.
 
     Raises:
         ConfigurationError: The index has no change log.
@@ -211,9 +209,7 @@ class IndexAccount:
     """An index that another program fills, laid out as the DIT harvester lays it out (DIT-ES).
 
     Args:
-        server: The server.
         settings: The options of the index.
-        clock: The clock.
         is_opensearch: The server is OpenSearch.
         page: Documents in one response.
         allow_empty: The set may have no resource.

@@ -142,7 +142,6 @@ class DocumentLookup:
     """A lookup of the documents of resources by their URIs.
 
     Args:
-        place: Their location.
         view: The view to read.
         locations: The mapping of locations to URIs.
     """
@@ -170,12 +169,10 @@ class IndexChangeLog:
     """The change log of one index, read as far as it is visible.
 
     Args:
-        server: The server.
         place: The location of the log.
         view: The view to read.
         locations: The mapping of locations to URIs.
         window: Milliseconds in which a change may become visible after a later one.
-        clock: The clock.
     """
 
     def __init__(

@@ -106,7 +106,6 @@ class SearchServer:
 
     Args:
         settings: Its address and credentials.
-        clock: The clock.
 
     Raises:
         ConfigurationError: The file of certificate authorities is invalid.

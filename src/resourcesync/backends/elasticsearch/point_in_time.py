@@ -33,7 +33,6 @@ class PointInTimeView:
     """A consistent view of an index at one moment.
 
     Args:
-        server: The server.
         index: The index.
         is_opensearch: The server is OpenSearch; the two servers differ in this alone.
         page: Documents in one response.

@@ -36,7 +36,6 @@ class IndexSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The index to read, and the mapping of its locations to URIs.
 
     Attributes:
-        server: The server.
         index: The name of the index, or the prefix of two names.
         resource_type: The type of resource documents: the suffix of the index's name, or
             ``doc_type`` in a single index.

@@ -180,8 +180,6 @@ class EventFeed(ChangeFeed):
     Args:
         uri: Its URI.
         streamer: Reads the stream.
-        hearing: Decodes its events.
-        clock: The clock.
         manner: Options of reading.
     """
 

@@ -216,7 +216,6 @@ class StandardInput(ChangeFeed):
     """An account of lines on standard input.
 
     Args:
-        clock: The clock.
         number: The file descriptor.
     """
 
@@ -322,7 +321,6 @@ class GrowingFile(ChangeFeed):
 
     Args:
         path: The file. It may be renamed, or copied and truncated, if it stays in its folder.
-        clock: The clock.
         accept_gaps: Go on after lost lines.
     """
 

@@ -164,7 +164,6 @@ class RedisStream(ChangeFeed):
     Args:
         client: The connection to the server.
         name: The key of the stream.
-        clock: The clock.
         accept_gaps: Go on after lost entries.
     """
 

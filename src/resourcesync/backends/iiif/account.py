@@ -78,8 +78,6 @@ class ChangeDiscoveryAccount:
     """An account of the objects in a stream of activities (``TolerantAccount``).
 
     Args:
-        options: The options of the account.
-        reader: The reader of the stream.
         types: The types of objects that count; empty for all.
     """
 

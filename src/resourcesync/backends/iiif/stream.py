@@ -76,7 +76,6 @@ class StreamHead(NamedTuple):
 
     Attributes:
         uri: The address of the collection, after redirects.
-        collection: The collection.
         last: Its last page; ``None`` if the stream is empty.
     """
 

@@ -130,7 +130,6 @@ class OaiAccount:
     were hashed. All state is stored, so a stopped run is resumed.
 
     Args:
-        options: The options of the account.
         choice: The options of the repository.
         memory: The stored state.
         fetcher: The HTTP fetcher.

@@ -100,8 +100,6 @@ class Harvest:
         provider: The provider, and the formats to list.
         choice: The options of the repository.
         memory: The stored state.
-        records: Stores the records.
-        clock: The clock.
     """
 
     def __init__(

@@ -253,7 +253,6 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """An identified provider.
 
     Attributes:
-        endpoint: Its endpoint.
         identity: Its self-description.
         published: The namespaces (or schemas) of the published formats, by prefix.
         prefixes: All formats to list: these, and those that files are found in.

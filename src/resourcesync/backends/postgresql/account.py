@@ -43,7 +43,6 @@ class PostgresAccount:
     Args:
         session: The connection.
         layout: The mapping to resources.
-        clock: The clock.
     """
 
     def __init__(self, session: PostgresSession, layout: TableLayout, clock: Clock) -> None:

@@ -51,7 +51,6 @@ class PostgresSession:
         address: The connection string of libpq, without a secret.
         password: The password, unless libpq finds it itself.
         timeout: Seconds after which one statement is cancelled.
-        clock: The clock.
 
     Raises:
         ConfigurationError: The address is invalid, has a secret, or psycopg is not installed.

@@ -112,7 +112,6 @@ class ObjectStream(NamedTuple):
     """An open object.
 
     Attributes:
-        info: The object.
         attributes: Its stored header fields.
         stream: Its bytes; the caller closes it.
     """

@@ -41,7 +41,6 @@ class BucketOriginals:
     An object is read if its ``ETag``, its length or its date changed, and only then.
 
     Args:
-        bucket: The bucket.
         options: Options of publishing. The value ``etag`` may be ``md5``: the operator states that
             the ETag of an object put in one part is its MD5, as it is unless a key of KMS or of the
             customer encrypts it. Then, with that digest alone, nothing is read.

@@ -217,7 +217,6 @@ class BucketStore:
     key, and copied from there by the server, under the same condition.
 
     Args:
-        bucket: The bucket.
         leasing: The same bucket, with less patience.
         seconds: The lifetime of a lease without renewal.
     """

@@ -83,7 +83,6 @@ class SitemapAccount:
     """An account of the sitemaps of a site (``Account``). It has no change log.
 
     Args:
-        options: The options of the account.
         address: The address of a sitemap, or of a site.
         how: The method of measuring resources; empty for none.
     """

@@ -40,7 +40,6 @@ class AuditEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The input of the evidence of an audit.
 
     Attributes:
-        report: The report of the audit.
         mirror: The mirror's name.
         source: The Source's address.
         method: The method of the audit.

@@ -33,7 +33,6 @@ class CachedExplorer:
     Only one thread at a time may use it.
 
     Args:
-        clock: The clock.
         seconds: Most seconds of a walk.
         most: Most nodes of the tree that are shown.
     """

@@ -53,7 +53,6 @@ class Validation:
 
     Args:
         tree: The folder of the documents.
-        clock: The clock.
         seconds: Most seconds of a validation.
     """
 
@@ -136,7 +135,6 @@ class ServePages:
 
     Args:
         tree: The served tree.
-        clock: The clock.
         counts: Return metrics.
         hub: The tree's own hub; ``None`` if this process does not run it.
     """

@@ -39,7 +39,6 @@ class CheckedMirror(NamedTuple):
     Attributes:
         status: The mirror's status.
         lag: Seconds since the last run that found it in sync; ``None`` if there was none.
-        limits: The limits.
         quiet: Seconds since the Source's last publication; ``None`` if its lists have no times.
         disk: The file system of the mirror's folder; ``None`` if it is unknown.
     """

@@ -84,7 +84,6 @@ class WatchJobRunner:
     """A runner of jobs, each on its own thread (``watch.loop.UnitFunction``).
 
     Args:
-        clock: The clock.
         on_pulled: Called with each pulled mirror, on the thread of the pull.
         on_progress: Receives the progress of pulls.
         pulled: The folders that were a mirror when the service last pulled them.
@@ -277,7 +276,6 @@ class Subscriptions:
 
     Args:
         screen: Shows changes of their states.
-        clock: The clock.
     """
 
     def __init__(self, screen: Screen, clock: Clock) -> None:

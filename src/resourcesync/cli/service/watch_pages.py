@@ -63,7 +63,6 @@ class WatchPages:
 
     Args:
         names: Returns the mirrors, and the configuration that names them.
-        clock: The clock.
         pushed: Returns the push status of the mirrors with ``push``.
         planned: Returns the next pull of a mirror.
         running: Returns the running jobs, and for how many seconds each runs.

@@ -76,9 +76,7 @@ class _OperatorRequests:
     """What operators may do, on the pages and by commands (``MirrorOperations``).
 
     Args:
-        watch: The loop.
         pages: Knows the names of the mirrors on the pages.
-        paused: The paused mirrors.
     """
 
     def __init__(self, watch: WatchLoop, pages: WatchPages, paused: StoredNames) -> None:

@@ -110,7 +110,6 @@ class Explanation(msgspec.Struct, kw_only=True):
         pending: Pending task.
         refused: Reason why the Source's entry cannot be used.
         trash: Trash row of its last copy.
-        last_change: Its last logged change.
         finding: Finding of the last audit that had any.
         via: The first entries that link to it, if it is mirrored only for that.
         patched: Result of its last patch.

@@ -153,7 +153,6 @@ class FailedCheck(NamedTuple):
     """Copy that could not be verified.
 
     Attributes:
-        kind: Kind of the finding.
         reason: The finding as a sentence.
         is_local: The file is not as installed, whatever the Source serves.
         code: Error code of the Source's answer; empty if it served the resource.

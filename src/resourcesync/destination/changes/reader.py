@@ -181,7 +181,6 @@ class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a reader of Change Lists.
 
     Attributes:
-        documents: Fetches documents.
         selection: Turns entries into rows.
         cancel: The request to stop, and the clock.
         new_sorter: Opens an empty sorter.

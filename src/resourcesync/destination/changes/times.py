@@ -185,7 +185,6 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
     """Change Lists to read, oldest first, and whether they reach back to T without a gap.
 
     Attributes:
-        lists: The lists.
         starts_in_time: The first list begins at T or before.
         is_contiguous: There is no gap between the lists.
     """

@@ -61,7 +61,6 @@ class DumpEstimate:
     """Estimates of what each package has of the needed resources, before it is read.
 
     Args:
-        packages: The packages.
         ages: Needed resources by age.
         resources: Number of resources of the Source.
     """
@@ -126,8 +125,6 @@ class DumpTransfer:
     """Transfer of needed resources from dumps.
 
     Args:
-        pull: The session.
-        plan: The plan.
         fetches: Yields the needed fetches in URI order, at each call.
         at: The Source's time up to which the plan is complete, microseconds.
     """

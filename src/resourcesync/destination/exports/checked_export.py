@@ -135,7 +135,6 @@ class ExportedCopies:
     """The copies of one moment, each compared with the state of the mirror (``MirrorSnapshot``).
 
     Args:
-        opened: The copies.
         report: Receives ``progress`` and ``finding`` events.
         now: The start of the export, UTC.
     """

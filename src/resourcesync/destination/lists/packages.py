@@ -59,7 +59,6 @@ class DumpPackage(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         uri: Its address, absolute.
         entry: Its entry in the dump.
-        dump: Header of the dump.
         contents: Address of a separate copy of its manifest; empty if there is none.
         is_near: It is at the origin of its dump, so that the Source speaks for it.
     """
@@ -86,10 +85,6 @@ class DumpPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 class DumpPackages:
     """Packages of dumps.
-
-    Args:
-        equipment: Dependencies.
-        documents: Fetches documents.
 
     Attributes:
         packed_change_lists: Change Lists read so far whose entries are packages, as requested.

@@ -145,7 +145,6 @@ class ResourceListReader:
     """Reader of Resource Lists.
 
     Args:
-        documents: Fetches documents.
         selection: Turns entries into rows.
         packages: Fetches the manifests of a Resource Dump, which take the place of the list of a
             Source that has no other; ``None`` refuses a dump.

@@ -47,7 +47,6 @@ class PluggedMapping:
 
     Args:
         name: The plug-in.
-        factory: Its factory.
         base: URI of the mirror's root.
         profile: Profile of the mirror's file system.
 

@@ -333,7 +333,6 @@ class _ControlProbes:
     """Control probes: whether the server of an origin serves a listed resource.
 
     Args:
-        equipment: Dependencies.
         address: Returns the present address of a resource.
     """
 

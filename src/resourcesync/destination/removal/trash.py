@@ -75,11 +75,7 @@ class _StagedRestore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trash:
-    """Trash of one mirror.
-
-    Args:
-        tools: Dependencies.
-    """
+    """Trash of one mirror."""
 
     def __init__(self, tools: TrashDependencies) -> None:
         self._dependencies = tools

@@ -151,11 +151,7 @@ class ResponseLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IllFormedError(Exception):
-    """An answer is not well-formed, or stops before its end; its records may be.
-
-    Args:
-        fault: The fault.
-    """
+    """An answer is not well-formed, or stops before its end; its records may be."""
 
     def __init__(self, fault: XmlFault) -> None:
         super().__init__(fault.detail)

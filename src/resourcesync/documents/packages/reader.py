@@ -89,7 +89,6 @@ class ManifestMember:
 
     Attributes:
         index: The position of the entry, from 0; `PackageReader.members` can start there again.
-        entry: The entry.
         fault: Reason why the package has no usable bytes for the entry, as far as is known before
             they are read; then its URI is to be fetched. ``None`` if they can be read.
         is_deletion: True if the entry is a deletion, so that there are no bytes.

@@ -49,7 +49,6 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
         uri: The resource.
         moment: Time when the bytes were retrieved or stored, microseconds.
         length: Their number.
-        digest: Their digest.
         media_type: Their media type, as far as known.
     """
 

@@ -29,7 +29,6 @@ class Element(msgspec.Struct):
         scope: Namespaces by prefix inside it; the empty prefix is the default one.
         closing: The first byte of its end tag; ``opened`` where one tag is both.
         end: The first byte after it.
-        children: Its elements.
     """
 
     start: int

@@ -31,7 +31,6 @@ class OfferedList(msgspec.Struct, frozen=True, kw_only=True):
     """A document that a Source offers for a capability.
 
     Attributes:
-        capability: The capability.
         uri: The address of the document.
         size: Its size in bytes; ``None`` when that is not known.
         written: The time when it was written, UTC; ``None`` when that is not known.
@@ -74,7 +73,6 @@ class SourcePages:
         uri: The Capability List's address.
         look: Returns the overview; called in a thread. After a ``ResourceSyncError`` the page only
             has the link.
-        clock: The clock.
     """
 
     def __init__(self, uri: str, look: Callable[[], Overview] | None, clock: Clock) -> None:

@@ -148,7 +148,6 @@ class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One mirror in the list of mirrors.
 
     Attributes:
-        status: Its status.
         lag: Seconds since it was known to be in sync; ``None``: it never was.
         right, listed: Number of resources that are as listed, and of all listed ones.
         notes: Problems and remedies.
@@ -194,7 +193,6 @@ class MirrorDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One mirror with its recent history.
 
     Attributes:
-        summary: Its summary.
         since, until: The window of time, UTC.
         runs: The pulls in it, the newest first.
         changes: The changes in it, the newest first; not those of the first pull.

@@ -104,9 +104,7 @@ class ActivityPublisher:
 
     Args:
         catalogue: The catalogue, for the record of the stream.
-        documents: The store of the documents.
         types: The rules for the types of objects; empty for no stream.
-        limits: The limits of one page.
     """
 
     def __init__(

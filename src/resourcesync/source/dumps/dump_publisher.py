@@ -71,11 +71,9 @@ class DumpPublisher:
     of the lists adds them at its next run, and retains the Change Lists that continue from them.
 
     Args:
-        catalogue: The catalogue.
         documents: The store of packages and documents.
         contents: The bytes of the resources.
         names: The addresses of resources and documents.
-        clock: The clock.
         size: Largest contents of one package.
         limits: The limits of one document.
         archive: Time for which superseded dumps stay in archives, in microseconds; 0 archives none.

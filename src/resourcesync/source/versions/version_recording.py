@@ -218,10 +218,8 @@ class VersionRecorder:
     """Recorder of versions.
 
     Args:
-        index: The index of versions.
         store: Their bytes.
         names: The public addresses of versions.
-        clock: The clock.
         keeping: The choices for storage.
         patches: The generator of patches; ``None`` for none.
 
@@ -403,12 +401,7 @@ def sha256_of(resource: Resource) -> str | None:
 
 
 class VersionedOriginals:
-    """Originals whose versions are stored when they are read (``Originals``).
-
-    Args:
-        originals: The originals.
-        keeper: The recorder of versions.
-    """
+    """Originals whose versions are stored when they are read (``Originals``)."""
 
     def __init__(self, originals: ScannableOriginals, keeper: VersionRecorder) -> None:
         self._originals = originals
@@ -438,8 +431,6 @@ class VersionedContents(PresentContents):
     """The bytes of the originals as they are now, and of stored versions (``Contents``).
 
     Args:
-        originals: The originals.
-        opening: Opens an original.
         store: The bytes of versions.
     """
 

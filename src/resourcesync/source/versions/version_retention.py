@@ -153,7 +153,6 @@ class StoredTreeVersions(TreeVersions):
     """Retention of former versions, in one run of a tree's publication.
 
     Args:
-        asked: The options of versions.
         catalogue: The record of the tree's publications.
         index: The records of the versions.
         store: The contents of the versions.
