@@ -39,6 +39,12 @@ def test_a_mirror_of_foreign_software_never_says_that_it_is_in_sync_and_is_not(
     live(tmp_path / "life", seed)
 
 
+def test_a_resource_list_that_is_read_again_does_not_hide_a_newer_change_list(
+    tmp_path: Path,
+) -> None:
+    live_software(tmp_path / "life", 5_019)  # DSpace, while a copy waits that no list names
+
+
 @contextmanager
 def returning(whose: type, what: str, instead: object) -> Iterator[None]:
     """Let a method do nothing but return something."""

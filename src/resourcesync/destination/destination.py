@@ -267,7 +267,9 @@ class Destination:
     ) -> SyncOutcome | None:
         """Do what is due; ``None`` if the Source offers other lists now, to be read instead."""
         through, due = pull.cursor.checkpoint, pull.cursor.is_baseline_due or is_due
-        if due and lists.probe():
+        # A Resource List that is read for itself leads to no Change List that is newer.
+        is_read = pull.cursor.has_gap or self._follows_archive(pull) or self._is_reread_due(pull)
+        if (due or is_read) and lists.probe():
             return None
         if options.mode == "baseline" or through is None or due:
             pulled = self._baseline(pull).run(gap=False)
@@ -301,20 +303,27 @@ class Destination:
         return pulled
 
     def _reread_list(self, pull: SyncSession) -> SyncOutcome | None:
-        """Read a changed Resource List while copies wait that the last one did not list.
+        """Read a changed Resource List where that is due; ``None`` if it is not, or did not change.
 
-        Only a Resource List can withdraw that. Where an archive takes the place of the Change
-        Lists, a newer Resource List also has what is not in the archive yet. ``None`` if there is
-        no such reason.
+        Where an archive takes the place of the Change Lists, a newer Resource List also has what is
+        not in the archive yet.
         """
-        if pull.found.resource_list is None:
-            return None
-        retains = pull.decision_policy(Absence.UNCHANGED).retains(ABSENT)
-        waiting = not retains and any(row.reason == ABSENT for row in gone_rows(pull.state))
-        if not waiting and pull.found.change_list != pull.found.change_list_archive:
+        waiting = self._is_reread_due(pull)
+        if not waiting and not self._follows_archive(pull):
             return None
         known = self._known_list(pull)
         return self._baseline(pull).run(gap=False, known=known, newer=not waiting)
+
+    def _is_reread_due(self, pull: SyncSession) -> bool:
+        """True if copies wait that the last Resource List did not list: only one can withdraw it."""
+        if pull.found.resource_list is None or pull.found.change_list is None:
+            return False
+        retains = pull.decision_policy(Absence.UNCHANGED).retains(ABSENT)
+        return not retains and any(row.reason == ABSENT for row in gone_rows(pull.state))
+
+    def _follows_archive(self, pull: SyncSession) -> bool:
+        found = pull.found
+        return found.resource_list is not None and found.change_list == found.change_list_archive
 
     def _known_list(self, pull: SyncSession) -> ProcessedDocument | None:
         uri = pull.found.resource_list

@@ -212,27 +212,33 @@ class CapabilityListProbe:
         self._pull = pull
         self._sync_state = SyncState(pull.state)
         self.found: SourceLists | None = None
+        self._was_probed = False
 
     def probe(self) -> bool:
         """Return whether the Source offers other lists now than those that the pull reads.
 
         Lists discovered in this run are not probed, nor a Source without a Capability List. One
-        that cannot be fetched or used proves nothing.
+        that cannot be fetched or used proves nothing. It is requested once.
         """
+        if not self._was_probed:
+            self._was_probed = True
+            self.found = self._find_others()
+        return self.found is not None
+
+    def _find_others(self) -> SourceLists | None:
         known = self._pull.discovered
         uri = known.capability_list
         if uri is None or known != self._sync_state.discovered or self._is_recent(known):
-            return False
+            return None
         try:
             found = self._read_capability_list(uri, known)
         except (SourceError, DocumentError) as error:
             _log.info("cannot check whether the lists moved: %s", error)
-            return False
+            return None
         if found is None or found == known or found.resource_list is None:
-            return False
+            return None
         _log.info("the Source offers other lists than before")
-        self.found = found
-        return True
+        return found
 
     def _is_recent(self, known: SourceLists) -> bool:
         """True if an index and its open lists were probed less than an hour ago."""
