@@ -315,7 +315,7 @@ class Destination:
         return self._baseline(pull).run(gap=False, known=known, newer=not waiting)
 
     def _is_reread_due(self, pull: SyncSession) -> bool:
-        """True if copies wait that the last Resource List did not list: only one can withdraw it."""
+        """True if copies wait that no list names: only a Resource List can withdraw that."""
         if pull.found.resource_list is None or pull.found.change_list is None:
             return False
         retains = pull.decision_policy(Absence.UNCHANGED).retains(ABSENT)
