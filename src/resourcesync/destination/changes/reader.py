@@ -255,8 +255,8 @@ class ChangeListReader:
             after = self._selection.refusals.mark()
             self._selection.refusals.restore(mark)
             whole = self._read_again(uri, start, state, archive)
-            if whole is not None and (is_proven(whole) or not archive):
-                return whole
+            if whole is not None and (is_proven(whole) or not archive or _reaches_back(whole)):
+                return whole  # lists that reach back are judged, even if they prove nothing
             if whole is not None:
                 whole.sorter.close()
             self._selection.refusals.restore(after)
