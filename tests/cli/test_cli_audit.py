@@ -119,3 +119,17 @@ def test_an_audit_needs_a_mirror_and_makes_none(said: Said) -> None:
     assert run(["audit", "nothing"]) == 2
     assert "nothing is not a mirror" in said.readouterr().err
     assert not Path("nothing").exists()
+
+
+def test_a_sample_is_not_counted_against_what_the_filters_leave(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum"]) == 0
+    assert run(["pull", "museum", "--exclude", "*.txt"]) == 0
+    said.readouterr()
+
+    assert run(["audit", "museum", "--method", "remote"]) == 0
+
+    shown = re.search(r"In sync +(\d+)( of (\d+))? files read", said.readouterr().out)
+    assert shown is not None
+    assert shown[2] is None or int(shown[1]) <= int(shown[3])

@@ -24,7 +24,7 @@ from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.settings_file import museum, put
-from tests.support.servers.tiny_source import TinySource
+from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 
@@ -157,6 +157,28 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
     folder.rmdir()
     away.rename(folder)
     assert run(["pull", "museum"]) == 0
+
+
+def test_the_wish_to_wait_of_one_set_is_kept(source: TinySource) -> None:
+    offer_sets(source, SETS)
+    put(museum(source, 'every = "1s"\nall_sets = true'))
+    assert run(["pull", "museum"]) == 0
+    port, hour = free_port(), {"Retry-After": "3600"}
+    for path in [path for path in source.answers if "list" in path]:
+        source.answers[path] = Answer(status=503, headers=hour)
+    waits: list[str] = []
+
+    def is_waiting() -> bool:
+        address = f"http://127.0.0.1:{port}/api/status.json"
+        with suppress(OSError), urlopen(address, timeout=10) as up:
+            found = json.load(up)["next"]
+            waits[:] = [row["at"] for row in found if row["reason"] == "asked_to_wait"]
+        return bool(waits)
+
+    with meanwhile(is_waiting):
+        assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
+
+    assert datetime.fromisoformat(waits[0]) - datetime.now(UTC) > timedelta(minutes=50)
 
 
 def is_failing() -> bool:
