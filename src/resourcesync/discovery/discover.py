@@ -97,9 +97,7 @@ class _SourceResolver:
             and (self._choice.requested or self._choice.pinned) not in found.documents
         ):
             self._choose((OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),))
-        return replace(
-            found, road=self._search.found_by, is_of_site=self._search.is_of_site(self._address)
-        )
+        return replace(found, road=self._search.found_by, is_of_site=self._search.is_of_site)
 
     def sets(self) -> tuple[OfferedSet, ...]:
         return self._search.find(self._address, self._sets_of, self._distinct_sets)

@@ -99,10 +99,11 @@ class Search:
 
     Attributes:
         found_by: The way to the first document, in words; empty when it is the address itself.
+        is_of_site: True if the document is not at the address nor below it, but the site's own.
     """
 
     def __init__(self, documents: DocumentProvider, allowed: Iterable[str] = ()) -> None:
-        self.found_by = ""
+        self.found_by, self.is_of_site = "", False
         self._documents = documents
         self._allowed = tuple(allowed)
         self._tried: list[_Try] = []
@@ -138,7 +139,7 @@ class Search:
         for road, candidate in _candidates(address):
             if any(candidate == tried.uri for tried in self._tried):
                 continue
-            self.found_by = road
+            self.found_by, self.is_of_site = road, not candidate.startswith(address)
             if road.startswith(_ROBOTS):
                 found = self._search_robots(candidate, errand)
             else:
@@ -146,13 +147,6 @@ class Search:
             if found is not None:
                 return found
         raise self._failure(address)
-
-    def is_of_site(self, address: str) -> bool:
-        """True if an address below the root led to nothing, so the site's own lists were found."""
-        site = (_ROBOTS, _USUAL, f"{_WELL_KNOWN}{urljoin(address, '/').rstrip('/')}")
-        road = self.found_by.removesuffix(_NO_FEEDS)
-        is_below = road.startswith(site[:2]) or road == site[2]
-        return is_below and not _is_root(address)
 
     def note(self, uri: str, error: ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""

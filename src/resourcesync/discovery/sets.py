@@ -41,8 +41,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
             link ``monitor``; ``None`` if it does not.
         monitored_since: The moment from which it does, in microseconds.
         road: The way to the entry, in words; empty when it is the address itself.
-        is_of_site: True if the address is below the root of its site and leads to no list, so these
-            are the lists of the site.
+        is_of_site: True if the entry is not at the address nor below it, but the site's own.
     """
 
     entry: str
