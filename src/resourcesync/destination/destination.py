@@ -268,13 +268,14 @@ class Destination:
         """Do what is due; ``None`` if the Source offers other lists now, to be read instead."""
         through, due = pull.cursor.checkpoint, pull.cursor.is_baseline_due or is_due
         # A Resource List that is read for itself leads to no Change List that is newer.
-        is_read = pull.cursor.has_gap or self._follows_archive(pull) or self._is_reread_due(pull)
-        if (due or is_read) and lists.probe():
+        waiting = not due and self._has_unlisted_copies(pull)
+        is_read = due or waiting or pull.cursor.has_gap or self._follows_archive(pull)
+        if is_read and lists.probe():
             return None
         if options.mode == "baseline" or through is None or due:
             pulled = self._baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
-            pulled = self._fill_gap(pull) or self._reread_list(pull)
+            pulled = self._fill_gap(pull) or self._reread_list(pull, waiting=waiting)
             news = self._strategy.incremental(pull, lists.probe)
             return pulled or news.run(pull.found.change_list)
         else:
@@ -302,19 +303,18 @@ class Destination:
             pull.warn("cut-list" if is_cut else "change-gap", CUT_LIST if is_cut else missing)
         return pulled
 
-    def _reread_list(self, pull: SyncSession) -> SyncOutcome | None:
+    def _reread_list(self, pull: SyncSession, *, waiting: bool) -> SyncOutcome | None:
         """Read a changed Resource List where that is due; ``None`` if it is not, or did not change.
 
         Where an archive takes the place of the Change Lists, a newer Resource List also has what is
         not in the archive yet.
         """
-        waiting = self._is_reread_due(pull)
         if not waiting and not self._follows_archive(pull):
             return None
         known = self._known_list(pull)
         return self._baseline(pull).run(gap=False, known=known, newer=not waiting)
 
-    def _is_reread_due(self, pull: SyncSession) -> bool:
+    def _has_unlisted_copies(self, pull: SyncSession) -> bool:
         """True if copies wait that no list names: only a Resource List can withdraw that."""
         if pull.found.resource_list is None or pull.found.change_list is None:
             return False
