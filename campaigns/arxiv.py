@@ -39,8 +39,8 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.catalogue import Original
 from resourcesync.settings.publication import PublicationSettings
+from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import dump_publication
-from resourcesync.source.garbage import PresentContents
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublishRequest as AskedOfPublish
 from resourcesync.source.publication_options import dump_options_of

@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.watching.mirror_views import read_activity
-from resourcesync.app.watching.service_requests import StoredNames
+from resourcesync.app.watching.service import StoredNames
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_mirrors import WatchJobRunner

@@ -14,7 +14,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
-from resourcesync.simulator import clock, experiments, scenario_files
+from resourcesync.simulator import experiments, scenario_files, temporary_folders
 from resourcesync.simulator.experiments import results_folder
 from resourcesync.simulator.profiles import PROFILES
 from tests.support.commands.command_line import Said, rows
@@ -308,7 +308,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(clock, "MEMORY_FOLDER", folder)
+    monkeypatch.setattr(temporary_folders, "MEMORY_FOLDER", folder)
     return folder
 
 
@@ -350,7 +350,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_one(folders: Path, tiny: 
     hour = time.time() - 3_600
     os.utime(left, (hour, hour))
 
-    with clock.make_folders() as held:
+    with temporary_folders.make_folders() as held:
         os.utime(held.memory, (hour, hour))
         assert run(["simulate", str(tiny)]) == 0
         assert held.memory.exists(), "somebody is at work there"

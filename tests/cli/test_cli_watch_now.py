@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from resourcesync.app.watching.service_requests import (
+from resourcesync.app.watching.service import (
     StoredNames,
     accept_requests,
     request_pulls,

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.adapters.mirror.own_folder import state_version
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.watching.service_requests import StateCache
+from resourcesync.app.watching.service import StateCache
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import StateError
 from tests.support.worlds.published_source import PublishedSource

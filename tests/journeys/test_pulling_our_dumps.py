@@ -7,8 +7,8 @@ import pytest
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source import naming
+from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.garbage import PresentContents
 from resourcesync.source.naming import SourceNaming
 from resourcesync.validator.examination import validate_document
 from tests.support.worlds.network import BASE, Answer

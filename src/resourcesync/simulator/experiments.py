@@ -24,10 +24,10 @@ from resourcesync import __version__
 from resourcesync.cluster.engines.processes import end_pool, new_pool, processors, run_in_worker
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, Remedy, StorageError
 from resourcesync.simulator import bounds, scenario_files
-from resourcesync.simulator.clock import TemporaryFolders, make_folders
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import Scenario
 from resourcesync.simulator.simulation import simulate
+from resourcesync.simulator.temporary_folders import TemporaryFolders, make_folders
 
 _UNFINISHED: Final = ".unfinished"
 _MOST_NAMED: Final = 5

@@ -13,7 +13,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator import bounds
-from resourcesync.simulator.clock import SimulatedClock, TemporaryFolders, make_folders
+from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.destination import SimulatedDestination
 from resourcesync.simulator.faults import FaultInjector
 from resourcesync.simulator.measures import ABSENT, ConsistencyMeter, Measurement, percentile
@@ -21,6 +21,7 @@ from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE, SimulatedOrigin, burst_times
 from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario, is_within
 from resourcesync.simulator.source import PackedDocuments, SavedSource, SimulatedSource
+from resourcesync.simulator.temporary_folders import TemporaryFolders, make_folders
 from resourcesync.source.naming import SITEMAP
 from resourcesync.source.plan import PublicationStep
 

@@ -1,76 +1,18 @@
-"""Present contents; removal of unreferenced documents and unlisted former versions (§14.6).
+"""Garbage collection: unreferenced documents and unlisted former versions (§14.6).
 
 A document is removed only after a delay, since somebody may still be reading it.
 """
 
 import logging
-from collections.abc import Callable, Container, Mapping
-from typing import BinaryIO, Final
+from collections.abc import Container, Mapping
+from typing import Final
 
 import msgspec
 
-from resourcesync.errors import OriginalChangedError
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.catalogue import DocumentStore, Original
-from resourcesync.ports.originals import OriginalReader
+from resourcesync.ports.catalogue import DocumentStore
 from resourcesync.ports.versions import VersionIndex, VersionStore
 from resourcesync.source import naming
 from resourcesync.source.plan import GRACE
-
-OpenOriginal = Callable[[str], BinaryIO | None]
-
-_EPOCH: Final = from_microseconds(0)
-
-
-class PresentContents:
-    """The present bytes of the originals; former versions are not stored (``Contents``).
-
-    Args:
-        opening: The function that opens an original; by default the originals' own.
-    """
-
-    def __init__(self, originals: OriginalReader, opening: OpenOriginal | None = None) -> None:
-        self._originals = originals
-        self._opening = opening or originals.open
-
-    def contains(self, resource: Resource) -> bool:
-        """True if the bytes of a former version are stored: never, in this class."""
-        del resource
-        return False
-
-    def open(self, resource: Resource) -> BinaryIO | None:
-        """Open the bytes that are at a resource's URI now; ``None`` when there are none.
-
-        Raises:
-            StorageError: The bytes exist and cannot be read.
-        """
-        return self._opening(resource.uri)
-
-    def open_patch(self, patch: Link) -> BinaryIO | None:
-        """Open a patch: always ``None``, since no former version is stored."""
-        del patch
-        none: BinaryIO | None = None
-        return none
-
-    def measure(self, uri: str) -> Resource | None:
-        """Measure the resource at a URI; ``None`` when there is none any more.
-
-        Raises:
-            OriginalChangedError: It changed during each attempt to read it.
-            StorageError: It cannot be read.
-        """
-        try:
-            resource, _ = self._originals.measure(Original(uri, "", 0, _EPOCH))
-        except OriginalChangedError:
-            stream = self._originals.open(uri)
-            if stream is None:
-                return None
-            stream.close()
-            raise
-        return resource
-
 
 _log: Final = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.engines import SecondProcess
+from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
-from resourcesync.source.garbage import PresentContents
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from tests.support.worlds.network import BASE

@@ -27,9 +27,9 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Original
 from resourcesync.source import naming
+from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.garbage import PresentContents
 from resourcesync.source.links import links_by_rule, parse_rule
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep

@@ -17,9 +17,9 @@ from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
 from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source import naming, plan
+from resourcesync.source.contents import PresentContents
 from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.garbage import PresentContents
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy

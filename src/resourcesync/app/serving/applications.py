@@ -50,7 +50,7 @@ from resourcesync.server.uvicorn_server import (
     serve_forever,
 )
 from resourcesync.settings.publication import CATALOGUE
-from resourcesync.source.garbage import OpenOriginal, PresentContents
+from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
 from resourcesync.source.publication_options import version_options_of
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames

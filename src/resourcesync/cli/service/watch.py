@@ -84,7 +84,7 @@ def _request_job(names: Sequence[str], settings: "WatchSettings", output: Output
         raise click.UsageError("--now needs the names of mirrors")
 
     def work(_: Screen) -> CommandOutcome:
-        from resourcesync.app.watching.service_requests import request_pulls  # noqa: PLC0415 - the same
+        from resourcesync.app.watching.service import request_pulls  # noqa: PLC0415 - the same
 
         configuration = settings.configuration
         folders = {

@@ -12,7 +12,7 @@ import msgspec
 from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
-from resourcesync.app.watching.service_requests import StoredNames
+from resourcesync.app.watching.service import StoredNames
 from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror, record_failed_pull
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.changes import change_fields

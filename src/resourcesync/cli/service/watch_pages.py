@@ -12,7 +12,7 @@ from msgspec import structs
 
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching import mirror_views
-from resourcesync.app.watching.service_requests import StateCache
+from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, notes_of, read_statuses
 from resourcesync.cli.commands.why import explanation_lines, resource_names
 from resourcesync.cli.configured_mirrors import MirrorConfiguration

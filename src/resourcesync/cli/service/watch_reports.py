@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from resourcesync import __version__
-from resourcesync.app.watching.service_requests import StateCache
+from resourcesync.app.watching.service import StateCache
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.status import StatusCheck, read_statuses
 from resourcesync.cli.configured_mirrors import MirrorConfiguration

@@ -10,8 +10,8 @@ from typing import Final
 
 from resourcesync.app import machine
 from resourcesync.app.telemetry import exported_metrics
-from resourcesync.app.watching import service_requests
-from resourcesync.app.watching.service_requests import StateCache, StoredNames, accept_requests
+from resourcesync.app.watching import service
+from resourcesync.app.watching.service import StateCache, StoredNames, accept_requests
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, resolve_folder
 from resourcesync.cli.exit_codes import ExitCode
@@ -137,7 +137,7 @@ class _WatchService:
         self._work = WatchJobRunner(self._clock, self._subscribe, self._show_progress, pulled)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
-        self.watch = service_requests.open_loop(
+        self.watch = service.open_loop(
             self._work, self._report_done, self._clock, settings.service.parallel
         )
         self._intervals: Mapping[Labels, float] = {}
@@ -187,7 +187,7 @@ class _WatchService:
             if chosen.admin is not None:
                 token = self._settings.operator_token()
                 uri = stack.enter_context(
-                    service_requests.serve_operators(
+                    service.serve_operators(
                         chosen.admin,
                         self._pages,
                         self._figures.status,

@@ -28,7 +28,7 @@ from resourcesync.ports.catalogue import Original
 from resourcesync.ports.originals import BatchedOriginals, OriginalReader
 from resourcesync.ports.patches import PatchComputer, Patcher, PatchFormat, PatchMaker
 from resourcesync.ports.versions import ResourceVersion, VersionIndex, VersionPatch, VersionStore
-from resourcesync.source.garbage import OpenOriginal, PresentContents
+from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import FOLDER, SourceNaming
 

@@ -13,13 +13,9 @@ from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.ports.originals import OriginalReader, ResourceContents
 from resourcesync.ports.versions import VersionIndex, VersionStore
 from resourcesync.source import naming
+from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.garbage import (
-    OpenOriginal,
-    PresentContents,
-    VersionRetention,
-    drop_unlisted_versions,
-)
+from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
 from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import GRACE, read_plan

@@ -1,4 +1,4 @@
-"""Requests of operators to a running service: which mirrors are paused, and pulls at once.
+"""The service of mirrors: its loop and pages, what it stores, and the requests of commands to it.
 
 A service listens on a socket in the folder of its state, which only its user may open. So a command
 finds every service of that user, needs no address, and learns from the reply who has the mirror.
