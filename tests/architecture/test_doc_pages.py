@@ -19,7 +19,6 @@ MOST_WORDS = 1_200
 LONG = {
     "explanation/campaigns.md",
     "explanation/cost.md",
-    "explanation/performance-attempts.md",
     "how-to/from-resync.md",
     "how-to/validate-a-source.md",
     "reference/faults.md",
