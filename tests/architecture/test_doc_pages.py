@@ -17,7 +17,6 @@ FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 
 MOST_WORDS = 1_200
 LONG = {
-    "explanation/cost.md",
     "how-to/from-resync.md",
     "how-to/validate-a-source.md",
     "reference/faults.md",
