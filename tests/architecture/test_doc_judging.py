@@ -11,7 +11,8 @@ from tests.support.commands.run import Ran, free_port, resourcesync, running, sc
 from tests.support.rules.documents import NT
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "validate-a-source.md"
+HOW_TO = ROOT / "docs" / "how-to"
+PAGES = (HOW_TO / "explore-a-source.md", HOW_TO / "validate-a-source.md")
 
 BROKEN = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -29,7 +30,7 @@ BROKEN = """\
 
 def shown() -> list[str]:
     """The commands in blocks and in sentences that name only what the test has made."""
-    text = PAGE.read_text("utf-8")
+    text = "\n".join(page.read_text("utf-8") for page in PAGES)
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     spans = re.findall(r"`(resourcesync [a-z]+ [^`\n]*)`", text)
     found = [line for block in blocks for line in block.splitlines()] + spans
@@ -84,7 +85,11 @@ def test_the_page_shows_the_closing_line_of_a_second_reading(tree: Path) -> None
 
     said = resourcesync("validate", "./public", "--again", "0", cwd=folder)
 
-    shown_line = re.search(r"^(Checked .* read again: .*)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    shown_line = re.search(
+        r"^(Checked .* read again: .*)$",
+        "\n".join(page.read_text("utf-8") for page in PAGES),
+        re.MULTILINE,
+    )
     assert shown_line is not None
     assert re.sub(r"\d+ entries", "8 entries", said.stdout.strip()) == shown_line[1]
 
@@ -96,7 +101,11 @@ def test_the_page_shows_what_is_forgiven_as_it_is_told(tmp_path: Path) -> None:
     said = resourcesync("convert", "changelist.xml", "--to", "1.1", cwd=tmp_path)
 
     assert said.code == 0
-    shown_line = re.search(r"^(warning\[tolerated\].*)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    shown_line = re.search(
+        r"^(warning\[tolerated\].*)$",
+        "\n".join(page.read_text("utf-8") for page in PAGES),
+        re.MULTILINE,
+    )
     assert shown_line is not None
     assert re.sub(r"line \d+", "line 5", said.stderr.strip()) == shown_line[1]
 
@@ -104,7 +113,9 @@ def test_the_page_shows_what_is_forgiven_as_it_is_told(tmp_path: Path) -> None:
 def test_the_page_shows_a_finding_as_the_judge_tells_it(tmp_path: Path) -> None:
     (tmp_path / "changelist.xml").write_text(BROKEN)
     shown_output = re.search(
-        r"^```text\n(changelist\.xml:.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
+        r"^```text\n(changelist\.xml:.*?)^```",
+        "\n".join(page.read_text("utf-8") for page in PAGES),
+        re.DOTALL | re.MULTILINE,
     )
     assert shown_output is not None
 

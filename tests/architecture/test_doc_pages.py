@@ -18,7 +18,6 @@ FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 MOST_WORDS = 1_200
 LONG = {
     "how-to/from-resync.md",
-    "how-to/validate-a-source.md",
     "reference/faults.md",
     "reference/glossary.md",
 }
