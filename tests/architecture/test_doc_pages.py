@@ -18,7 +18,6 @@ FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 MOST_WORDS = 1_200
 LONG = {
     "how-to/from-resync.md",
-    "reference/glossary.md",
 }
 """Pages that are longer, of before this limit; this list only gets shorter."""
 

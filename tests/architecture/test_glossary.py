@@ -18,7 +18,8 @@ import resourcesync.ports
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "resourcesync"
-PAGE = (ROOT / "docs" / "reference" / "glossary.md").read_text("utf-8")
+PAGES = sorted((ROOT / "docs" / "reference").glob("glossary*.md"))
+PAGE = "\n".join(page.read_text("utf-8") for page in PAGES)
 ROW = re.compile(r"^\| (?!Noun|-)([^|]+) \| ([^|]+) \|(?: `([\w.]+:\w+)`)? ?\|$", re.MULTILINE)
 ROWS = [(row[1], row[2], row[3]) for row in ROW.finditer(PAGE)]
 NAMED = [name for _, _, name in ROWS if name]
