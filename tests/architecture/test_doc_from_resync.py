@@ -16,7 +16,9 @@ from resourcesync.cli.main import COMMANDS, module_of
 from resourcesync.compat import resync as compat
 from tests.support.commands.run import script
 
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "from-resync.md").read_text("utf-8")
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
+PAGES = ("from-resync.md", "from-resync-build.md", "keep-resync-imports.md")
+PAGE = "\n".join((HOW_TO / page).read_text("utf-8") for page in PAGES)
 
 _OF_ALL = {
     "--hash", "--checksum", "--from", "--exclude", "--multifile", "-m", "--logger", "-l",
