@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from itertools import chain
+from os import PathLike
 from types import MappingProxyType
 from typing import BinaryIO, Final, TypeVar, final
 
@@ -535,6 +536,10 @@ def read(
         ...     print(document.header.phrase, sum(1 for entry in document.entries()))
         Resource List 2
     """
+    if isinstance(source, (str, PathLike)):
+        raise TypeError(
+            f"read takes bytes or an open binary file: read(open({str(source)!r}, 'rb'))"
+        )
     return read_stream(
         io.BytesIO(source) if isinstance(source, bytes) else source,
         uri=uri,
