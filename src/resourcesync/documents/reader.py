@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from itertools import chain
-from os import PathLike
 from types import MappingProxyType
 from typing import BinaryIO, Final, TypeVar, final
 
@@ -536,10 +535,9 @@ def read(
         ...     print(document.header.phrase, sum(1 for entry in document.entries()))
         Resource List 2
     """
-    if isinstance(source, (str, PathLike)):
-        raise TypeError(
-            f"read takes bytes or an open binary file: read(open({str(source)!r}, 'rb'))"
-        )
+    if not isinstance(source, bytes) and not hasattr(source, "read"):
+        name = repr(str(source))
+        raise TypeError(f"read takes bytes or an open binary file: read(open({name}, 'rb'))")
     return read_stream(
         io.BytesIO(source) if isinstance(source, bytes) else source,
         uri=uri,
