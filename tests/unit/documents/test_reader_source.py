@@ -1,4 +1,4 @@
-"""A document is read from bytes or an open file; a name of a file is refused with a sentence."""
+"""A document is read from bytes or an open file; all else is refused with a sentence."""
 
 from pathlib import Path
 
@@ -7,7 +7,11 @@ import pytest
 from resourcesync import read
 
 
-@pytest.mark.parametrize("name", ["list.xml", Path("list.xml")])
-def test_a_name_of_a_file_is_refused_with_what_to_write_instead(name: object) -> None:
-    with pytest.raises(TypeError, match=r"an open binary file: read\(open\('list.xml', 'rb'\)\)"):
-        read(name)  # type: ignore[arg-type]
+@pytest.mark.parametrize("other", ["list.xml", Path("list.xml"), bytearray(b"<urlset/>"), None])
+def test_what_is_neither_bytes_nor_an_open_file_is_refused_with_what_to_write(
+    other: object,
+) -> None:
+    with pytest.raises(TypeError, match=r"as of open\(name, 'rb'\), not \w+$") as refused:
+        read(other)  # type: ignore[arg-type]
+
+    assert str(refused.value).endswith(type(other).__name__)
