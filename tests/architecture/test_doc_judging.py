@@ -12,7 +12,8 @@ from tests.support.rules.documents import NT
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
-PAGES = (HOW_TO / "explore-a-source.md", HOW_TO / "validate-a-source.md")
+PAGES = ("explore-a-source.md", "validate-a-source.md")
+PAGE = "\n".join((HOW_TO / page).read_text("utf-8") for page in PAGES)
 
 BROKEN = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -30,9 +31,8 @@ BROKEN = """\
 
 def shown() -> list[str]:
     """The commands in blocks and in sentences that name only what the test has made."""
-    text = "\n".join(page.read_text("utf-8") for page in PAGES)
-    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    spans = re.findall(r"`(resourcesync [a-z]+ [^`\n]*)`", text)
+    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`(resourcesync [a-z]+ [^`\n]*)`", PAGE)
     found = [line for block in blocks for line in block.splitlines()] + spans
     return [line for line in found if "museum" not in line and "monday" not in line]
 
@@ -87,7 +87,7 @@ def test_the_page_shows_the_closing_line_of_a_second_reading(tree: Path) -> None
 
     shown_line = re.search(
         r"^(Checked .* read again: .*)$",
-        "\n".join(page.read_text("utf-8") for page in PAGES),
+        PAGE,
         re.MULTILINE,
     )
     assert shown_line is not None
@@ -103,7 +103,7 @@ def test_the_page_shows_what_is_forgiven_as_it_is_told(tmp_path: Path) -> None:
     assert said.code == 0
     shown_line = re.search(
         r"^(warning\[tolerated\].*)$",
-        "\n".join(page.read_text("utf-8") for page in PAGES),
+        PAGE,
         re.MULTILINE,
     )
     assert shown_line is not None
@@ -114,7 +114,7 @@ def test_the_page_shows_a_finding_as_the_judge_tells_it(tmp_path: Path) -> None:
     (tmp_path / "changelist.xml").write_text(BROKEN)
     shown_output = re.search(
         r"^```text\n(changelist\.xml:.*?)^```",
-        "\n".join(page.read_text("utf-8") for page in PAGES),
+        PAGE,
         re.DOTALL | re.MULTILINE,
     )
     assert shown_output is not None
