@@ -55,7 +55,8 @@ ELASTICSEARCH = Distribution(
     "org.elasticsearch.distribution.integ-test-zip",
     17,
     "ES",
-    "xpack.security.enabled: false\n",
+    # The breaker would count garbage as memory in use, and answer 429 when much is written.
+    "xpack.security.enabled: false\nindices.breaker.total.use_real_memory: false\n",
     "RS_TEST_ES_URL",
 )
 OPENSEARCH = Distribution(
