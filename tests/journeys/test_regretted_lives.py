@@ -23,8 +23,9 @@ def _live_all(folder: Path) -> None:
 
 
 # An index that tells no times; a late change of a list that was not read before, and as the newest
-# one; an old copy of a list, closed where its index calls it open, twice; a cached Resource List.
-@pytest.mark.parametrize("seed", [*range(LIVES), 666, 185, 1692, 20375, 50267, 70118])
+# one; an old copy of a list, closed where its index calls it open, twice; a cached Resource List;
+# two lists that dispute a resource that a pull then requests.
+@pytest.mark.parametrize("seed", [*range(LIVES), 666, 185, 1692, 20375, 50267, 70118, 9185])
 def test_a_mirror_never_says_that_it_is_in_sync_with_what_was_taken_back(
     tmp_path: Path, seed: int
 ) -> None:
