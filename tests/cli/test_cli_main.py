@@ -118,6 +118,36 @@ def test_a_mistyped_word_gets_the_nearest_one(
     assert capsys.readouterr().err.splitlines()[-2] == f"  fix    {fix}"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message", "fix"),
+    [
+        (
+            ["publish", "d", "--dumps"],
+            "Option '--dumps' requires an argument: --dumps [resources|changes|all]",
+            "resourcesync publish --help",
+        ),
+        (
+            ["config", "nginx", "--bind"],
+            "Option '--bind' requires an argument: --bind HOST:PORT",
+            "resourcesync config --help",
+        ),
+        (
+            ["pull", "--dry-run=yes"],
+            "Option '--dry-run' does not take a value",
+            "resourcesync pull --help",
+        ),
+    ],
+)
+def test_an_option_without_its_value_names_the_values_and_the_command(
+    arguments: list[str], message: str, fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == 2
+
+    first, second = capsys.readouterr().err.splitlines()[:2]
+    assert first == f"error[usage]: {message}"
+    assert second == f"  fix    {fix}"
+
+
 def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--version"]) == 0
     assert capsys.readouterr().out == f"resourcesync {__version__}\n"

@@ -78,6 +78,22 @@ def _first_sentence(text: str) -> str:
 class SectionedCommand(click.Command):
     """A command whose help shows the options in sections, and their variables once."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; every error names this command, and the values of its option."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click's parser leaves it out for an option without value
+            if isinstance(error, click.BadOptionUsage):
+                values = self._values_of(error.option_name, ctx)
+                error.message = f"{error.message.rstrip('.')}{values}"
+            raise
+
+    def _values_of(self, name: str, ctx: click.Context) -> str:
+        found = [param for param in self.params if name in param.opts]
+        takes = found[0].make_metavar(ctx) if found and not getattr(found[0], "is_flag", 0) else ""
+        return takes and f": {name} {takes}"
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, with ``-h`` before ``--help``."""
         found = super().get_params(ctx)
