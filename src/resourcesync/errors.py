@@ -39,6 +39,8 @@
         └── LockedError                  another run holds the lock of a mirror or tree (transient)
 """
 
+import errno
+import os
 import sys
 from typing import ClassVar, Final, NamedTuple
 
@@ -401,6 +403,37 @@ class DiskFullError(StorageError):
     """No space, no quota or no inodes are left."""
 
     default_code = "disk"
+
+
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def storage_error(
+    error: OSError, doing: str, *, kept: str, code: str = "", trash: bool = False
+) -> StorageError:
+    """Return the error for a failure of a file system.
+
+    Args:
+        error: As the system raised it.
+        doing: What failed, with the file: it follows "while".
+        kept: What is unchanged.
+        code: The code of another failure than a full disk; empty for that of the class.
+        trash: Space can be had by emptying the trash of the mirror.
+    """
+    why = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno in _NO_SPACE:
+        return DiskFullError(
+            f"no space left while {doing:.1000}",
+            evidence=(("got", why), ("kept", kept)),
+            hint=f"free disk space{', such as by emptying the trash' * trash}, then try again",
+            remedy=Remedy("empty-trash") if trash else None,
+        )
+    return StorageError(
+        f"failed while {doing:.1000}: {why}",
+        evidence=(("kept", kept),),
+        hint="fix permissions or the disk, then try again",
+        code=code,
+    )
 
 
 class StateError(StorageError):

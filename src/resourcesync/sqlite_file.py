@@ -55,6 +55,7 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
         any_thread: Several threads use the connection; they take turns.
         retained: What an error leaves as it was.
         repair: The hint for a damaged file; ``{path}`` is its path.
+        room: The hint for a full disk.
         bad_row: The code of an error if a row is not UTF-8; empty: the file is damaged.
     """
 
@@ -67,6 +68,7 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
     any_thread: bool = False
     retained: str
     repair: str
+    room: str = "free disk space, then try again"
     bad_row: str = ""
 
 
@@ -132,7 +134,7 @@ class SqliteErrors:
             return DiskFullError(
                 f"no space is left for {self._path}",
                 evidence=self._evidence,
-                hint="free disk space, then try again",
+                hint=self._kind.room,
             )
         if code in _IN_USE:
             return LockedError(
@@ -391,6 +393,7 @@ _TEMPORARY: Final = SqliteFormat(
     durability=Durability.SIMPLE,
     retained="nothing was changed",
     repair="try again",
+    room="free disk space, or set TMPDIR to a folder of another disk, then try again",
 )
 TEMPORARY_ERRORS: Final = SqliteErrors("a temporary file", _TEMPORARY)
 """The context for connections by ``connect_temporary``."""

@@ -1,6 +1,5 @@
 """The ``DocumentStore`` port on a folder."""
 
-import errno
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -10,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.durable_folders import make_folder
-from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.errors import StorageError, storage_error
 from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _TEMPORARY: Final = ".rs-tmp-"
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW
 _BLOCK: Final = 1 << 20
@@ -271,7 +269,4 @@ def _is_temporary(name: str) -> bool:
 
 
 def _failed(path: Path, error: OSError) -> StorageError:
-    kept = (("kept", "what was published before"),)
-    if error.errno in _FULL:
-        return DiskFullError(f"no space left for {path}: {error.strerror}", evidence=kept)
-    return StorageError(f"{path}: {error.strerror}", evidence=kept)
+    return storage_error(error, f"using {path}", kept="what was published before")

@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from resourcesync.errors import ConfigurationError, DiskFullError, Remedy, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, storage_error
 
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _EXISTS: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
-_NOTHING_WRITTEN: Final = (("kept", "nothing was written"),)
 
 
 class NewExport:
@@ -48,7 +46,7 @@ class NewExport:
         if path and not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise ConfigurationError(
                 f"the exporter names a file {path[:200]!r}, which leads out of the export",
-                evidence=_NOTHING_WRITTEN,
+                evidence=(("kept", "nothing was written"),),
                 hint="fix the plug-in",
                 code="bad-plugin",
             )
@@ -123,14 +121,7 @@ def _guard_write(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = error.strerror or str(error)
-        if error.errno in _NO_ROOM:
-            raise DiskFullError(
-                f"no space left while {doing}",
-                evidence=(("got", why), *_NOTHING_WRITTEN),
-                hint="make room",
-            ) from error
-        raise StorageError(f"failed while {doing}: {why}", evidence=_NOTHING_WRITTEN) from error
+        raise storage_error(error, doing, kept="nothing was written") from error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,7 +6,6 @@ hundred files are synced together, since syncing the first writes most of the ot
 never hard links of the originals: a program that writes an original in place would alter the past.
 """
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -17,7 +16,7 @@ from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.errors import StorageError, storage_error
 from resourcesync.ports.versions import ContentKey
 
 _CLONE: Final = 0x40049409
@@ -28,7 +27,6 @@ _TEMPORARY: Final = ".tmp-"
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _SHARD: Final = re.compile(r"[0-9a-f]{2}")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class FolderVersions:
@@ -231,7 +229,4 @@ def _cloned(descriptor: int, stream: BinaryIO) -> bool:
 
 
 def _failed(path: str, error: OSError) -> StorageError:
-    kept = (("kept", "what was published before"),)
-    if error.errno in _FULL:
-        return DiskFullError(f"no space left for {path}: {error.strerror}", evidence=kept)
-    return StorageError(f"{path}: {error.strerror}", evidence=kept)
+    return storage_error(error, f"using {path}", kept="what was published before")

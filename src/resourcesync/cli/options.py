@@ -79,15 +79,13 @@ class SectionedCommand(click.Command):
     """A command whose help shows the options in sections, and their variables once."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line; every error names this command, and the values of its option."""
+        """Parse the command line; an error about an option without its value names the values."""
         try:
             return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            error.ctx = error.ctx or ctx  # click's parser leaves it out for an option without value
-            if isinstance(error, click.BadOptionUsage):
-                values = self._values_of(error.option_name, ctx)
-                error.message = f"{error.message.rstrip('.')}{values}"
-            raise
+        except click.BadOptionUsage as error:
+            values = self._values_of(error.option_name, ctx)
+            message = f"{error.message.rstrip('.')}{values}"
+            raise click.BadOptionUsage(error.option_name, message, ctx) from error
 
     def _values_of(self, name: str, ctx: click.Context) -> str:
         found = [param for param in self.params if name in param.opts]

@@ -4,7 +4,6 @@ The specification requires no order in a list, and comparisons need one. A list 
 already, as most are, is only written and read back, never sorted.
 """
 
-import errno
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from heapq import merge
@@ -14,9 +13,7 @@ from typing import Any, BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from resourcesync.errors import DiskFullError, StorageError
-
-_DISK_FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+from resourcesync.errors import StorageError, storage_error
 
 
 @contextmanager
@@ -33,13 +30,7 @@ def translate_disk_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        is_full = error.errno in _DISK_FULL_ERRNOS
-        kind = DiskFullError if is_full else StorageError
-        raise kind(
-            f"{what} failed: {error.strerror or error}",
-            evidence=(("kept", "all complete copies"),),
-            hint=f"{'free some space' if is_full else 'check the disk'}, then run again",
-        ) from error
+        raise storage_error(error, f"using {what}", kept="all complete copies") from error
 
 
 T = TypeVar("T")

@@ -15,11 +15,11 @@ import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.own_folder import storage_error
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     DiskFullError,
     StorageError,
+    storage_error,
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyInstallation, CopyRemoval
@@ -225,11 +225,27 @@ def test_all_files_are_listed_but_not_our_own(mirror: MirrorFolder) -> None:
 
 
 def test_no_room_is_told_apart_from_other_failures() -> None:
-    full = storage_error(OSError(errno.ENOSPC, "x"), "writing")
-    other = storage_error(OSError(errno.EACCES, "x"), "writing")
+    full = storage_error(OSError(errno.ENOSPC, "x"), "writing a", kept="b")
+    other = storage_error(OSError(errno.EACCES, "x"), "writing a", kept="b")
 
     assert isinstance(full, DiskFullError)
     assert not isinstance(other, DiskFullError)
+    assert (full.message, other.message) == (
+        "no space left while writing a",
+        "failed while writing a: Permission denied",
+    )
+    assert (full.code, other.code) == ("disk", "storage")
+
+
+def test_an_error_of_the_disk_names_the_folder_of_the_mirror(tmp_path: Path) -> None:
+    with (
+        pytest.raises(DiskFullError) as caught,
+        MirrorFolder(tmp_path / "mirror", SystemClock()) as mirror,
+        files_of_at_most(1_000),
+    ):
+        copies_of(mirror).stage([]).write(b"x" * 40_000)
+
+    assert caught.value.evidence[0] == ("folder", str(tmp_path / "mirror"))
 
 
 @contextmanager

@@ -4,7 +4,6 @@ A file of rows is written once, whole, in groups that are read one at a time: a 
 the rows that it needs as resources or changes.
 """
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from resourcesync.adapters.inventory.duckdb_engine import check_installed
-from resourcesync.errors import DiskFullError, StateError, StorageError
+from resourcesync.errors import StateError, StorageError, storage_error
 from resourcesync.model.resources import ResourceRun
 from resourcesync.model.timestamps import from_microseconds
 
@@ -174,8 +173,7 @@ def write_file(path: Path, content: bytes) -> None:
         with atomic_write(path) as stream:
             stream.write(content)
     except OSError as error:
-        kind = DiskFullError if error.errno == errno.ENOSPC else StorageError
-        raise kind(f"cannot write {path}: {error.strerror}") from error
+        raise storage_error(error, f"writing {path}", kept="what was stored before") from error
 
 
 def read_file(path: Path) -> bytes | None:

@@ -9,7 +9,7 @@ from typing import IO, Final
 
 import msgspec
 
-from resourcesync.adapters.mirror.own_folder import storage_error
+from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 
 MAX_AUDITS: Final = 20
@@ -48,7 +48,7 @@ class AuditFiles:
                 for name in self._names()[:-MAX_AUDITS]:
                     (self._folder / name).unlink(missing_ok=True)
         except OSError as error:
-            raise storage_error(error, "storing the audit's findings") from error
+            raise mirror_error(error, "storing the audit's findings") from error
         finally:
             with suppress(OSError):
                 unnamed.unlink()
@@ -79,7 +79,7 @@ class AuditFiles:
                 for line in stream:
                     yield _decode(line)
         except OSError as error:
-            raise storage_error(error, f"reading {path}") from error
+            raise mirror_error(error, f"reading {path}") from error
         except msgspec.MsgspecError as error:
             raise StateError(f"{path} is damaged", hint="audit the mirror again") from error
 

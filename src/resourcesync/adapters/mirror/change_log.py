@@ -23,7 +23,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.mirror.own_folder import storage_error
+from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.model.digests import agree, parse_digests
@@ -276,7 +276,7 @@ class ConsumerFiles:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise storage_error(error, f"reading {path}") from error
+            raise mirror_error(error, f"reading {path}") from error
         try:
             stored = json.loads(text)
             return ChangeLogPosition(int(stored["acknowledged"]), int(stored.get("time", 0)))
@@ -304,7 +304,7 @@ class ConsumerFiles:
             finally:
                 os.close(folder)
         except OSError as error:
-            raise storage_error(error, f"storing the position of {name}") from error
+            raise mirror_error(error, f"storing the position of {name}") from error
 
 
 def _replace_file(folder: int, leaf: str, content: bytes) -> None:

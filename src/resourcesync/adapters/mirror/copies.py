@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror.open_folders import READ_FLAGS, FolderCopyInspector, OpenFolders
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, OWN_FOLDER, storage_error
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, OWN_FOLDER, mirror_error
 from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, is_regular, signature_of
 from resourcesync.adapters.mirror.staging import FileSyncer, Staging
 from resourcesync.durable_folders import sync_folder
@@ -216,7 +216,7 @@ class FileTreeCopies:
             return error
         except OSError as error:
             staged.discard()
-            return storage_error(error, f"putting {installation.path} in place")
+            return mirror_error(error, f"putting {installation.path} in place")
         if staged.is_noted:
             staged.forget()
         return signature
@@ -262,7 +262,7 @@ class FileTreeCopies:
             try:
                 sync_folder(self._trash)
             except OSError as error:
-                raise storage_error(error, "making the trash durable") from error
+                raise mirror_error(error, "making the trash durable") from error
             folders.sync()
         self._drop_empty_folders({removal.path for removal in batch})
         return results
@@ -291,7 +291,7 @@ class FileTreeCopies:
         except StorageError as error:
             return error
         except OSError as error:
-            return storage_error(error, f"moving {removal.path} to the trash")
+            return mirror_error(error, f"moving {removal.path} to the trash")
         return place
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
@@ -324,7 +324,7 @@ class FileTreeCopies:
         except StorageError:
             return move.signature  # a link or a file replaced its folder: the same
         except OSError as error:
-            return storage_error(error, f"looking at {move.path}")
+            return mirror_error(error, f"looking at {move.path}")
         if not is_regular(info):  # its name is something else by now, such as a folder
             return move.signature
         try:
@@ -334,7 +334,7 @@ class FileTreeCopies:
         except StorageError as error:
             return error
         except OSError as error:
-            return storage_error(error, f"moving {move.path} to {move.to}")
+            return mirror_error(error, f"moving {move.path} to {move.to}")
         return move.signature
 
     def _clear_target(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
@@ -377,7 +377,7 @@ class FileTreeCopies:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise storage_error(error, "emptying the trash") from error
+            raise mirror_error(error, "emptying the trash") from error
 
     def trashed(self) -> Iterator[str]:
         """Yield the names in the trash.
@@ -389,7 +389,7 @@ class FileTreeCopies:
             with os.scandir(self._trash) as entries:
                 yield from (entry.name for entry in entries)
         except OSError as error:
-            raise storage_error(error, "reading the trash") from error
+            raise mirror_error(error, "reading the trash") from error
 
     @contextmanager
     def _folders(self, *, at_once: bool = False) -> Iterator[OpenFolders]:
@@ -444,7 +444,7 @@ class FileTreeCopies:
                         else:
                             yield name
             except OSError as error:
-                raise storage_error(error, f"listing {prefix or 'the mirror'}") from error
+                raise mirror_error(error, f"listing {prefix or 'the mirror'}") from error
 
     @contextmanager
     def _listing(self, prefix: str) -> Iterator[Iterator[os.DirEntry[str]]]:

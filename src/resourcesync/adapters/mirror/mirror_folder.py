@@ -16,13 +16,13 @@ from resourcesync.adapters.mirror.own_folder import (
     FOLDER_FLAGS,
     OWN_FOLDER,
     STATE_FILE,
-    storage_error,
+    mirror_error,
 )
 from resourcesync.adapters.mirror.staged_file import is_regular
 from resourcesync.adapters.mirror.staging import PART_NOTE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.durable_folders import make_folder, sync_folder
-from resourcesync.errors import LockedError, MirrorChangedError, StateError
+from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError, StateError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock
 
@@ -88,7 +88,7 @@ class MirrorFolder:
             self._check_state_files()
             is_unfinished = self._has_write_ahead_log()
         except OSError as error:
-            raise storage_error(error, f"opening the mirror {self.root}") from error
+            raise mirror_error(error, f"opening the mirror {self.root}") from error
         self.state = self._open_state(self.root / OWN_FOLDER / STATE_FILE)
         if is_unfinished:
             self.state.check()
@@ -170,7 +170,7 @@ class MirrorFolder:
         except OSError as error:
             if error.errno in _NO_MARKER:
                 return ""
-            raise storage_error(error, "reading the mirror's marker") from error
+            raise mirror_error(error, "reading the mirror's marker") from error
 
     def _write_marker(self) -> str:
         marker = os.urandom(16).hex()
@@ -183,14 +183,16 @@ class MirrorFolder:
                 os.fsync(stream.fileno())
             sync_folder(self._own)
         except OSError as error:
-            raise storage_error(error, "writing the mirror's marker") from error
+            raise mirror_error(error, "writing the mirror's marker") from error
         return marker
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         self.close()
+        if isinstance(error, DiskFullError):  # most name a file alone, not its disk
+            error.evidence = ("folder", str(self.root)), *error.evidence
 
     def close(self) -> None:
         """Close files and state, and release the lock."""

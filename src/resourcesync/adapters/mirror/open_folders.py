@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, storage_error
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, mirror_error
 from resourcesync.adapters.mirror.staged_file import (
     CAN_ADVISE,
     content_of,
@@ -136,7 +136,7 @@ class OpenFolders:
             try:
                 sync_folder(self._descriptors.get(folder, self._root))
             except OSError as error:
-                raise storage_error(error, "making a folder durable") from error
+                raise mirror_error(error, "making a folder durable") from error
         self._changed.clear()
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class FolderCopyInspector:
         except OSError as error:
             if error.errno in _MISSING:
                 return None
-            raise storage_error(error, f"looking at {path}") from error
+            raise mirror_error(error, f"looking at {path}") from error
         return signature_of(info) if is_regular(info) else None
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
@@ -196,7 +196,7 @@ class FolderCopyInspector:
             info = os.fstat(file)
             return digest_of(file, algorithms, info.st_size) if is_regular(info) else None
         except OSError as error:
-            raise storage_error(error, f"reading {path}") from error
+            raise mirror_error(error, f"reading {path}") from error
         finally:
             os.close(file)
 
@@ -256,7 +256,7 @@ class FolderCopyInspector:
         except OSError as error:
             if error.errno in _MISSING:
                 return None
-            raise storage_error(error, f"reading {path}") from error
+            raise mirror_error(error, f"reading {path}") from error
 
 
 def _content_of(
@@ -269,7 +269,7 @@ def _content_of(
             return None
         return content_of(file, algorithms, info.st_size)
     except OSError as error:
-        return storage_error(error, f"reading {path}")
+        return mirror_error(error, f"reading {path}")
     finally:
         os.close(file)
 
@@ -279,6 +279,6 @@ def _pieces(file: int, path: str) -> Iterator[bytes]:
         while piece := os.read(file, _PIECE):
             yield piece
     except OSError as error:
-        raise storage_error(error, f"reading {path}") from error
+        raise mirror_error(error, f"reading {path}") from error
     finally:
         os.close(file)

@@ -3,7 +3,6 @@
 A folder of mirrors has one mirror for each set of a Source (ADR 0022).
 """
 
-import errno
 import os
 import re
 import time
@@ -14,13 +13,12 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from resourcesync.durable_folders import make_folder, sync_folder
-from resourcesync.errors import DiskFullError, Remedy, StateError, StorageError
+from resourcesync.errors import StateError, StorageError, storage_error
 
 OWN_FOLDER: Final = ".resourcesync"
 STATE_FILE: Final = "state.db"
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SETTLED_NANOSECONDS: Final = 2_000_000_000
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def is_mirror(folder: Path) -> bool:
@@ -73,20 +71,9 @@ def _file_version(path: str, missing: tuple[int, int, int] | None = None) -> tup
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def storage_error(error: OSError, doing: str) -> StorageError:
-    """Return the error for a failure of the file system."""
-    if error.errno in _NO_ROOM:
-        return DiskFullError(
-            f"no space left while {doing}",
-            evidence=(("got", os.strerror(error.errno or 0)), ("kept", "all complete copies")),
-            hint="free disk space, such as by emptying the trash, then run it again",
-            remedy=Remedy("empty-trash"),
-        )
-    return StorageError(
-        f"failed while {doing}: {os.strerror(error.errno or 0)}",
-        evidence=(("kept", "all complete copies"),),
-        hint="fix permissions or the disk, then try again",
-    )
+def mirror_error(error: OSError, doing: str) -> StorageError:
+    """Return the error for a failure of the file system of a mirror."""
+    return storage_error(error, doing, kept="all complete copies", trash=True)
 
 
 SETS_FILE: Final = "sets.json"
@@ -140,7 +127,7 @@ def read_sets(root: Path) -> FollowedSets | None:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     except OSError as error:
-        raise storage_error(error, f"reading {path}") from error
+        raise mirror_error(error, f"reading {path}") from error
     try:
         found = msgspec.json.decode(text, type=FollowedSets)
         _check(found)
@@ -195,7 +182,7 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise storage_error(error, f"storing the sets of {root}") from error
+        raise mirror_error(error, f"storing the sets of {root}") from error
 
 
 def delete_sets(root: Path) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from io import BytesIO
 from typing import BinaryIO, Final, Protocol
 
-from resourcesync.adapters.mirror.own_folder import storage_error
+from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.ports import PartialBody
 from resourcesync.ports.copies import CopyContent
@@ -105,7 +105,7 @@ class StagedFile:
             try:
                 self._file = os.open(self.name, _NEW_FILE_FLAGS, 0o600, dir_fd=self._folder)
             except OSError as error:
-                raise storage_error(error, "making a temporary file") from error
+                raise mirror_error(error, "making a temporary file") from error
             self._exists = True
             if self._small:
                 self._write_all(self._small)
@@ -138,7 +138,7 @@ class StagedFile:
             while chunk:
                 chunk = chunk[os.write(self._file, chunk) :]
         except OSError as error:
-            raise storage_error(error, "writing a temporary file") from error
+            raise mirror_error(error, "writing a temporary file") from error
 
     def _note(self) -> None:
         """Write the note of this part once."""
@@ -208,7 +208,7 @@ class StagedFile:
                 os.ftruncate(self._file, 0)
                 os.lseek(self._file, 0, os.SEEK_SET)
             except OSError as error:
-                raise storage_error(error, "emptying a temporary file") from error
+                raise mirror_error(error, "emptying a temporary file") from error
             self._hashers = new_hashers(self._algorithms)
         self.length = 0
 
@@ -235,7 +235,7 @@ class StagedFile:
         try:
             return os.fdopen(os.dup(self._file), "rb")
         except OSError as error:
-            raise storage_error(error, "reading a temporary file") from error
+            raise mirror_error(error, "reading a temporary file") from error
 
     def complete(self, lastmod: int | None, *, start: bool) -> None:
         """Write the rest of the file, with its mode and its time in microseconds.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import msgspec
 
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, storage_error
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, mirror_error
 from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES, StagedFile, is_regular
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInstallation
@@ -187,7 +187,7 @@ def _guard_scratch(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise storage_error(error, f"{doing} a temporary file") from error
+        raise mirror_error(error, f"{doing} a temporary file") from error
 
 
 def open_scratch(name: str, folder: int) -> BinaryIO:
@@ -210,7 +210,7 @@ def open_scratch(name: str, folder: int) -> BinaryIO:
             os.close(file)
             raise
     except OSError as error:
-        raise storage_error(error, "making a temporary file") from error
+        raise mirror_error(error, "making a temporary file") from error
     return cast("BinaryIO", io.BufferedRandom(raw, _BUFFER))
 
 
@@ -277,7 +277,7 @@ def open_staging(folder: Path) -> Iterator[Staging]:
     try:
         descriptor = os.open(folder, FOLDER_FLAGS)
     except OSError as error:
-        raise storage_error(error, f"opening {folder}") from error
+        raise mirror_error(error, f"opening {folder}") from error
     try:
         yield Staging(descriptor)
     finally:
@@ -361,7 +361,7 @@ def _complete(installation: CopyInstallation, *, start: bool) -> "StagedFile | S
         return error
     except OSError as error:
         staged.discard()
-        return storage_error(error, "making a copy durable")
+        return mirror_error(error, "making a copy durable")
     return staged
 
 
@@ -376,5 +376,5 @@ def _sync_all(files: "Sequence[StagedFile | StorageError]") -> list[Synced]:
         except OSError as error:
             # After a failed fsync the kernel may mark the lost pages clean: never retry it.
             file.discard()
-            done.append(storage_error(error, "making a copy durable"))
+            done.append(mirror_error(error, "making a copy durable"))
     return done

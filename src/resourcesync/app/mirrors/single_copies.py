@@ -16,7 +16,7 @@ from resourcesync.adapters.mirror.own_folder import (
     FOLDER_FLAGS,
     OWN_FOLDER,
     is_mirror,
-    storage_error,
+    mirror_error,
 )
 from resourcesync.app import machine
 from resourcesync.durable_folders import make_folder
@@ -162,7 +162,7 @@ def open_single_copies(folder: Path) -> Iterator[SingleCopies]:
         try:
             copies = _open(folder, opened)
         except OSError as error:
-            raise storage_error(error, f"opening {folder}") from error
+            raise mirror_error(error, f"opening {folder}") from error
         yield SingleCopies(copies)
 
 

@@ -3,7 +3,6 @@
 Metadata that is withdrawn is removed.
 """
 
-import errno
 import hashlib
 import os
 import re
@@ -15,7 +14,7 @@ from urllib.parse import quote
 
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState, Row
 from resourcesync.documents.oai.records import parse_datestamp
-from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.errors import StorageError, storage_error
 from resourcesync.model.timestamps import to_microseconds
 
 FOLDER: Final = "resource"
@@ -79,7 +78,6 @@ def _escaped(match: re.Match[str]) -> str:
 _TEMPORARY: Final = ".rs-tmp-"
 _MODE: Final = 0o644
 _AT_ONCE: Final = 8
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class MetadataFiles:
@@ -226,10 +224,5 @@ def _sync(folder: Path) -> None:
 
 
 def _failed(place: Path, error: OSError) -> StorageError:
-    kind = DiskFullError if error.errno in _FULL else StorageError
     name = error.filename if isinstance(error.filename, str) else str(place)
-    return kind(
-        f"cannot write {name}: {error.strerror}",
-        evidence=(("kept", "the files that were written before"),),
-        hint="free disk space, or fix permissions; then try again",
-    )
+    return storage_error(error, f"writing {name}", kept="the files that were written before")

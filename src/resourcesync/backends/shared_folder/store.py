@@ -28,7 +28,7 @@ from resourcesync.backends.shared_folder.locations import (
     open_regular,
 )
 from resourcesync.durable_folders import sync_folder
-from resourcesync.errors import ConfigurationError, DiskFullError, LockedError, Remedy, StorageError
+from resourcesync.errors import ConfigurationError, LockedError, Remedy, StorageError, storage_error
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.stores import ObjectContent, StoredObject
 
@@ -173,7 +173,6 @@ _BLOCK: Final = 1 << 20
 _SECOND: Final = 10**9
 _LAST_SECOND: Final = 1 << 31
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EISDIR})
 _MIRRORS: Final = (".resourcesync/state.db", ".resourcesync/store")
 
@@ -470,19 +469,8 @@ def _guard_store(doing: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in _IN_THE_WAY:
             raise _in_the_way(doing.partition(" ")[2]) from error
-        kept = ("kept", "all complete copies")
-        if error.errno in _NO_ROOM:
-            raise DiskFullError(
-                f"no space left while {doing:.1000}",
-                evidence=(("got", os.strerror(error.errno or 0)), kept),
-                hint="free disk space, such as by emptying the trash, then run it again",
-                remedy=Remedy("empty-trash"),
-            ) from error
-        raise StorageError(
-            f"failed while {doing:.1000}: {os.strerror(error.errno or 0)}",
-            evidence=(kept,),
-            hint="fix permissions or the file system, then try again",
-            code="store",
+        raise storage_error(
+            error, doing, kept="all complete copies", code="store", trash=True
         ) from error
 
 

@@ -7,7 +7,6 @@ microseconds. The copy and the task of a row are columns of their own, named ``c
 ``pending_…``: all columns of one are null when there is none.
 """
 
-import errno
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ from secrets import token_hex
 from typing import Any, Final, NamedTuple, Self
 
 from resourcesync.cluster.tables.arrow import pa, pc, pq
-from resourcesync.errors import DiskFullError, StateError, StorageError
+from resourcesync.errors import StateError, StorageError, storage_error
 from resourcesync.ports.mirror import Copy, Pending
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 
@@ -149,7 +148,6 @@ def _values(column: Any) -> list[Any]:
 GROUP: Final = 1 << 16
 """Rows of a row group: the unit in memory, and the unit that a reader can skip."""
 
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FEW: Final = frozenset({"fixity", "copy_fixity", "change", "pending_task", "pending_code"})
 
 
@@ -241,11 +239,8 @@ def guard_writing(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        is_full = error.errno in _NO_ROOM
-        raise (DiskFullError if is_full else StorageError)(
-            f"{file.name} could not be written: {error.strerror or error}",
-            evidence=(("file", str(file)), ("kept", "all files that were complete")),
-            hint=f"{'free disk space' if is_full else 'check the disk'}, then try again",
+        raise storage_error(
+            error, f"writing {file}", kept="all files that were complete"
         ) from error
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise StorageError(
