@@ -199,6 +199,8 @@ def _open_bar(stream: TextIO) -> "RichProgress":
 _COLORS: Final = {
     "In sync": "green",
     "Not in sync": "red",
+    "Same": "green",
+    "Different": "red",
     "Stopped": "yellow",
     "+": "green",
     "-": "yellow",

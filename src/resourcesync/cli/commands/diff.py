@@ -31,6 +31,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     A and B are each the address of a Source or of a list, a file or folder of documents, or a
     mirror. A Source is read from its Resource List and the changes since then. Resources with the
     same URI are compared by hash, or without one by length and lastmod; no resource is fetched.
+    A mirror is what its state has recorded: no copy is read, see audit.
     Symbols: + only in B, - only in A, * different, ? not verifiable by a hash.
     Exit 0 when both are the same, 1 when not.
 
@@ -92,7 +93,7 @@ def _conclude(found: "ResourceComparison", seconds: float) -> CommandOutcome:
         (found.same, "the same"),
     )
     said = [f"{formatting.count(number)} {what}" for number, what in counts if number]
-    label = "In sync" if found.is_equal else "Not in sync"
+    label = "Same" if found.is_equal else "Different"
     lines = [
         TextLine(f"{', '.join(said) or 'nothing'}  {formatting.duration(seconds)}", label, QUIET)
     ]
@@ -103,7 +104,6 @@ def _conclude(found: "ResourceComparison", seconds: float) -> CommandOutcome:
         exit=ExitCode.OK if found.is_equal else ExitCode.FINDINGS,
         closing=tuple(lines),
         fields={
-            "in_sync": found.is_equal,
             "same": found.same,
             "unproven": found.unproven,
             "different": found.different,
