@@ -220,10 +220,12 @@ def test_what_is_none_of_these_formats_is_not_called_one(
     assert "which is not read" not in said.readouterr().err
 
 
-def test_the_lists_of_the_whole_site_are_named_where_the_address_leads_to_none(
+def test_the_lists_of_the_whole_site_are_named_where_a_page_leads_to_none(
     source: TinySource, said: Said
 ) -> None:
-    assert run(["pull", f"{source.url}/no/such/", "museum"]) == 0
+    source.put("/about/", b"<html><title>About</title></html>", "text/html")
+
+    assert run(["pull", f"{source.url}/about/", "museum"]) == 0
     warning = said.readouterr().err
     assert "warning[whole-site]: no list was found at the address" in warning
     assert f"(well-known URI of {source.url})" in warning
@@ -232,3 +234,17 @@ def test_the_lists_of_the_whole_site_are_named_where_the_address_leads_to_none(
     assert "whole-site" not in said.readouterr().err
     assert run(["pull", source.url, "other"]) == 0
     assert "whole-site" not in said.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["/no/such/", "/no/such"])
+def test_the_whole_site_is_not_mirrored_for_an_address_that_it_does_not_have(
+    path: str, source: TinySource, said: Said
+) -> None:
+    assert run(["pull", f"{source.url}{path}", "museum"]) == 5
+
+    lines = said.readouterr().err.splitlines()
+    assert lines[0] == f"error[source-not-found]: the server does not have {source.url}{path}"
+    assert lines[-2].endswith(
+        f"check the address, or follow the whole site: resourcesync pull {source.url}/"
+    )
+    assert not Path("museum/.resourcesync/state.db").exists()

@@ -140,6 +140,8 @@ class Search:
             if any(candidate == tried.uri for tried in self._tried):
                 continue
             self.found_by, self.is_of_site = road, not candidate.startswith(address)
+            if self.is_of_site and self._is_missing(address):
+                raise self._missing(address)
             if road.startswith(_ROBOTS):
                 found = self._search_robots(candidate, errand)
             else:
@@ -290,9 +292,27 @@ class Search:
         whole = [uri for uri in plain if uri not in listed] or plain or feeds
         return _offered(marked, whole)
 
+    def _is_missing(self, address: str) -> bool:
+        return any(
+            item.uri == address and isinstance(item.error, ResourceMissingError)
+            for item in self._tried
+        )
+
+    def _missing(self, address: str) -> SourceNotFoundError:
+        return SourceNotFoundError(
+            f"the server does not have {address}",
+            uri=address,
+            evidence=self._evidence(),
+            hint="check the address, or follow the whole site",
+            remedy=Remedy("pull-address", value=urljoin(address, "/")),
+        )
+
+    def _evidence(self) -> Evidence:
+        return tuple(("tried", f"{item.uri}  {item.outcome}") for item in self._tried)
+
     def _failure(self, address: str) -> ResourceSyncError:
         """Return the error that best explains why nothing was found."""
-        tried: Evidence = tuple(("tried", f"{item.uri}  {item.outcome}") for item in self._tried)
+        tried = self._evidence()
         for item in self._tried:
             # A fault of the very document that the operator named explains it best.
             if item.uri == address and isinstance(item.error, SourceRefusedError):
