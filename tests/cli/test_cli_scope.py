@@ -27,6 +27,15 @@ def mirror(source: TinySource, said: Said) -> TinySource:
     return source
 
 
+def test_filters_that_select_nothing_are_a_warning(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "museum", "--include", "/objcets/*"]) == 0
+
+    assert said.readouterr().err == (
+        "warning[nothing-selected]: no listed resource matches the filters\n"
+    )
+    assert here() == []
+
+
 def test_a_filter_that_is_given_leaves_the_others_as_they_were(
     mirror: TinySource, said: Said
 ) -> None:

@@ -258,6 +258,8 @@ class Destination:
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
             pulled = self._synchronize(pull, options, lists, is_due=is_due)
+        if pulled is not None and pulled.selected_count == 0 and filters.are_set:
+            pull.warn("nothing-selected", "no listed resource matches the filters")
         pull.warn_dropped_values()
         pull.report_leniencies()
         return pulled or self._pull_from(address, lists.found, options, filters, is_due=is_due)
