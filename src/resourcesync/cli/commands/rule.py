@@ -339,7 +339,7 @@ warning
   whole-site         No list is at the address given: the lists of its whole site are followed.
   memory-restored    The state of a mirror was restored from the copy in its store.
   library            A warning that no command expects, such as an old list that cannot be used.
-  set-aside          A local file did not match the recorded copy; it was moved to quarantine.
+  set-aside          A file that is not from the Source was in the way: it is in the quarantine now.
   rewritten          The Source rewrote its Change List; a baseline was run.
   worker-died        A worker ended during a unit of work; the unit is done again.
   bad-dump           A dump cannot be used; its resources are fetched one by one.
