@@ -33,12 +33,41 @@ def test_a_check_finds_a_folder_that_is_a_mirror_of_another_source(
     said.readouterr()
 
     put(museum(source).replace(source.url, "https://other.example/"))
+    assert run(["status", "museum", "--check"]) == 1
+    shown = said.readouterr().out
+    assert "failing" in shown
+    assert "is a mirror of another Source  exit 2" in shown
     assert run(["config", "check"]) == 2
 
     text = said.readouterr().err
     assert "[mirror.museum] has a `dest` that is a mirror of another Source" in text
     assert source.url in text
     assert "resourcesync pull museum --moved https://other.example/" in text
+
+
+@pytest.mark.parametrize("arguments", [["museum"], ["--all", "-q"], ["museum", "--dry-run"]])
+def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_its_name(
+    arguments: list[str], source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    folder, away = Path("copies/museum"), Path("away")
+    assert run(["pull", "museum"]) == 0
+    folder.rename(away)
+    folder.mkdir()  # as where its disk is mounted
+    said.readouterr()
+
+    assert run(["pull", *arguments]) == 8
+    error = said.readouterr().err
+    assert "was a mirror, and is none now" in error
+    assert f"resourcesync pull {source.url} {folder.absolute()}" in error
+    assert list(folder.iterdir()) == []
+    assert run(["status", "museum"]) == 8
+    assert "was a mirror, and is none now" in said.readouterr().err
+
+    folder.rmdir()
+    assert run(["pull", source.url, str(folder)]) == 0
+    assert run(["pull", "museum"]) == 0
+    assert run(["status", "--check"]) == 0
 
 
 @pytest.mark.parametrize("command", ["pull", "explore", "validate"])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.mirror_views import read_activity
-from resourcesync.app.watching.service import StoredNames
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_mirrors import WatchJobRunner

@@ -15,8 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.service import (
-    StoredNames,
     accept_requests,
     request_pulls,
 )

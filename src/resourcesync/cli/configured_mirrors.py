@@ -16,10 +16,10 @@ from msgspec import structs
 
 from resourcesync.cli import formatting, options
 from resourcesync.cli.remedies import with_command
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.settings import environment, files
 from resourcesync.settings.files import ConfigFile
-from resourcesync.settings.mirror import FreshnessSettings
+from resourcesync.settings.mirror import FreshnessSettings, ServiceSettings
 from resourcesync.settings.network import Credentials, Network, SecretNames
 from resourcesync.settings.schema import from_variable, make
 from resourcesync.settings.tables import (
@@ -176,6 +176,15 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         """The Source's address."""
         return str(self.settings["source"].value)
 
+    def other_source_error(self, known: str) -> ConfigurationError:
+        """Return the error that its folder is a mirror of another Source."""
+        return ConfigurationError(
+            f"[mirror.{self.name}] has a `dest` that is a mirror of another Source",
+            evidence=(("here", known), ("source", self.source)),
+            hint="name another folder in `dest`; or, if the Source moved, follow it",
+            remedy=Remedy("follow-move", target=self.name, value=self.source),
+        )
+
     @property
     def limits(self) -> FreshnessSettings:
         """How far the mirror may be behind."""
@@ -318,6 +327,22 @@ class MirrorConfiguration:
                 raise ConfigurationError(f"{variable} {error.message}", hint=hint) from None
             is_plain = field.is_flag or field.is_many or field.form.is_whole
             yield key, SettingValue(value, written=value if is_plain else text, origin=variable)
+
+    def state_file(self, kind: str, folder: Path | None = None) -> Path:
+        """Return the file with the mirrors of this configuration that are ``paused``, or such.
+
+        Args:
+            kind: What they are.
+            folder: The folder of the state; ``None`` for the configured one.
+        """
+        import hashlib  # noqa: PLC0415 - help stays quick
+
+        if folder is None:
+            service = make(ServiceSettings, values_of(self.service))
+            folder = service.state or environment.state_folder()
+        real = "" if self.file is None else os.path.realpath(self.file.path)
+        digest = hashlib.sha256(os.fsencode(real)).hexdigest()
+        return folder / f"{kind}-{digest[:16]}.json"
 
     def folder(self, place: str) -> Path:
         """Return the folder of a mirror, from its name or its folder.

@@ -1,6 +1,7 @@
 """The pull of one mirror, of several mirrors, or of the sets of a Source, and their outcome."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import make
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from resourcesync.app.mirrors.mirror_state import SetMirror
     from resourcesync.app.mirrors.sets import SetPlan
     from resourcesync.app.mirrors.stores import Home
+    from resourcesync.app.stored_names import StoredNames
     from resourcesync.cli.render.pull import PullRenderer
     from resourcesync.destination.options import PullOptions, Review
     from resourcesync.destination.planner import ReviewedDecision
@@ -121,17 +123,22 @@ class PullContext(NamedTuple):
         configuration: The file's mirrors and secrets.
         renderer: Its ``first`` is set for each mirror.
         cancel: The request to stop, and the clock.
+        pulled: The folders of configured mirrors that were pulled before.
     """
 
     configuration: MirrorConfiguration
     renderer: "PullRenderer"
     cancel: "CancelToken"
+    pulled: "StoredNames"
 
 
 def pull(
     target: PullTarget, context: PullContext, screen: Screen, on_event: "Reporter"
 ) -> CommandOutcome:
     """Pull a mirror, or a folder with one mirror for each set.
+
+    The folder of a configured mirror that was pulled before must be there: its disk may not be
+    mounted, and all would be fetched again, to another disk.
 
     Args:
         target: The mirror, and its options.
@@ -142,6 +149,44 @@ def pull(
     Raises:
         ResourceSyncError: The pull failed.
     """
+    _check_folder(target, context.pulled)
+    outcome = _pull(target, context, screen, on_event)
+    if not target.dry_run:
+        _check_folder(target, context.pulled)
+    return outcome
+
+
+def _check_folder(target: PullTarget, pulled: "StoredNames") -> None:
+    """Record that a folder is a mirror; refuse one that was a mirror, and is none.
+
+    Raises:
+        StorageError: It is none.
+    """
+    if not target.is_configured or target.store:
+        return
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+    folder = str(target.folder.absolute())
+    if not mirror_state.is_present(target.folder):
+        if folder in pulled.names:
+            raise vanished_error(target.name, folder, target.address)
+    elif folder not in pulled.names:
+        with suppress(StorageError):  # then a pull that finds nothing there is not refused
+            pulled.set(folder, is_in=True)
+
+
+def vanished_error(name: str, folder: str, source: str | None) -> StorageError:
+    """Return the error of a mirror whose folder is gone."""
+    return StorageError(
+        f"{folder} was a mirror, and is none now",
+        evidence=(("mirror", name), ("kept", "nothing was fetched")),
+        hint=f"mount its disk; to fetch everything again: resourcesync pull {source} {folder}",
+    )
+
+
+def _pull(
+    target: PullTarget, context: PullContext, screen: Screen, on_event: "Reporter"
+) -> CommandOutcome:
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     settings, folder = target.settings, target.folder

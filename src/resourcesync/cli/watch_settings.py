@@ -12,7 +12,7 @@ from resourcesync.app.watching.watch_jobs import AuditOptions
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.cli.log_file import check_log
 from resourcesync.cli.pull_run import PullTarget, TargetResolver
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
@@ -97,11 +97,6 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     def state_folder(self) -> Path:
         """Return the folder of the service's state."""
         return self.service.state or environment.state_folder()
-
-    def names_file(self, kind: str) -> Path:
-        """Return the file with the mirrors of this configuration that are ``paused``, or such."""
-        path = self.push_state().path
-        return path.with_name(f"{path.stem.replace('push', kind, 1)}.json")
 
     def operator_token(self) -> str:
         """Return the secret with which operators act on the pages; empty if they only read.
@@ -211,9 +206,4 @@ def _other_source(configuration: MirrorConfiguration, name: str) -> Iterator[Con
     except ResourceSyncError:  # `status` and `pull` report a damaged state
         return
     if known:
-        yield ConfigurationError(
-            f"[mirror.{name}] has a `dest` that is a mirror of another Source",
-            evidence=(("here", known), ("source", mirror.source)),
-            hint="name another folder in `dest`; or, if the Source moved, follow it",
-            remedy=Remedy("follow-move", target=name, value=mirror.source),
-        )
+        yield mirror.other_source_error(known)

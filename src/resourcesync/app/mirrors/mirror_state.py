@@ -130,6 +130,15 @@ def is_folder_of_sets(folder: Path) -> bool:
         return True
 
 
+def is_present(folder: Path) -> bool:
+    """True if a folder is a mirror, or has a mirror for each set of a Source.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    return is_mirror(folder) or is_folder_of_sets(folder)
+
+
 def knows_source(folder: Path) -> bool:
     """True if a folder is a mirror with a known Source: its first pull found one.
 

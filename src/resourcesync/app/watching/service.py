@@ -21,8 +21,8 @@ import msgspec
 from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.reports import MirrorStatus
-from resourcesync.durable_folders import make_folder, replace_text
-from resourcesync.errors import StateError, StorageError
+from resourcesync.durable_folders import make_folder
+from resourcesync.errors import StorageError
 from resourcesync.ports import Clock
 from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
 from resourcesync.server.dashboard.views import MirrorOperations, Views
@@ -52,56 +52,6 @@ class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 PullNow = Callable[[Sequence[str]], Sequence[str]]
 """Pulls the mirrors in some folders soon; returns the folders of those that the service has."""
-
-
-class StoredNames:
-    """A set of names in a file, as of the paused mirrors: it is the same after a restart.
-
-    Args:
-        path: The file.
-        on_change: Receives all names after each change, in the order of the changes.
-
-    Raises:
-        StateError: The file is damaged.
-        StorageError: It cannot be read.
-    """
-
-    def __init__(
-        self, path: Path, on_change: Callable[[frozenset[str]], None] = lambda _: None
-    ) -> None:
-        self._path, self._on_change = path, on_change
-        self._lock = threading.Lock()
-        self.names = self._read()
-
-    def _read(self) -> frozenset[str]:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=frozenset[str])
-        except FileNotFoundError:
-            return frozenset()
-        except OSError as error:
-            raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
-        except msgspec.MsgspecError as error:
-            raise StateError(
-                f"{self._path} is not a list of names", hint="remove it: then there are none"
-            ) from error
-
-    def set(self, name: str, *, is_in: bool) -> None:
-        """Add or remove a name, durably; on any thread.
-
-        Raises:
-            StorageError: It cannot be stored; nothing has changed.
-        """
-        with self._lock:
-            self._store(self.names | {name} if is_in else self.names - {name})
-            self._on_change(self.names)
-
-    def _store(self, names: frozenset[str]) -> None:
-        try:
-            make_folder(self._path.parent)
-            replace_text(str(self._path), msgspec.json.encode(sorted(names)).decode())
-        except OSError as error:
-            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
-        self.names = names
 
 
 @contextmanager

@@ -266,8 +266,10 @@ def _job_of_many(
 
 def _context(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - help stays quick
 
-    return PullContext(configuration, words, machine.new_cancel_token())
+    pulled = StoredNames(configuration.state_file("pulled"))
+    return PullContext(configuration, words, machine.new_cancel_token(), pulled)
 
 
 def _check(

@@ -128,18 +128,52 @@ class _StatusTarget(NamedTuple):
 
     folder: Path
     mirror: ConfiguredMirror | None = None
+    configuration: MirrorConfiguration | None = None
 
     def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
-        """Return the mirror's status; a configured mirror without a pull is new."""
+        """Return the mirror's status; a configured mirror without a pull is new.
+
+        Raises:
+            StorageError: It was pulled, and its folder is gone; or it cannot be read.
+        """
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
             return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
         if not mirror_state.is_mirror(self.folder):
+            self._check_never_pulled(self.mirror)
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        found = read(self.folder)
-        return replace(found, folder=name, source=found.source or source)
+        found = replace(read(self.folder), folder=name)
+        return (
+            self._judge_source(found, self.mirror)
+            if found.source
+            else replace(found, source=source)
+        )
+
+    def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
+        """Return the status; each pull of a mirror of another Source will fail."""
+        if found.source == mirror.source:
+            return found
+        from resourcesync.destination.runs import failed_run  # noqa: PLC0415 - rarely needed
+        from resourcesync.discovery.uris import is_same  # noqa: PLC0415 - rarely needed
+
+        if is_same(found.source, mirror.source):
+            return found
+        error = mirror.other_source_error(found.source)
+        return replace(found, state=MirrorState.FAILING, failed=failed_run(error))
+
+    def _check_never_pulled(self, mirror: ConfiguredMirror) -> None:
+        from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
+        from resourcesync.cli.pull_run import vanished_error  # noqa: PLC0415 - the same
+
+        folder = str(self.folder.absolute())
+        assert self.configuration is not None, "it has the table of the mirror"
+        if (
+            not mirror.store
+            and folder in StoredNames(self.configuration.state_file("pulled")).names
+        ):
+            raise vanished_error(mirror.name, folder, mirror.source)
 
     @property
     def limits(self) -> FreshnessSettings:
@@ -252,7 +286,7 @@ def _targets(
         name = named if own == (folder,) else None
         fresh = [path for path in own if path not in seen]
         seen.update(fresh)
-        yield from (_StatusTarget(path, name) for path in fresh)
+        yield from (_StatusTarget(path, name, configuration) for path in fresh)
 
 
 def _target(place: str, configuration: MirrorConfiguration) -> _StatusTarget:

@@ -11,8 +11,8 @@ import msgspec
 
 from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
-from resourcesync.app.watching.service import StoredNames
 from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror, record_failed_pull
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.changes import change_fields
@@ -20,7 +20,7 @@ from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CollectingScreen, CommandOutcome, Problem, Screen, problem_of
-from resourcesync.cli.pull_run import PullContext, PullTarget, TargetResolver, pull
+from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
 from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import PullRenderer
 from resourcesync.cli.watch_settings import WatchedMirror
@@ -29,7 +29,6 @@ from resourcesync.errors import (
     BudgetError,
     ResourceSyncError,
     StoppedError,
-    StorageError,
 )
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
@@ -86,7 +85,7 @@ class WatchJobRunner:
     Args:
         on_pulled: Called with each pulled mirror, on the thread of the pull.
         on_progress: Receives the progress of pulls.
-        pulled: The folders that were a mirror when the service last pulled them.
+        pulled: The folders of configured mirrors that were pulled before.
     """
 
     def __init__(
@@ -139,16 +138,14 @@ class WatchJobRunner:
         assert self._resolver is not None
         notes = CollectingScreen()
         words = PullRenderer(itemize=False, dry_run=False)
-        way = PullContext(self._resolver.configuration, words, cancel)
+        way = PullContext(self._resolver.configuration, words, cancel, self._pulled)
 
         def report(event: str, fields: Mapping[str, object]) -> None:
             notes.report(event, fields)
             if event == "progress":
                 self._on_progress(mirror.target.name, fields)
 
-        self._check_folder(mirror.target)
         outcome = pull(mirror.target, way, notes, report)
-        self._check_folder(mirror.target)
         self._on_pulled(mirror)
         return _job_result(
             JobReport(
@@ -160,23 +157,6 @@ class WatchJobRunner:
             ),
             max((problem.retry_after for problem in notes.problems), default=0.0),
         )
-
-    def _check_folder(self, target: PullTarget) -> None:
-        """Refuse a folder that was a mirror and is none: its disk may not be mounted.
-
-        Raises:
-            StorageError: It is none; all would be fetched again, to another disk.
-        """
-        folder = str(target.folder.absolute())
-        if mirror_state.is_mirror(target.folder) or mirror_state.is_folder_of_sets(target.folder):
-            if folder not in self._pulled.names:
-                self._pulled.set(folder, is_in=True)
-        elif folder in self._pulled.names and not target.store:
-            raise StorageError(
-                f"{folder} was a mirror, and is none now",
-                evidence=(("kept", "nothing was fetched"),),
-                hint=f"mount its disk; to fetch everything again: resourcesync pull {target.name}",
-            )
 
     def _audit(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None

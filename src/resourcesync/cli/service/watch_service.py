@@ -9,9 +9,10 @@ from types import FrameType
 from typing import Final
 
 from resourcesync.app import machine
+from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.telemetry import exported_metrics
 from resourcesync.app.watching import service
-from resourcesync.app.watching.service import StateCache, StoredNames, accept_requests
+from resourcesync.app.watching.service import StateCache, accept_requests
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, resolve_folder
 from resourcesync.cli.exit_codes import ExitCode
@@ -133,7 +134,7 @@ class _WatchService:
         self._screen, self._settings = screen, settings
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
-        pulled = StoredNames(settings.names_file("pulled"))
+        pulled = StoredNames(settings.configuration.state_file("pulled"))
         self._work = WatchJobRunner(self._clock, self._subscribe, self._show_progress, pulled)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
@@ -157,7 +158,9 @@ class _WatchService:
             self.watch.running_seconds,
             cache,
         )
-        paused = StoredNames(settings.names_file("paused"), self.watch.pause)
+        paused = StoredNames(
+            settings.configuration.state_file("paused", settings.state_folder()), self.watch.pause
+        )
         self._requests = _OperatorRequests(self.watch, self._pages, paused)
         self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}

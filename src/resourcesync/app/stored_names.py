@@ -1,0 +1,61 @@
+"""Sets of names that outlast a process, each in a file of its own."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from resourcesync.durable_folders import make_folder, replace_text
+from resourcesync.errors import StateError, StorageError
+
+
+class StoredNames:
+    """A set of names in a file, as of the paused mirrors: it is the same after a restart.
+
+    Args:
+        path: The file.
+        on_change: Receives all names after each change, in the order of the changes.
+
+    Raises:
+        StateError: The file is damaged.
+        StorageError: It cannot be read.
+    """
+
+    def __init__(
+        self, path: Path, on_change: Callable[[frozenset[str]], None] = lambda _: None
+    ) -> None:
+        self._path, self._on_change = path, on_change
+        self._lock = threading.Lock()
+        self.names = self._read()
+
+    def _read(self) -> frozenset[str]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=frozenset[str])
+        except FileNotFoundError:
+            return frozenset()
+        except OSError as error:
+            raise StorageError(f"cannot read {self._path}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise StateError(
+                f"{self._path} is not a list of names", hint="remove it: then there are none"
+            ) from error
+
+    def set(self, name: str, *, is_in: bool) -> None:
+        """Add or remove a name, durably; on any thread.
+
+        Raises:
+            StorageError: It cannot be stored; nothing has changed.
+        """
+        with self._lock:
+            known = self._read()  # other processes add names, too
+            self._store(known | {name} if is_in else known - {name})
+            self._on_change(self.names)
+
+    def _store(self, names: frozenset[str]) -> None:
+        try:
+            make_folder(self._path.parent)
+            replace_text(str(self._path), msgspec.json.encode(sorted(names)).decode())
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+        self.names = names
