@@ -223,8 +223,23 @@ class SoftwareLife:
             self.pull_checked()
         self.world.clock.advance(hours=2)
         report = self.pull_all()
-        assert report.state is MirrorState.IN_SYNC, f"waits in the end: {report}"
+        is_done = report.state is MirrorState.IN_SYNC or self._is_undecidable(report)
+        assert is_done, f"waits in the end: {report}"
         assert self.world.in_sync(), "is not in step in the end"
+
+    def _is_undecidable(self, report: RunReport) -> bool:
+        """Whether all that waits was made in the second of the dump, and cannot be asked for.
+
+        Then the dump and the changes both have it, with times of whole seconds: nobody can tell
+        from them which is newer. The mirror says so, and its copies are right.
+        """
+        waiting = {failing.uri for failing in report.failures if failing.reason == "401"}
+        software, second = self.kind.software, timedelta(seconds=1)
+        if not isinstance(software, FastSync) or report.pending != len(waiting):
+            return False
+        began = software.began.replace(microsecond=0)
+        made = {event.uri for event in self.source.known.between(began, began + second)}
+        return waiting <= made and report.resources == report.listed and not report.gap
 
 
 def live_software(folder: Path, seed: int) -> None:

@@ -51,6 +51,12 @@ class FastSync:
         self._last: datetime | None = None
         self._packages: list[str] = []
 
+    @property
+    def began(self) -> datetime:
+        """When it wrote its dump."""
+        assert self._began is not None
+        return self._began
+
     def documents(self, known: Known) -> dict[str, bytes]:
         """Its documents, as they were written last."""
         if self._began is None:
