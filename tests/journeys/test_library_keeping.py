@@ -270,7 +270,7 @@ def test_a_loop_that_follows_gets_later_changes_and_ends_when_it_is_asked_to(
 
 @pytest.mark.parametrize("since", ["", "x", "1.x", "-1", True, -1])
 def test_what_is_no_position_is_refused(mirror: Mirror, since: str | int) -> None:
-    with pytest.raises(ConfigurationError, match="position"):
+    with pytest.raises(ConfigurationError, match="since"):
         mirror.changes(since=since)
 
 
@@ -508,6 +508,15 @@ def test_a_part_of_the_copies_may_be_audited(mirror: Mirror) -> None:
 
     assert [finding.path for finding in audit.findings] == ["objects/02.txt"]
     assert mirror.repair(audit).updated == 1
+
+
+def test_a_record_of_audits_that_nobody_can_read_stops_no_audit(mirror: Mirror) -> None:
+    mirror.pull()
+    with SqliteMirrorState(mirror.folder / ".resourcesync/state.db") as state:
+        state.commit(StateTransaction(notes={"audits": '[{"ended": 1, "method": null}]'}))
+
+    assert mirror.audit().in_sync
+    assert mirror.audit().in_sync
 
 
 def test_an_audit_stops_between_two_copies(mirror: Mirror) -> None:

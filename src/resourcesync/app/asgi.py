@@ -2,10 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from resourcesync.app import machine
 from resourcesync.app.serving import applications
+from resourcesync.arguments import check_arguments
 from resourcesync.server.app import no_links
 
 Asgi = Callable[
@@ -18,13 +21,14 @@ Asgi = Callable[
 ]
 
 
+@check_arguments
 def create_app(
     folder: str | Path,
     *,
     out: str | Path | None = None,
     mounts: Mapping[str, Asgi] | None = None,
     links: Callable[[str], Sequence[str]] | None = None,
-    followers: int = 0,
+    followers: Annotated[int, msgspec.Meta(ge=0)] = 0,
     dumps: bool = False,
 ) -> applications.Application:
     """Return an ASGI application that serves a published folder and its documents.

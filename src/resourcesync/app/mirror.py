@@ -28,6 +28,7 @@ from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.app.plans import Plan
 from resourcesync.app.settings import KeywordSignature, MirrorOptions, mirror_settings
+from resourcesync.arguments import check_arguments
 from resourcesync.destination.audits.audit import AuditMethod
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport
@@ -139,6 +140,7 @@ class Mirror:
 
     __signature__ = KeywordSignature(MirrorOptions)
 
+    @check_arguments
     def __init__(
         self,
         source: str | None,
@@ -201,6 +203,7 @@ class Mirror:
             else:
                 yield self._held
 
+    @check_arguments
     def pull(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
     ) -> RunReport:
@@ -210,8 +213,8 @@ class Mirror:
         report's ``state`` is not ``IN_SYNC``, and the next pull tries it again.
 
         Args:
-            mode: ``auto`` follows the Change Lists when they reach back; ``baseline`` compares
-                with the whole Resource List.
+            mode: ``auto`` and ``incremental`` follow the Change Lists when they reach back;
+                ``baseline`` compares with the whole Resource List.
             on_event: Receives the events, on this thread.
             stop: Called many times a second; ``True`` ends the pull soon. Complete copies stay.
 
@@ -225,6 +228,7 @@ class Mirror:
         """
         return self._pull(structs.replace(self._options(), mode=mode), on_event, stop)
 
+    @check_arguments
     def plan(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
     ) -> Plan:
@@ -287,6 +291,7 @@ class Mirror:
         with self._open_for_call(on_event, stop, recorded) as destination:
             return destination.pull(options)
 
+    @check_arguments
     def audit(
         self,
         *,
@@ -321,6 +326,7 @@ class Mirror:
         with self._open_for_call(on_event, stop) as destination:
             return destination.audit(method=method, offline=offline, rolling=rolling)
 
+    @check_arguments
     def repair(
         self,
         found: AuditReport | Iterable[AuditFinding] | None = None,
@@ -385,6 +391,7 @@ class Mirror:
         """
         return read_resources(self.folder)
 
+    @check_arguments
     def path(self, uri: str) -> Path | None:
         """Return the file that has the copy of a resource; ``None`` if there is no copy.
 
@@ -425,6 +432,7 @@ class Mirror:
                 "the copies of this mirror are in a store", hint="iterate over its resources"
             )
 
+    @check_arguments
     def changes(
         self,
         consumer: str | None = None,

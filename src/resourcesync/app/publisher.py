@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Annotated, Literal, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from resourcesync.app import machine
 from resourcesync.app.publishing import catalogues, document_stores, trees
 from resourcesync.app.serving import applications
 from resourcesync.app.settings import KeywordSignature, publisher_settings
-from resourcesync.errors import ConfigurationError
+from resourcesync.arguments import check_arguments
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.keywords import PublisherOptions
@@ -106,6 +106,7 @@ class Publisher:
     def __repr__(self) -> str:
         return f"Publisher({os.fspath(self.folder)!r})"
 
+    @check_arguments
     def publish(
         self,
         *,
@@ -128,10 +129,6 @@ class Publisher:
             StorageError: The folder cannot be read, or a document cannot be written.
             LockedError: Another run is publishing this folder.
         """
-        if step not in list(PublicationStep):
-            raise ConfigurationError(
-                f"step={step!r} is unknown", hint=f"one of {', '.join(PublicationStep)}"
-            )
         request = PublishRequest(
             step=PublicationStep(step), dry_run=dry_run, allow_empty=allow_empty
         )
@@ -195,6 +192,7 @@ class Catalogue:
             posted = (_check_change(change) for change in changes)
             return catalogue.post(posted, machine.system_clock().now())
 
+    @check_arguments
     def fill(
         self, resources: Iterable[Resource], *, is_all: bool = True, allow_empty: bool = False
     ) -> Posted:
@@ -225,7 +223,10 @@ class Catalogue:
         """
         return catalogues.read_resources(self.file)
 
-    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+    @check_arguments
+    def changes(
+        self, after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    ) -> Iterator[tuple[int, Change]]:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
         Changes that no list has any more are removed; 0 begins with the oldest that is left.

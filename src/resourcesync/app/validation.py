@@ -3,11 +3,14 @@
 import io
 import os
 from collections.abc import Iterator
-from typing import BinaryIO, Final, Literal
+from typing import Annotated, BinaryIO, Final, Literal
+
+import msgspec
 
 from resourcesync.app import machine
 from resourcesync.app.checks.target_access import new_validator
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.arguments import check_arguments
+from resourcesync.errors import ResourceSyncError
 from resourcesync.settings.network import Network
 from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.examination import validate_document
@@ -18,12 +21,13 @@ from resourcesync.validator.validation import Validator
 _BLOCK: Final = 65_536
 
 
+@check_arguments
 def validate(
     target: str | os.PathLike[str] | bytes | BinaryIO,
     *,
     profile: Literal["rs-1.1", "rs-1.0", "sitemap"] = "rs-1.1",
     live: bool = False,
-    sample: int | None = None,
+    sample: Annotated[int, msgspec.Meta(ge=0)] | None = None,
     network: Network | None = None,
 ) -> Iterator[RuleFinding]:
     """Yield the faults of a document, a package, a published folder or a Source.
@@ -47,13 +51,7 @@ def validate(
         >>> [finding.rule.code for finding in validate(b"<html></html>")]
         ['RS102']
     """
-    try:
-        chosen = RuleProfile(profile)
-    except ValueError as error:
-        known = ", ".join(profile.value for profile in RuleProfile)
-        raise ConfigurationError(
-            f"profile={profile!r} is unknown", hint=f"one of {known}"
-        ) from error
+    chosen = RuleProfile(profile)
     if isinstance(target, str | os.PathLike):
         size = None if sample is None else SampleSize(count=sample)
         judgement = ValidationOptions(profile=chosen, live=live, sample=size)

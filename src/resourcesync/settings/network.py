@@ -4,6 +4,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from resourcesync.arguments import check_fields
 from resourcesync.settings.schema import (
     DURATION,
     FILE,
@@ -119,6 +120,9 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     credentials: tuple[Credentials, ...] = ()
     proxy_auth: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def __repr__(self) -> str:
         """Return a text without secrets."""

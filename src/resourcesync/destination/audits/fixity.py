@@ -9,10 +9,11 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import ceil
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
+from resourcesync.arguments import check_fields
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.planner import (
     UNKNOWN_CONTENT,
@@ -139,14 +140,20 @@ class AuditRolling(msgspec.Struct, frozen=True, kw_only=True):
     """Selection of the copies to verify.
 
     Attributes:
-        share: Share of the copies, 0 to 1.
+        share: Share of the copies, more than 0 and at most 1.
         oldest_first: Those verified longest ago; else a random sample.
         seconds: Time limit; ``None``: none.
+
+    Raises:
+        ConfigurationError: A value is none of these.
     """
 
-    share: float = 1.0
+    share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
     oldest_first: bool = False
-    seconds: float | None = None
+    seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class FailedCheck(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.destination.sync_state import SyncState, encode_notes
+from resourcesync.errors import StateError
 from resourcesync.ports.mirror import MirrorStateStore
 
 _AUDITS_NOTE: Final = "audits"
@@ -138,10 +139,10 @@ def recorded_audits(state: MirrorStateStore) -> tuple[AuditRecord, ...]:
 
 
 def notes_with_audit(state: MirrorStateStore, audit: AuditRecord) -> dict[str, str]:
-    """Return the notes of a mirror with one more audit.
-
-    Raises:
-        StateError: The records of the last audits cannot be read.
-    """
-    kept = (*recorded_audits(state), audit)[-_MAX_AUDITS:]
+    """Return the notes of a mirror with one more audit; unreadable records are replaced."""
+    try:
+        known = recorded_audits(state)
+    except StateError:
+        known = ()
+    kept = (*known, audit)[-_MAX_AUDITS:]
     return encode_notes(audited=audit.ended, audits=kept)
