@@ -27,6 +27,7 @@
     │   └── DigestMismatchError
     ├── SyncError                    to continue would risk the copies
     │   ├── DiscontinuityError           the Change Lists do not reach back to the last state
+    │   │   └── ChangesLostError             a log of changes does not reach back to the reader
     │   ├── RollbackError                the Source went back in time
     │   ├── OutOfScopeError              a URI outside the Source, or with no safe path
     │   └── PlanOutdatedError            the plan is not what would be done now
@@ -365,6 +366,13 @@ class DiscontinuityError(SyncError):
 
     default_code = "change-gap"
     transient = True
+
+
+class ChangesLostError(DiscontinuityError):
+    """A log of changes does not reach back to its reader, who must start over with everything."""
+
+    default_code = "changes-lost"
+    transient = False
 
 
 class RollbackError(SyncError):

@@ -462,7 +462,7 @@ class Mirror:
             stop: Called many times a second while it waits; ``True`` ends the iteration.
 
         Raises:
-            DiscontinuityError: Changes are lost to this reader: the mirror's record does not reach
+            ChangesLostError: Changes are lost to this reader: the mirror's record does not reach
                 back that far (90 days, at most 1,000,000 changes), or the mirror was restored or
                 made again. Start over with everything.
             ConfigurationError: The folder is not a mirror, or the arguments contradict each other.

@@ -205,9 +205,9 @@ class Catalogue:
                 gives none.
 
         Raises:
-            ConfigurationError: As `post` says; or all would be gone, for there is no resource
-                (code ``many-gone``). Nothing was recorded.
-            StorageError: It could not be recorded, or a resource is given twice; nothing was.
+            ConfigurationError: As `post` says; or a resource is given twice; or all would be gone,
+                for there is no resource (code ``many-gone``). Nothing was recorded.
+            StorageError: It could not be recorded; nothing was.
         """
         now = machine.system_clock().now()
         with catalogues.open_catalogue(self.file) as catalogue:
@@ -233,7 +233,7 @@ class Catalogue:
 
         Raises:
             ConfigurationError: There is no such catalogue.
-            DiscontinuityError: Some of those after ``after`` were removed: read `resources`.
+            ChangesLostError: Some of those after ``after`` were removed: read `resources`.
             StorageError: It cannot be read.
         """
         return catalogues.read_changes(self.file, after)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from resourcesync.errors import DiscontinuityError, Remedy
+from resourcesync.errors import ChangesLostError, Remedy
 from resourcesync.ports.changes import ChangeLogPosition, LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, MirrorStateStore
 
@@ -44,7 +44,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         is yielded as ``created`` first.
 
         Raises:
-            DiscontinuityError: The log does not, or no longer, reach back to the position, or it
+            ChangesLostError: The log does not, or no longer, reach back to the position, or it
                 is another log.
         """
         begin, is_new = self.position or self._newest(), self.position is None
@@ -105,7 +105,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
 
     def _lost_error(
         self, position: ChangeLogPosition, forgotten: int, newest: int
-    ) -> DiscontinuityError:
+    ) -> ChangesLostError:
         number = position.number
         reason = f"the mirror's change log does not reach back to cursor {number}"
         if number > newest:
@@ -113,11 +113,10 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         elif number > forgotten:
             reason = f"the mirror's change log has another change {number}: the mirror was restored"
         here = f"changes {forgotten + 1} to {newest}" if newest > forgotten else "no change yet"
-        return DiscontinuityError(
+        return ChangesLostError(
             reason,
             evidence=(("here", here),),
             hint="delete what was built from the mirror, then start over",
-            code="changes-lost",
             remedy=self.remedy,
         )
 

@@ -92,8 +92,6 @@ def moment_text(when: datetime | None) -> str:
         return ""
     if when.tzinfo is UTC:  # the usual case, without a copy; isoformat ends in +00:00
         return f"{when.isoformat()[:-6]}Z"
-    if when.tzinfo is None:
-        raise ValueError(f"the time {when} has no zone")
     return format_w3c(when)
 
 

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Extra, Foreign, Link, Linked, find_link
@@ -165,6 +166,9 @@ class DocumentChange(msgspec.Struct, Linked, frozen=True, kw_only=True):
         links: ``rs:ln`` of this entry.
         extra: Attributes of other communities on ``rs:md``.
         foreign: Elements of other communities in the entry.
+
+    Raises:
+        ValueError: ``kind`` is no word of `ChangeKind`.
     """
 
     uri: str
@@ -180,6 +184,10 @@ class DocumentChange(msgspec.Struct, Linked, frozen=True, kw_only=True):
     links: tuple[Link, ...] = ()
     extra: Extra = ()
     foreign: Foreign = ()
+
+    def __post_init__(self) -> None:
+        if type(self.kind) is not ChangeKind:
+            force_setattr(self, "kind", ChangeKind(self.kind))
 
 
 Entry = Resource | Change | Part | Package | CapabilityEntry | DocumentChange

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Final, overload
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from resourcesync.model.digests import Digest, many_digests
 from resourcesync.model.links import Extra, Foreign, Link, Linked
@@ -52,11 +52,18 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         time: Time of the change, UTC: ``datetime`` (1.1), else ``lastmod`` (1.0), else ``None``,
             and then only the position in the list orders it.
         resource: The resource after the change; for a deletion usually the URI alone.
+
+    Raises:
+        ValueError: ``kind`` is no word of `ChangeKind`.
     """
 
     kind: ChangeKind
     time: datetime | None = None
     resource: Resource
+
+    def __post_init__(self) -> None:
+        if type(self.kind) is not ChangeKind:  # "deleted" is equal to a kind, but is none
+            force_setattr(self, "kind", ChangeKind(self.kind))
 
     @property
     def uri(self) -> str:

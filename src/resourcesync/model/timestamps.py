@@ -139,7 +139,13 @@ def _zone(text: str | None) -> timezone:
 
 
 def format_w3c(moment: datetime) -> str:
-    """Return ``moment`` as a complete UTC W3C Datetime, with a fraction only when it has one."""
+    """Return ``moment`` as a complete UTC W3C Datetime, with a fraction only when it has one.
+
+    Raises:
+        ValueError: ``moment`` has no time zone.
+    """
+    if moment.tzinfo is None:
+        raise ValueError(f"the time {moment} has no zone")
     # isoformat pads the year and writes six digits of fraction, or none, on every platform.
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 

@@ -50,9 +50,19 @@ def check_own_resource(resource: Resource) -> Resource:
     """Return a resource of somebody who makes its values, and not only passes them on.
 
     Raises:
-        ConfigurationError: As for ``check_resource``; or its time has no zone, or a digest no
-            value, or not that of its algorithm (``sha256`` is not the name of one).
+        ConfigurationError: As for ``check_resource``; or it is no resource, its length is no whole
+            number, its time has no zone, or a digest no value, or not that of its algorithm
+            (``sha256`` is not the name of one).
     """
+    if type(resource) is not Resource:
+        raise ConfigurationError(
+            f"{resource!r:.300} is no resource", hint="fill with resources; post changes"
+        )
+    if type(resource.length) not in _LENGTHS:
+        raise ConfigurationError(
+            f"the length of {resource.uri} is {resource.length!r:.100}",
+            hint="give a whole number of bytes, or None",
+        )
     if resource.lastmod is not None and resource.lastmod.tzinfo is None:
         raise ConfigurationError(f"lastmod of {resource.uri} has no time zone")
     for digest in resource.digests:
@@ -69,6 +79,7 @@ def _bare(algorithm: str) -> str:
     return algorithm.lower().replace("-", "")
 
 
+_LENGTHS: Final = (int, type(None))
 _BARE: Final = frozenset(map(_bare, ALGORITHMS))
 
 

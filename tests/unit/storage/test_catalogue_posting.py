@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from resourcesync import sqlite_file
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.errors import LockedError, StateError, StorageError
+from resourcesync.errors import ConfigurationError, LockedError, StateError, StorageError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -173,7 +173,7 @@ def test_what_is_not_told_stays_when_it_is_not_all(catalogue: PostedCatalogue) -
 def test_a_resource_that_is_told_twice_is_refused(catalogue: PostedCatalogue) -> None:
     catalogue.fill([resource("a")], NOW)
 
-    with pytest.raises(StateError, match="occurs twice"):
+    with pytest.raises(ConfigurationError, match="occurs twice"):
         catalogue.fill([resource("b"), resource("c"), resource("b", 2)], NOW + HOUR)
 
     assert names(catalogue) == ["a"]

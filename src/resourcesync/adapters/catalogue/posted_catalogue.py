@@ -15,7 +15,7 @@ from resourcesync.adapters.catalogue.sqlite_catalogue import (
     FileSnapshot,
     find_resource,
 )
-from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy, StateError
+from resourcesync.errors import ChangesLostError, ConfigurationError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -189,15 +189,18 @@ class PostedCatalogue:
                 failed gives none.
 
         Raises:
-            ConfigurationError: More would be deleted; nothing was recorded (code ``many-gone``).
+            ConfigurationError: A resource occurs twice; or more would be deleted (code
+                ``many-gone``). Nothing was recorded.
             DiskFullError: No space is left; nothing was recorded.
-            StateError: A resource occurs twice, or the file is damaged.
+            StateError: The file is damaged.
         """
         with self._recording(now, notes) as recording, self._temporary_table(resources):
             twice = self._connection.execute(_DUPLICATE).fetchone()
             if twice is not None:
-                raise StateError(
-                    f"{twice[0]} occurs twice", evidence=(("kept", "what was recorded before"),)
+                raise ConfigurationError(
+                    f"{twice[0]} occurs twice",
+                    evidence=(("kept", "what was recorded before"),),
+                    hint="give each resource once",
                 )
             if recording.is_first:
                 return Posted(created=self._connection.execute(_FILL).rowcount)
@@ -219,15 +222,14 @@ class PostedCatalogue:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
         Raises:
-            DiscontinuityError: Some after ``after`` are deleted from the log; 0 accepts the rest.
+            ChangesLostError: Some after ``after`` are deleted from the log; 0 accepts the rest.
         """
         forgotten = int(self.note(FORGOTTEN_NOTE) or 0)
         if 0 < after < forgotten:
-            raise DiscontinuityError(
+            raise ChangesLostError(
                 f"the changes up to number {forgotten} are deleted from the log",
                 evidence=(("asked", f"after number {after}"),),
                 hint="read all resources again, then go on from the last change there is",
-                code="changes-lost",
             )
         with self._snapshot() as snapshot:
             if snapshot is not None:

@@ -24,7 +24,7 @@ from resourcesync.destination.mapping.path_mapping import NAMES
 from resourcesync.destination.mapping.tree import published_tail
 from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.task_codes import CONTRADICTING
-from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
+from resourcesync.errors import ChangesLostError, ConfigurationError, Remedy
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
@@ -157,7 +157,7 @@ class MirrorAccount:
 
         Raises:
             ConfigurationError: It came from the very Source that is to be published.
-            DiscontinuityError: The mirror's log does not reach back, or is another one.
+            ChangesLostError: The mirror's log does not reach back, or is another one.
             StateError: The state is damaged.
         """
         until = self._clock.monotonic() + wait
@@ -214,12 +214,11 @@ def _position(number: int, time: int, named: str) -> str:
     return f"{number} {time} {NAMES}" if named else f"{number} {time}"
 
 
-def _position_lost_error(position: str) -> DiscontinuityError:
-    return DiscontinuityError(
+def _position_lost_error(position: str) -> ChangesLostError:
+    return ChangesLostError(
         "the mirror's change log is another one than before, or its addresses changed",
         evidence=(("position", position[:100]),),
         hint="all copies are read again",
-        code="changes-lost",
     )
 
 

@@ -22,7 +22,7 @@ from resourcesync.backends.iiif.stream import (
     end_of,
 )
 from resourcesync.discovery.addresses import origin_of
-from resourcesync.errors import ConfigurationError, DiscontinuityError, StateError
+from resourcesync.errors import ChangesLostError, ConfigurationError, StateError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
@@ -166,7 +166,7 @@ class ChangeDiscoveryAccount:
         """Yield the state of each object that has an activity after a position, oldest first.
 
         Raises:
-            DiscontinuityError: The stream no longer continues from that position.
+            ChangesLostError: The stream no longer continues from that position.
             SourceError: The stream cannot be read.
             DocumentError: A document of it is invalid.
             StorageError: No space is left for temporary files.
@@ -239,12 +239,11 @@ def _count_before(page: StreamPage, time: int) -> int:
     return found
 
 
-def _gap(reason: str) -> DiscontinuityError:
-    return DiscontinuityError(
+def _gap(reason: str) -> ChangesLostError:
+    return ChangesLostError(
         f"the stream does not continue from the stored position: {reason}",
         evidence=(("kept", "what was recorded before"),),
         hint="the whole stream is read again",
-        code="changes-lost",
     )
 
 

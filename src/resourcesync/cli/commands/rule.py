@@ -244,7 +244,6 @@ StateError
 SyncError
   names              The names of too many resources clash with others; see the hint.
 DiscontinuityError
-  changes-lost       The log of changes does not reach back to the cursor; read all resources again.
   feed-gap           A feed lost changes before they were read; see the hint.
   bad-position       The stored position of a log is not of this version; all is read again.
 SourceUnavailableError

@@ -1,0 +1,78 @@
+"""The library's ``Catalogue``: what a program may post, and what it is told of its mistakes."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync import Catalogue, Change, ChangeKind, Resource
+from resourcesync.documents import DocumentChange, format_time
+from resourcesync.errors import ChangesLostError, ConfigurationError, DiscontinuityError
+
+JUG = Resource("https://h.example/jug", length=5)
+BOWL = Resource("https://h.example/bowl", length=6)
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Catalogue:
+    return Catalogue(tmp_path / "catalogue.db")
+
+
+def test_a_change_whose_kind_is_a_string_is_of_that_kind(catalogue: Catalogue) -> None:
+    catalogue.fill([JUG, BOWL])
+
+    posted = catalogue.post([Change(kind="deleted", resource=JUG)])  # type: ignore[arg-type]  # as a caller may
+
+    assert posted.deleted == 1
+    assert list(catalogue.resources()) == [BOWL]
+
+
+@pytest.mark.parametrize("kind", ["removed", "Deleted", "", None, 1])
+def test_there_is_no_change_of_another_kind(kind: Any) -> None:
+    with pytest.raises(ValueError, match="is not a valid ChangeKind"):
+        Change(kind=kind, resource=JUG)
+    with pytest.raises(ValueError, match="is not a valid ChangeKind"):
+        DocumentChange(uri="https://h.example/changelist.xml", kind=kind)
+
+
+def test_a_change_of_a_document_has_a_kind_too() -> None:
+    change = DocumentChange(uri="https://h.example/changelist.xml", kind="updated")  # type: ignore[arg-type]  # as a caller may
+
+    assert change.kind is ChangeKind.UPDATED
+
+
+@pytest.mark.parametrize("length", [5.5, "5", True])
+def test_a_length_that_is_no_whole_number_is_a_mistake_of_the_caller(
+    catalogue: Catalogue, length: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"the length of \S+/jug is") as wrong:
+        catalogue.fill([Resource(JUG.uri, length=length)])
+
+    assert "whole number" in wrong.value.hint
+    assert list(catalogue.resources()) == []
+
+
+def test_a_resource_that_is_given_twice_is_a_mistake_of_the_caller(catalogue: Catalogue) -> None:
+    with pytest.raises(ConfigurationError, match="jug occurs twice") as wrong:
+        catalogue.fill([JUG, BOWL, JUG])
+
+    assert wrong.value.hint == "give each resource once"
+
+
+def test_changes_are_posted_and_not_filled_in(catalogue: Catalogue) -> None:
+    change: Any = Change(kind=ChangeKind.DELETED, resource=JUG)
+
+    with pytest.raises(ConfigurationError, match="is no resource"):
+        catalogue.fill([change])
+
+
+def test_lost_changes_do_not_come_back_by_themselves() -> None:
+    assert issubclass(ChangesLostError, DiscontinuityError)
+    assert not ChangesLostError.transient
+    assert ChangesLostError("gone").code == "changes-lost"
+
+
+def test_a_time_without_a_zone_is_not_formatted() -> None:
+    with pytest.raises(ValueError, match="has no zone"):
+        format_time(datetime(2026, 11, 28))  # noqa: DTZ001 - that is the mistake
