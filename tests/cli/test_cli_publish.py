@@ -430,17 +430,6 @@ def test_a_file_of_somebody_else_is_not_overwritten_by_another_out_either(
     assert theirs.read_text() == "<mine/>"
 
 
-def test_a_catalogue_that_is_lost_starts_again_over_our_own_documents(
-    tree: Path, said: Said
-) -> None:
-    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
-    shutil.rmtree(tree / ".resourcesync")
-
-    assert run(["publish", "public", "--url", "https://other.example"]) == 0
-
-    assert b"museum.example" not in (tree / "resourcesync/resourcelist.xml").read_bytes()
-
-
 def test_a_folder_with_an_endless_name_is_no_folder(said: Said) -> None:
     assert run(["publish", "x" * 300, "--url", "https://museum.example"]) == 2
     assert "is not a folder" in said.readouterr().err

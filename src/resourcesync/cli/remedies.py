@@ -61,6 +61,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "publish-into": "resourcesync publish {target|DIR} --url https://HOST/ --out {value|FOLDER}",
     "publish-elsewhere": "--out DIR, or --state DIR",
     "write-elsewhere": "--out DIR",
+    "begin-anew": "--out DIR, or --initialise",
     "write-no-robots": "--no-robots",
     "allow-empty": "--allow-empty",
     "rebase": "--rebase",

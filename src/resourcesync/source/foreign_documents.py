@@ -1,6 +1,7 @@
 """Guard against overwriting files of somebody else in the places of documents."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import BinaryIO, Final
 
 from resourcesync.documents import reader
 from resourcesync.documents.iiif.change_discovery import STREAM_START
@@ -8,36 +9,56 @@ from resourcesync.errors import ConfigurationError, DocumentError, Remedy
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
-from resourcesync.source import description, naming
+from resourcesync.source import naming
+from resourcesync.source.description import ABOUT_START
+from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.plan import PublicationRecord
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.plan import DocumentRecord, PublicationRecord, PublicationStep
 
 _ABOVE: Final = {
     naming.RESOURCE_LIST: (Capability.RESOURCE_LIST, naming.CAPABILITY_LIST),
     naming.CHANGE_LIST: (Capability.CHANGE_LIST, naming.CAPABILITY_LIST),
     naming.CAPABILITY_LIST: (Capability.CAPABILITY_LIST, naming.DESCRIPTION),
+    naming.DESCRIPTION: (Capability.DESCRIPTION, naming.CAPABILITY_LIST),
 }
-"""The capability of each head, and that of the document above it."""
+"""The capability of each head, and the document that it leads to: the one above, if it has one."""
 _DUMPS: Final = {
     naming.RESOURCE_DUMP: (Capability.RESOURCE_DUMP, naming.CAPABILITY_LIST),
     naming.CHANGE_DUMP: (Capability.CHANGE_DUMP, naming.CAPABILITY_LIST),
 }
 
 
-def refuse_foreign(documents: DocumentStore) -> None:
-    """Refuse to publish where a file of somebody else would be replaced.
+def refuse_foreign(
+    documents: DocumentStore,
+    names: SourceNaming,
+    written: Mapping[str, DocumentRecord],
+    step: PublicationStep,
+) -> None:
+    """Refuse to begin to publish where documents are that this catalogue did not write.
 
-    For a first publication. Our own documents are recognised by their links, so that publication
-    can start again after the catalogue was lost.
+    To begin anew (``PublicationStep.INITIALISE``) takes the place of a Source of the same address,
+    whose documents are recognised by their links, and of nothing else.
+
+    Args:
+        documents: The store of the documents.
+        names: The names and addresses of the publication.
+        written: The records of the documents that this catalogue wrote, here or elsewhere.
+        step: The requested step.
 
     Raises:
-        ConfigurationError: A head already exists and was not written by this package.
+        ConfigurationError: There are such documents.
         StorageError: What is there cannot be read.
     """
-    for name in (*_ABOVE, naming.DESCRIPTION, naming.ABOUT):
-        is_free = _is_free_for_about if name == naming.ABOUT else _is_free
-        if not is_free(documents, name):
-            raise _conflict_error(name)
+    own = DocumentWriter(documents, names, written)
+    for name in (*_ABOVE, naming.ABOUT):
+        if own.confirm_unharmed(name):
+            continue
+        leads_to = _read_ours(documents, name)
+        if leads_to is not None and step is not PublicationStep.INITIALISE:
+            raise _not_written_error(name)
+        if leads_to and leads_to != names.uri(_ABOVE[name][1]):
+            raise _other_address_error(name, leads_to)
 
 
 def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) -> None:
@@ -49,8 +70,8 @@ def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) ->
     """
     ours = read_dumps(catalogue).documents
     for name in _DUMPS:
-        if name not in ours and not _is_free(documents, name):
-            raise _conflict_error(name)
+        if name not in ours:
+            _read_ours(documents, name)
 
 
 def refuse_foreign_sitemap(documents: DocumentStore, record: PublicationRecord | None) -> None:
@@ -111,38 +132,58 @@ def _conflict_error(name: str) -> ConfigurationError:
     )
 
 
-def _is_free(documents: DocumentStore, name: str) -> bool:
-    """True if there is no such document, or it is one of ours."""
+def _not_written_error(name: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} already exists, and this catalogue did not write it",
+        evidence=(("kept", "nothing was changed"),),
+        hint="restore the catalogue of these documents, write elsewhere, or begin anew",
+        remedy=Remedy("begin-anew"),
+    )
+
+
+def _other_address_error(name: str, leads_to: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{name} already exists, and is of a Source with another address",
+        evidence=(("leads to", leads_to), ("kept", "nothing was changed")),
+        hint="remove the documents of that Source first, or write elsewhere",
+        remedy=Remedy("write-elsewhere"),
+    )
+
+
+def _read_ours(documents: DocumentStore, name: str) -> str | None:
+    """Return the address that a document of ours leads to; ``None`` if there is no such document.
+
+    The description of the set leads nowhere: it is empty.
+
+    Raises:
+        ConfigurationError: It was not written by this package.
+    """
     stream = documents.open(name)
     if stream is None:
-        return True
+        return None
     with stream:
-        try:
-            document = reader.read_stream(stream, uri=name)
-            if name == naming.DESCRIPTION:
-                return _leads_to_ours(list(document.entries()))
-        except DocumentError:
-            return False
-    capability, above = (_ABOVE | _DUMPS)[name]
-    up = document.header.link(Relation.UP) or ""
-    return document.header.capability is capability and up.endswith(_tail(above))
+        if name == naming.ABOUT:
+            is_ours, leads_to = stream.read(len(ABOUT_START)) == ABOUT_START, ""
+        else:
+            above = (_ABOVE | _DUMPS)[name][1]
+            leads_to = _leads_to(stream, name)
+            is_ours = leads_to.endswith("/" + above.removeprefix(naming.FOLDER))
+    if not is_ours:
+        raise _conflict_error(name)
+    return leads_to
 
 
-def _is_free_for_about(documents: DocumentStore, name: str) -> bool:
-    stream = documents.open(name)
-    if stream is None:
-        return True
-    with stream:
-        return stream.read(len(description.ABOUT_START)) == description.ABOUT_START
-
-
-def _leads_to_ours(entries: list[object]) -> bool:
-    match entries:
-        case [CapabilityEntry(uri=uri)]:
-            return uri.endswith(_tail(naming.CAPABILITY_LIST))
-        case _:
-            return False
-
-
-def _tail(name: str) -> str:
-    return "/" + name.removeprefix(naming.FOLDER)
+def _leads_to(stream: BinaryIO, name: str) -> str:
+    """Return the address of the document that a head leads to; empty if it is no such head."""
+    try:
+        document = reader.read_stream(stream, uri=name)
+        if name != naming.DESCRIPTION:
+            is_it = document.header.capability is (_ABOVE | _DUMPS)[name][0]
+            return (document.header.link(Relation.UP) or "") if is_it else ""
+        match list(document.entries()):
+            case [CapabilityEntry(uri=uri)]:
+                return uri
+            case _:
+                return ""
+    except DocumentError:
+        return ""

@@ -10,6 +10,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.source import description, naming
 from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.naming import SourceNaming
+from resourcesync.source.plan import PublicationStep
 from tests.support.sources.publishing import ABOUT_URI, BASE, Source, content_of, header_of
 
 
@@ -50,5 +51,5 @@ def test_a_document_of_somebody_else_in_its_place_is_refused() -> None:
     documents.write(naming.ABOUT, iter((b"<theirs/>",)))
 
     with pytest.raises(ConfigurationError, match=r"about\.xml already exists"):
-        refuse_foreign(documents)
+        refuse_foreign(documents, SourceNaming(base_uri=BASE), {}, PublicationStep.INITIALISE)
     assert BytesIO(content_of(documents, naming.ABOUT)).read() == b"<theirs/>"

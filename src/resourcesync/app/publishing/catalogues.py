@@ -195,7 +195,7 @@ def publish(
         root = path.parent
         locked = document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
         store = stack.enter_context(locked)
-        trees.refuse_foreign(catalogue, store, settings, known)
+        trees.refuse_foreign(catalogue, store, settings, known, asked.step)
         publisher = trees.publisher_of(catalogue, store, settings, clock)
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:

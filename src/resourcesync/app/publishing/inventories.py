@@ -108,8 +108,10 @@ def publish_table(
         store = stack.enter_context(
             document_stores.locked_documents(source.root, settings.out, own)
         )
-        if _has_moved(settings, known):
-            refuse_foreign(store)
+        names = SourceNaming(base_uri=settings.url)
+        if not trees.is_known_place(settings, known):
+            refuse_foreign(store, names, inventory.documents, asked.step)
+        if settings.out != known.out or not known.url or names != SourceNaming(base_uri=known.url):
             inventory = _reset_inventory(inventory)
         place = PublicationTarget(
             folder=folder,
@@ -179,13 +181,6 @@ def _merge_settings(
     )
 
 
-def _has_moved(settings: PublicationSettings, known: PublicationSettings) -> bool:
-    """True if the documents moved, or had no place before."""
-    if not known.url or settings.out != known.out:
-        return True
-    return SourceNaming(base_uri=settings.url).base_uri != SourceNaming(base_uri=known.url).base_uri
-
-
 def _reset_inventory(inventory: Inventory) -> Inventory:
     """Return the state for a new place of the documents: all but what is known of these."""
     return Inventory(
@@ -202,7 +197,8 @@ def _decode_inventory(content: bytes | None) -> Inventory:
     except msgspec.MsgspecError as error:
         raise StateError(
             f"the state of the table is damaged: {error!s:.300}",
-            hint=f"remove {FOLDER} below the documents: then the lists start over",
+            hint=f"remove {FOLDER} below the documents, and begin anew",
+            remedy=Remedy("initialise"),
         ) from error
 
 

@@ -13,7 +13,7 @@ from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
 from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.publishing import document_stores, originals
-from resourcesync.app.publishing.document_stores import documents_at, is_store, locked_documents
+from resourcesync.app.publishing.document_stores import is_store, locked_documents
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, StateError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
@@ -27,7 +27,7 @@ from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, Publi
 from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import read_record
+from resourcesync.source.plan import PublicationStep, read_record
 from resourcesync.source.publication_options import (
     LeftAddress,
     PublicationResult,
@@ -171,7 +171,7 @@ def publish_tree(
         store = stack.enter_context(
             locked_documents(root, settings.out, own, dry_run=asked.dry_run)
         )
-        refuse_foreign(catalogue, store, settings, known)
+        refuse_foreign(catalogue, store, settings, known, asked.step)
         reread = catalogue.note(REREAD_NOTE)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         tree = _open_tree(folders, settings, catalogue, store, found, clock)
@@ -343,19 +343,9 @@ def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:
             hint=f"move {own.parent} into {folders.home}, or publish without a folder for it",
         )
     if chosen.get("url"):
-        SourceNaming(base_uri=str(chosen["url"]))
-    for name in ("url", "described_by"):
-        if chosen.get(name):
-            check_address(str(chosen[name]))
-    if not (folders.home / CATALOGUE).exists():
-        out = str(chosen.get("out", PublicationSettings().out))
-        _refuse_foreign(documents_at(folders.root, out))
-
-
-def _refuse_foreign(documents: DocumentStore) -> None:
-    from resourcesync.source import foreign_documents  # noqa: PLC0415 - the first time only
-
-    foreign_documents.refuse_foreign(documents)
+        check_base(str(chosen["url"]))
+    if chosen.get("described_by"):
+        check_address(str(chosen["described_by"]))
 
 
 def refuse_foreign(
@@ -363,23 +353,44 @@ def refuse_foreign(
     documents: DocumentStore,
     settings: PublicationSettings,
     known: PublicationSettings,
+    step: PublicationStep,
 ) -> None:
-    """Refuse to publish where a foreign file would be replaced.
+    """Refuse to publish where a document would be replaced that this catalogue did not write.
 
     Raises:
         ConfigurationError: One is there.
         StorageError: The existing file cannot be read.
     """
-    record = None if settings.out != known.out else read_record(catalogue)
-    if record is None:
-        _refuse_foreign(documents)
-    if settings.sitemap or settings.iiif:
-        from resourcesync.source import foreign_documents  # noqa: PLC0415 - few have one
+    has_begun = is_known_place(settings, known)
+    if has_begun and not (settings.sitemap or settings.iiif):
+        return
+    from resourcesync.source import foreign_documents  # noqa: PLC0415 - few runs need it
 
-        if settings.sitemap:
-            foreign_documents.refuse_foreign_sitemap(documents, record)
-        if settings.iiif:
-            foreign_documents.refuse_foreign_activities(documents, record)
+    record = read_record(catalogue)
+    if not has_begun:
+        written = {} if record is None else record.documents
+        names = SourceNaming(base_uri=settings.url)
+        foreign_documents.refuse_foreign(documents, names, written, step)
+    here = record if settings.out == known.out else None
+    if settings.sitemap:
+        foreign_documents.refuse_foreign_sitemap(documents, here)
+    if settings.iiif:
+        foreign_documents.refuse_foreign_activities(documents, here)
+
+
+def is_known_place(settings: PublicationSettings, known: PublicationSettings) -> bool:
+    """True if the settings were stored with this place before: a run began to publish there."""
+    return bool(known.url) and settings.out in (known.out, *known.earlier)
+
+
+def check_base(url: str) -> None:
+    """Refuse an address that cannot be that of a tree.
+
+    Raises:
+        ConfigurationError: It is no http or https URI of a folder, or Destinations would refuse it.
+    """
+    SourceNaming(base_uri=url)
+    check_address(url)
 
 
 def check_address(url: str) -> None:
