@@ -124,6 +124,9 @@ def test_without_sources_in_the_file_there_is_nothing_for_all(tree: Path, said: 
         ("max_entries = 5", "max_entries = 0", "`max_entries` in [source.museum]"),
         ('path = "prints"', 'path = "catalogue:"', "`path` in [source.prints]"),
         ('path = "prints"', 'path = "https://h.example/"', "`path` in [source.prints]"),
+        ('path = "prints"', 'path = "printss"', "`path` in [source.prints] is no folder"),
+        ("https://museum.example/", "127.0.0.1:8391", "did you mean http://127.0.0.1:8391?"),
+        ("https://museum.example/", "ftp://museum.example", "`url` in [source.museum] must be"),
         ('out = "lists"', "out = 3", "`out` in [source.prints]"),
     ],
 )
@@ -137,6 +140,16 @@ def test_a_mistake_is_told_with_its_place(
     captured = said.readouterr()
     assert complaint in captured.out + captured.err
     assert run(["publish", "--all"]) == 2
+
+
+def test_the_folder_of_a_mirror_is_published_before_its_first_pull(
+    sources: Path, said: Said
+) -> None:
+    mirror = '[mirror.x]\nsource = "https://x.example/"\ndest = "copy"\n'
+    table = '[source.x]\npath = "copy"\nurl = "https://y.example/"\n'
+    (sources / "resourcesync.toml").write_text(mirror + table)
+
+    assert run(["config", "check"]) == 0
 
 
 def test_a_catalogue_is_a_source_of_the_file_too(

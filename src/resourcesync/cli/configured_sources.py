@@ -71,6 +71,8 @@ class ConfiguredSources:
         if "path" not in settings:
             raise file.key_error(table, "path", "is missing")
         path = _path_of(file, table, settings["path"])
+        if "url" in settings:
+            _check_url(file, table, str(settings["url"].value))
         for key in {"out", "state", "versions_in"} & settings.keys():
             setting = settings[key]
             if key == "out" and "://" in str(setting.value):
@@ -91,6 +93,44 @@ class ConfiguredSources:
             except ConfigurationError as error:
                 yield error
 
+    def missing_folders(self) -> Iterator[ConfigurationError]:
+        """Yield a mistake for each folder to publish that does not exist here.
+
+        The folder of a configured mirror is created by its first pull.
+        """
+        file = self._file
+        if file is None:
+            return
+        mirrors = {
+            file.path.parent / Path(str(file.table("mirror", name).get("dest", ""))).expanduser()
+            for name in file.table("mirror")
+        }
+        for name in self.names:
+            path = self.source(name).path
+            tree = Path(path)
+            if not (_is_address(path) or tree.is_dir() or tree in mirrors):
+                yield file.key_error(
+                    ("source", name), "path", "is no folder", hint=f"there is no {path}"
+                )
+
+
+def _check_url(file: ConfigFile, table: tuple[str, ...], url: str) -> None:
+    from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
+
+    try:
+        trees.check_base(url)
+    except ConfigurationError as error:
+        raise file.key_error(
+            table, "url", "must be an http or https URI", hint=error.hint
+        ) from None
+
+
+def _is_address(path: str) -> bool:
+    """True if a Source's path is not that of a folder."""
+    return path.startswith((CATALOGUE, TABLES)) or (
+        publish_inputs.is_originals_address(path) or publish_inputs.is_external(path)
+    )
+
 
 def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) -> str:
     """Return the Source's path or address; a relative path starts at the folder of the file."""
@@ -101,7 +141,7 @@ def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) ->
                 file, table, named.removeprefix(scheme), "path"
             )
             return f"{scheme}{folder}"
-    if publish_inputs.is_originals_address(named) or publish_inputs.is_external(named):
+    if _is_address(named):
         return named
     return str(_folder_of(file, table, "path", setting))
 

@@ -290,6 +290,7 @@ def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
         from resourcesync.cli.watch_settings import watch_problems  # noqa: PLC0415 - help stays quick
 
         errors += watch_problems(MirrorConfiguration(file))
+        errors += ConfiguredSources(file).missing_folders()
     for error in errors:
         screen.problem(problem_of(error))
     for warning in configured_mirrors.warnings_of(file):
