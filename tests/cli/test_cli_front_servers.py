@@ -223,6 +223,23 @@ def test_what_is_not_published_is_absent_and_a_folder_that_is_gone_is_a_fault(
     assert gone == (503, 503)
 
 
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_a_link_is_served_only_where_it_is_published(tree: Path, port: int, said: Said) -> None:
+    outside = tree.parent / "outside"
+    outside.mkdir()
+    (outside / "private.txt").write_text("private")
+    (tree / "out.txt").symlink_to(outside / "private.txt")
+    (tree / "folder").symlink_to(outside)
+    (tree / "in.txt").symlink_to("shelf/1 é.txt")
+    assert run(["publish", str(tree), "--quiet"]) == 0
+    with both("nginx", tree, port, said):
+        found = {path: ask(port, path)[:2] for path in ("/out.txt", "/folder/private.txt")}
+        inside = ask(port, "/in.txt")
+
+    assert {status for status, _ in found.values()} == {404}, found
+    assert inside[:2] == (200, b"1" * 100)
+
+
 @KINDS
 def test_a_folder_is_its_page_and_never_a_listing(
     kind: str, tree: Path, port: int, said: Said

@@ -239,7 +239,7 @@ _NGINX_DOCUMENT: Final = """\
 """
 _NGINX_FILES: Final = """\
     root "{front.root}";
-    disable_symlinks if_not_owner from=$document_root;
+    disable_symlinks on from=$document_root;
     sendfile on;
     tcp_nopush on;
     # 404 means deleted. A folder that is not mounted is a fault.
@@ -296,11 +296,19 @@ _NGINX_FILES: Final = """\
     }}
     location @folder {{
         absolute_redirect off;
+        error_page 404 = @link;
         if (!-f "$request_filename/index.html") {{
             return 404;
         }}
         rewrite ^(.*)$ $1/ permanent;
     }}
+    # A symbolic link may lead out of the folder: that program knows whether it is published.
+    location @link {{
+        disable_symlinks off;
+        if (!-f $request_filename) {{
+            return 404;
+        }}
+{proxy}    }}
 """
 
 
@@ -340,6 +348,7 @@ _CADDY_DOCUMENT: Final = """\
 			file_server
 """
 _CADDY_FILES: Final = """\
+	# Caddy follows symbolic links, also those that lead out of the folder and are not published.
 	root * "{front.root}"
 	header X-Content-Type-Options nosniff
 	# 404 means deleted. A folder that is not mounted is a fault.
