@@ -145,6 +145,16 @@ def test_a_source_whose_robots_keep_us_out_is_a_problem(source: TinySource, said
     assert {asked.target for asked in source.asked} == {"/robots.txt"}
 
 
+def test_a_robots_file_that_is_unavailable_is_a_problem(source: TinySource, said: Said) -> None:
+    source.answers["/robots.txt"] = Answer(status=502, body=b"<html>")
+
+    assert run(["doctor", source.url, "--json"]) == 1
+
+    assert verdicts(said)["robots"]["text"] == (
+        "robots.txt is unavailable: HTTP 502; no list is looked for"
+    )
+
+
 def test_the_page_of_an_error_is_no_robots_file(source: TinySource, said: Said) -> None:
     body = b"User-agent: *\nDisallow: /\n"
     source.answers["/robots.txt"] = Answer(status=404, body=body)

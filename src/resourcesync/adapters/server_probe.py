@@ -31,6 +31,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         tls: The version of TLS; empty for none.
         expires: Expiry of the server's certificate, UTC.
         robots: The body, cut at 512 KiB; empty unless the status is 200.
+        robots_status: The status.
     """
 
     failure: str = ""
@@ -39,6 +40,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     tls: str = ""
     expires: datetime | None = None
     robots: bytes = b""
+    robots_status: int = 0
 
 
 def probe(origin: str, *, ca_file: str = "") -> Probe:
@@ -60,6 +62,7 @@ def probe(origin: str, *, ca_file: str = "") -> Probe:
                 tls=tls,
                 expires=expires,
                 robots=body if answer.status == 200 else b"",  # noqa: PLR2004 - OK
+                robots_status=answer.status,
             )
     except ssl.SSLCertVerificationError as error:
         return Probe(failure=error.verify_message, is_tls_failure=True)

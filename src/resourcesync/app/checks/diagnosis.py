@@ -144,6 +144,12 @@ class FolderFacts(msgspec.Struct, frozen=True, kw_only=True):
     made_in: str = ""
 
 
+_FAULTS: Final = 500
+"""The first status that means a fault of the server."""
+_LATER: Final = frozenset({408, 425, 429})
+"""The other statuses that mean: not now."""
+
+
 class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a Source.
 
@@ -158,6 +164,7 @@ class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
         expires: End of its certificate's validity, UTC.
         robots_refuse: True if robots.txt disallows the address.
         crawl_delay: Seconds that it asks to wait between requests.
+        robots_status: The status of the answer to the request for robots.txt.
     """
 
     origin: str
@@ -170,6 +177,7 @@ class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
     expires: datetime | None = None
     robots_refuse: bool = False
     crawl_delay: float | None = None
+    robots_status: int = 0
 
 
 def check_machine(machine: MachineFacts) -> Iterator[CheckResult]:
@@ -347,6 +355,9 @@ def check_source(reach: SourceFacts) -> Iterator[CheckResult]:
         text = "robots.txt disallows this address"
         hint = "ask the Source; ignore its robots.txt if it agrees"
         yield CheckResult("robots", "problem", text, hint, Remedy("ignore-robots"))
+    elif reach.robots_status >= _FAULTS or reach.robots_status in _LATER:
+        text = f"robots.txt is unavailable: HTTP {reach.robots_status}; no list is looked for"
+        yield CheckResult("robots", "problem", text, "try again later, or ask the Source")
     elif reach.crawl_delay:
         text = (
             f"robots.txt asks for {reach.crawl_delay:g} s between requests"

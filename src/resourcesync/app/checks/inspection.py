@@ -216,4 +216,5 @@ def inspect_source(address: str, network: Network, clock: Clock) -> SourceFacts:
         expires=found.expires,
         robots_refuse=refuses,
         crawl_delay=rules.requested_delay or None,
+        robots_status=found.robots_status if network.robots == "obey" else 0,
     )
