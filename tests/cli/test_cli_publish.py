@@ -13,12 +13,13 @@ import pytest
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import find_tree
+from resourcesync.cli.formatting import QUIET
 from resourcesync.cli.main import run
 from resourcesync.cli.render.publish import conclude
 from resourcesync.settings.publication import CATALOGUE, PublicationSettings
 from resourcesync.source.publication_options import PublicationResult
 from resourcesync.source.publisher import Publication
-from resourcesync.source.scan import ScanReport
+from resourcesync.source.scan import LeftFile, ScanReport
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
 
@@ -351,18 +352,19 @@ def test_a_file_that_cannot_be_read_is_left_for_the_next_run(tree: Path, said: S
 def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     changing: int, unreadable: int
 ) -> None:
+    left = LeftFile(code="unreadable-file", reason="public/a cannot be read: Permission denied")
     done = PublicationResult(
         settings=PublicationSettings(url="https://museum.example"),
-        scan=ScanReport(files=2, changing=changing, unreadable=unreadable),
+        scan=ScanReport(files=2, changing=changing, unreadable=unreadable, left=(left,)),
         publication=Publication(),
     )
 
     outcome = conclude(done, Path("public"), 0.1)
 
     assert outcome.exit == 3
-    assert outcome.closing[-1].text.startswith(
-        "1 file not published: unreadable, or changed while being read"
-    )
+    quiet = [line.text.strip() for line in outcome.closing if line.level == QUIET]
+    assert "1 file not published: unreadable, or changed while being read" in quiet
+    assert left.reason in quiet, "cron mails what -q shows"
 
 
 def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> None:
@@ -493,10 +495,12 @@ def test_an_empty_name_is_no_folder(option: str, tree: Path, said: Said) -> None
     assert not (tree / ".resourcesync").exists()
 
 
-def test_an_empty_address_leaves_the_stored_one(tree: Path, said: Said) -> None:
+def test_an_empty_address_is_refused_and_leaves_the_stored_one(tree: Path, said: Said) -> None:
     assert run(["publish", str(tree), "--url", URL]) == 0
-    assert run(["publish", str(tree), "--url", ""]) == 0
+    assert run(["publish", str(tree), "--url", ""]) == 2
 
+    assert "--url is empty" in said.readouterr().err
+    assert run(["publish", str(tree)]) == 0
     assert "Nothing changed" in said.readouterr().out
 
 

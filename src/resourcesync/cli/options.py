@@ -172,8 +172,16 @@ class Parsed(click.ParamType[V], Generic[V]):
             self.fail(message, param, ctx)
 
 
+def _package_size(text: str) -> int:
+    size = parse_size(text)
+    if not size:
+        raise ConfigurationError("a package needs room for at least one byte")
+    return size
+
+
 DURATION = Parsed("duration", parse_duration)
 SIZE = Parsed("size", parse_size)
+PACKAGE_SIZE = Parsed("size", _package_size)
 MOMENT = Parsed("time", parse_moment)
 LIMIT = Parsed("limit", parse_limit)
 PAIR = Parsed("pair", parse_pair)

@@ -81,8 +81,9 @@ class PublisherOptions(TypedDict, total=False):
     Attributes:
         url: The web address of DIR; needed once.
         out: Write the documents there instead of into DIR; s3://BUCKET/PREFIX is a bucket.
-        include: Publish only files whose path below DIR matches: ``*`` is any text,
-            including /; ? is one character. The globs of pull are different.
+        include: Publish only files whose path below DIR matches, with or without / in
+            front: ``*`` is any text, including /; ? is one character. The globs of pull are
+            different.
         exclude: Publish no files whose path matches.
         hashes: Digests of every file; default: sha-256. Repeat for several.
         max_entries: Most entries in one document.

@@ -61,8 +61,8 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     include: Annotated[
         tuple[str, ...],
         Setting(
-            "Publish only files whose path below DIR matches: * is any text, including /; ? is "
-            "one character. The globs of pull are different.",
+            "Publish only files whose path below DIR matches, with or without / in front: * is any "
+            "text, including /; ? is one character. The globs of pull are different.",
             _SEL,
             metavar="GLOB",
             is_clearable=True,

@@ -42,6 +42,13 @@ CHANNELS: Final = {
 }
 """The topic of each channel: the last notification can be read at it."""
 
+_HEADS: Final = frozenset(
+    {
+        *(RESOURCE_LIST, CHANGE_LIST, CAPABILITY_LIST, RESOURCE_DUMP, CHANGE_DUMP),
+        *(ABOUT, DESCRIPTION, ACTIVITIES, *ARCHIVES.values(), *CHANNELS.values()),
+    }
+)
+
 LIST_HEADS: Final = frozenset({CHANGE_LIST, ACTIVITIES, *ARCHIVES.values()})
 """Documents that lead to lists, and that a Source may cease to offer."""
 
@@ -191,6 +198,11 @@ def is_dump_name(name: str) -> bool:
     return any(
         pattern.fullmatch(name) is not None for pattern in (_PACKAGE, _DUMP_PART, _ARCHIVED_DUMP)
     )
+
+
+def is_document(name: str) -> bool:
+    """True if a document of ours may have such a name."""
+    return name in _HEADS or is_sitemap(name) or is_dump_name(name) or is_replaceable(name)
 
 
 def is_replaceable(name: str) -> bool:

@@ -121,11 +121,14 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         scan: The result of the scan.
         publication: The result of writing; nothing in a dry run.
         omissions: The first files that exist and cannot be published.
+        omitted_for: Number of all files and folders of a tree that are not published, by reasons;
+            without those that its owner excluded.
         dry_run: True if nothing was written on purpose.
         dumped: The result of the dumps, if requested.
         retained: The versions that were stored now.
         notified: The result of notifying the hubs.
         left: The address before, if it was another one.
+        unmatched: The globs that no file matches, among those that are new; all in a dry run.
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
         leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
@@ -138,9 +141,11 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     dumped: "DumpOutcome | None" = None
     retained: RetentionCounts = NOTHING_RETAINED
     omissions: tuple[Omission, ...] = ()
+    omitted_for: Mapping[str, int] = {}
     dry_run: bool = False
     notified: "Notified | None" = None
     left: LeftAddress | None = None
+    unmatched: tuple[str, ...] = ()
     foreign_origins: tuple[str, ...] = ()
     leniencies: tuple[Mapping[str, object], ...] = ()
     seconds: float = 0.0

@@ -46,10 +46,12 @@ class LeftFile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         code: A stable word.
         reason: The cause, in one sentence that names the original.
+        hint: What to do now.
     """
 
     code: str
     reason: str
+    hint: str = ""
 
 
 class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,7 +250,7 @@ class _Scan:
 
     def _note(self, error: StorageError | None) -> None:
         if error is not None and len(self.left) < _MAX_LEFT:
-            self.left.append(LeftFile(code=error.code, reason=error.message))
+            self.left.append(LeftFile(code=error.code, reason=error.message, hint=error.hint))
 
 
 def _runs_of(originals: Originals) -> Iterator[Sequence[Original]]:

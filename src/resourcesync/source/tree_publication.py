@@ -1,5 +1,6 @@
 """Publication of a tree that is open: scan, dumps, lists and notices; and a dry run of it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -7,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.ports import Clock
@@ -19,6 +21,7 @@ from resourcesync.ports.catalogue import (
 )
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.settings.publication import NOTE, PublicationSettings
+from resourcesync.source import naming
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import CHANNELS, SourceNaming
@@ -99,17 +102,25 @@ class TreePublication:
                 done = tree.publisher.publish(step, anew=anew, now=now)
             tree.versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
             notified = self._notify()
-        omissions = filter(_is_reported, tree.originals.omissions())
+        omissions = (*tree.originals.omissions(), *self._among_documents())
         return PublicationResult(
             settings=tree.settings,
-            scan=found,
+            scan=replace(found, omitted=len(omissions)),
             publication=done,
-            omissions=tuple(islice(omissions, _SHOWN_OMISSIONS)),
+            omissions=tuple(islice(filter(_is_reported, omissions), _SHOWN_OMISSIONS)),
+            omitted_for=Counter(omission.reason for omission in omissions),
             dry_run=asked.dry_run,
             dumped=dumped,
             retained=tree.versions.counts,
             notified=notified,
         )
+
+    def _among_documents(self) -> Iterator[Omission]:
+        """Yield the files of the tree that are not published because documents are beside them."""
+        if self._tree.settings.out == ".":
+            for name in self._tree.documents.names():
+                if not naming.is_document(name):
+                    yield Omission(name=name, reason="it is in a folder of the documents")
 
     def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":
         if asked is None:

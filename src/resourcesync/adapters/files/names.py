@@ -54,6 +54,14 @@ def to_names(path: str) -> tuple[str, ...] | None:
     return found if len(found) == len(names) else None
 
 
+def names_of(keys: list[str]) -> list[str]:
+    """Return the file names of some keys, which are names as URI segments."""
+    if "%" not in "".join(keys):
+        return keys
+    names = [to_name(key) for key in keys]
+    return [name for name in names if name is not None]  # each key was made of a name
+
+
 def uri_fault(key: str, room: int) -> str | None:
     """Return why Destinations refuse a name in a URI; ``None`` if they do not.
 

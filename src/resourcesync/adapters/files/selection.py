@@ -30,7 +30,7 @@ class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
         include: Patterns; if there are any, only files that match one are published.
         exclude: Patterns; files that match one are not published, nor anything in a folder that
             matches one. Patterns are those of a shell (``*``, ``?``, ``[abc]``) on the path
-            relative to the root; ``*`` matches ``/`` too.
+            relative to the root, with or without a ``/`` in front; ``*`` matches ``/`` too.
         skip: Files and folders that are never scanned, relative to the root, such as the folder of
             the documents.
         signs: Files that a folder in the tree has if it is published by itself. Then the folder of
@@ -56,9 +56,13 @@ class PathFilter:
         self._skip_folders = frozenset(path.rpartition("/")[0] for path in self._skip)
         self._is_own = selection.is_own
         self._hidden = selection.hidden
-        self._include = _union(selection.include or ("*",))
-        self._exclude = _union(selection.exclude)
+        self._include = _Globs(selection.include or ("*",))
+        self._exclude = _Globs(selection.exclude)
         self._chooses = bool(selection.include or selection.exclude)
+
+    def unmatched(self) -> tuple[str, ...]:
+        """Return the patterns that no name matched yet."""
+        return (*self._include.unmatched, *self._exclude.unmatched) if self._chooses else ()
 
     def exclusion_of_file(self, folder: str, name: str) -> str | None:
         """Return ``None`` to publish a file, else the reason, ``LEFT_OUT`` for one on purpose.
@@ -131,10 +135,20 @@ class PathFilter:
         return None
 
 
-def _union(patterns: Iterable[str]) -> Callable[[str], object]:
-    """Return a test whether a path matches one of the patterns; none matches nothing."""
-    sources = [fnmatch.translate(pattern) for pattern in patterns]
-    return re.compile("|".join(sources) if sources else r"(?!)").match
+class _Globs:
+    """A test whether a path matches one of some patterns; it knows those that matched none."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        sources = {pattern: fnmatch.translate(pattern.removeprefix("/")) for pattern in patterns}
+        self.unmatched = {pattern: re.compile(source) for pattern, source in sources.items()}
+        self._union = re.compile("|".join(sources.values()) if sources else r"(?!)")
+
+    def __call__(self, path: str) -> bool:
+        if self._union.match(path) is None:
+            return False
+        for pattern in [name for name, glob in self.unmatched.items() if glob.match(path)]:
+            del self.unmatched[pattern]
+        return True
 
 
 _SECOND: Final = 1_000_000

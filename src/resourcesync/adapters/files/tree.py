@@ -31,6 +31,7 @@ from resourcesync.adapters.files.names import (
     are_segments,
     media_type,
     media_types,
+    names_of,
     to_name,
     to_names,
     to_segment,
@@ -209,6 +210,7 @@ class FileTreeOriginals:
         self._base = base_uri if base_uri.endswith("/") else base_uri + "/"
         self._clock = clock
         self._judge = PathFilter(selection or FileSelection())
+        self.unmatched = self._judge.unmatched
         self._digester = Digester(algorithms)
         self._omissions: list[Omission] = []
         self._due = (rereading or RereadSchedule()).due
@@ -284,7 +286,7 @@ class FileTreeOriginals:
     ) -> tuple[list[str], list[os.stat_result]]:
         """Return the files that are there and published, with their status."""
         try:
-            found = [os.lstat(name, dir_fd=descriptor) for name in _names_of(keys)]
+            found = [os.lstat(name, dir_fd=descriptor) for name in names_of(keys)]
         except OSError:  # one of them is gone
             found = []
         if {status.st_mode & _KIND for status in found} == _REGULAR_ONLY:  # as in most folders
@@ -368,7 +370,7 @@ class FileTreeOriginals:
 
     def _stat(self, folder: ScannedFolder, descriptor: int, key: str) -> os.stat_result | None:
         """Return the status of a file, or ``None`` if it is gone or not published."""
-        (name,) = _names_of([key])
+        (name,) = names_of([key])
         try:
             found = os.lstat(name, dir_fd=descriptor)
             if found[stat.ST_MODE] & _KIND != stat.S_IFREG:
@@ -427,7 +429,7 @@ class FileTreeOriginals:
                 count, text = self._digester.read(descriptor, length)
                 found = os.fstat(descriptor)
             except OSError as error:
-                raise _unreadable(uri, error) from error
+                raise _unreadable(self._shown(uri), error) from error
             finally:
                 os.close(descriptor)
             if seen == _signature(found) and count == found.st_size:
@@ -437,7 +439,7 @@ class FileTreeOriginals:
                 is_trusted = not looked or not self._is_fresh(found, looked)
                 return resource, seen if is_trusted else ""
             seen = ""
-        raise OriginalChangedError(f"{uri} changed each time it was read")
+        raise OriginalChangedError(f"{self._shown(uri)} changed each time it was read")
 
     def measure_run(self, run: OriginalRun) -> MeasuredRun:
         """Read some files of the folder that the scan is in.
@@ -447,7 +449,7 @@ class FileTreeOriginals:
         """
         assert self._current is not None
         folder, descriptor = self._current
-        names = _names_of([uri[len(folder) :] for uri in run.uris])
+        names = names_of([uri[len(folder) :] for uri in run.uris])
         files = zip(names, run.fingerprints, run.lengths, strict=True)
         hashes = [self._hash_of_trusted(descriptor, *file) for file in files]
         rest = run.select([at for at, text in enumerate(hashes) if not text])
@@ -518,22 +520,27 @@ class FileTreeOriginals:
     def _names(self, uri: str) -> tuple[str, ...] | None:
         return to_names(uri.removeprefix(self._base)) if uri.startswith(self._base) else None
 
+    def _shown(self, uri: str) -> str:
+        """Return the path of a file, for messages."""
+        names = self._names(uri)
+        return uri if names is None else str(self._root.joinpath(*names))
+
     def _open(self, uri: str, opening: Callable[[str], int]) -> int:
         """Return a descriptor of the file at a URI, which may not be a file any more."""
         try:
             return opening(uri)
         except LinkNotFollowedError as error:
-            raise OriginalChangedError(f"{uri} is {error} now") from error
+            raise OriginalChangedError(f"{self._shown(uri)} is {error} now") from error
         except OSError as error:
             if error.errno in GONE:
-                raise OriginalChangedError(f"{uri} is no longer there") from error
-            raise _unreadable(uri, error) from error
+                raise OriginalChangedError(f"{self._shown(uri)} is no longer there") from error
+            raise _unreadable(self._shown(uri), error) from error
 
     def _check_regular(self, uri: str, descriptor: int) -> tuple[str, int]:
         """Return the signature and the length of an open file, which must be one."""
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise OriginalChangedError(f"{uri} is no longer a file")
+            raise OriginalChangedError(f"{self._shown(uri)} is no longer a file")
         return _signature(found), found.st_size
 
     def _open_sibling(self, uri: str) -> int:
@@ -597,22 +604,14 @@ def _open_file(root: int, names: tuple[str, ...]) -> int:
         os.close(folder)
 
 
-def _names_of(keys: list[str]) -> list[str]:
-    """Return the file names of some keys, which are names as URI segments."""
-    if "%" not in "".join(keys):
-        return keys
-    names = [to_name(key) for key in keys]
-    return [name for name in names if name is not None]  # each key was made of a name
-
-
 def _signature(found: os.stat_result) -> str:
     # Writers can set the mtime back, as cp -p and rsync -t do, but never the ctime.
     return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
 
 
-def _unreadable(uri: str, error: OSError) -> StorageError:
+def _unreadable(path: str, error: OSError) -> StorageError:
     return StorageError(
-        f"{uri} cannot be read: {error.strerror}",
+        f"{path} cannot be read: {error.strerror}",
         hint="make the file readable, or exclude it",
         code="unreadable-file",
     )

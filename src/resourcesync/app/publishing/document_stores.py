@@ -97,31 +97,39 @@ ROBOTS_FILE: Final = "robots.txt"
 _ROBOTS_HEADER: Final = b"# Written by resourcesync publish --robots.\n"
 
 
-def check_robots(out: Path, url: str) -> None:
+def check_robots(root: Path, out: str, url: str) -> None:
     """Refuse to write ``robots.txt`` where it has no effect, or over a foreign one.
 
     Args:
-        out: The folder that it would go to.
+        root: The folder that ``out`` is relative to.
+        out: The place of the documents, in the form of ``Settings.out``.
         url: The address of the tree.
 
     Raises:
         ConfigurationError: One of these.
         StorageError: The existing file cannot be read.
     """
+    if is_store(out):
+        raise ConfigurationError(
+            f"{ROBOTS_FILE} can only be written into a folder",
+            hint="put it there yourself, and do not write it",
+            remedy=Remedy("write-no-robots"),
+        )
     if urlsplit(url).path.strip("/"):
         raise ConfigurationError(
             f"{url} is not the root of its host, where {ROBOTS_FILE} must be",
             hint=f"add the Sitemap line to the {ROBOTS_FILE} of the host, and do not write one",
             remedy=Remedy("write-no-robots"),
         )
-    found = FolderDocuments(out, folders=("",)).open(ROBOTS_FILE)
+    folder = root / out
+    found = FolderDocuments(folder, folders=("",)).open(ROBOTS_FILE)
     if found is None:
         return
     with found:
         is_ours = found.read(len(_ROBOTS_HEADER)) == _ROBOTS_HEADER
     if not is_ours:
         raise ConfigurationError(
-            f"{out / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
+            f"{folder / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
             hint="add the Sitemap line to it yourself, and do not write it",
             remedy=Remedy("write-no-robots"),
         )

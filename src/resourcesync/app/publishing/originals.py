@@ -37,11 +37,13 @@ class OpenedOriginals(NamedTuple):
         originals: The originals, with the links of the link rules.
         reading: Returns the opener for one file after another.
         rereading: The files that are read again though they look unchanged.
+        unmatched: Returns the globs of the settings that matched nothing.
     """
 
     originals: ScannableOriginals
     reading: Callable[[], AbstractContextManager[Opening]]
     rereading: RereadSchedule
+    unmatched: Callable[[], tuple[str, ...]]
 
 
 def is_originals_address(text: str) -> bool:
@@ -75,11 +77,12 @@ def open_originals(
             algorithms=settings.hashes,
             rereading=rereading,
         )
-        yield OpenedOriginals(_linked(tree, settings), tree.reading, rereading)
+        yield OpenedOriginals(_linked(tree, settings), tree.reading, rereading, tree.unmatched)
         return
     with _load_originals(settings) as originals:
         selected = _SelectedOriginals(originals, settings)
-        yield OpenedOriginals(_linked(selected, settings), selected.reading, rereading)
+        linked = _linked(selected, settings)
+        yield OpenedOriginals(linked, selected.reading, rereading, selected.unmatched)
 
 
 def _linked(originals: ScannableOriginals, settings: PublicationSettings) -> ScannableOriginals:
@@ -94,17 +97,18 @@ def selection_of(settings: PublicationSettings) -> FileSelection:
     outs = [
         name for name in (settings.out, *settings.earlier) if not document_stores.is_store(name)
     ]
-    skip = frozenset(
-        "resourcesync" if out == "." else out
-        for out in map(os.path.normpath, outs)
-        if not out.startswith("..")
-    )
+    skip = {CATALOGUE.parts[0]}
+    for out in map(os.path.normpath, outs):
+        if out == ".":
+            skip |= {naming.FOLDER, naming.DESCRIPTION.partition("/")[0]}
+        elif not out.startswith(".."):
+            skip.add(out)
     if settings.robots and settings.out == ".":
         skip |= {document_stores.ROBOTS_FILE}
     return FileSelection(
         include=settings.include,
         exclude=settings.exclude,
-        skip=skip,
+        skip=frozenset(skip),
         signs=(naming.CAPABILITY_LIST, CATALOGUE.as_posix()),
         is_own=naming.is_sitemap,
     )
@@ -195,6 +199,7 @@ class _SelectedOriginals:
                 is_own=naming.is_sitemap,
             )
         )
+        self.unmatched = self._judge.unmatched
 
     def scan(self) -> Iterator[Original]:
         last = ""

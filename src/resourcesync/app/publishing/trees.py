@@ -13,7 +13,7 @@ from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
 from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.publishing import document_stores, originals
-from resourcesync.app.publishing.document_stores import is_store, locked_documents
+from resourcesync.app.publishing.document_stores import locked_documents
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, StateError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
@@ -160,13 +160,7 @@ def publish_tree(
         settings = merge_settings(root, known, chosen)
         originals.check_originals(settings, known)
         if settings.robots:
-            if is_store(settings.out):
-                raise ConfigurationError(
-                    f"{document_stores.ROBOTS_FILE} can only be written into a folder",
-                    hint="put it there yourself, and do not write it",
-                    remedy=Remedy("write-no-robots"),
-                )
-            document_stores.check_robots(root / settings.out, settings.url)
+            document_stores.check_robots(root, settings.out, settings.url)
         own = (folders.home / CATALOGUE).parent
         store = stack.enter_context(
             locked_documents(root, settings.out, own, dry_run=asked.dry_run)
@@ -175,11 +169,17 @@ def publish_tree(
         reread = catalogue.note(REREAD_NOTE)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         tree = _open_tree(folders, settings, catalogue, store, found, clock)
-        left = None if asked.dry_run else _left_address(known.url, settings.url, store)
+        left = _left_address(known.url, settings.url, store)
         done = TreePublication(tree, clock).publish(
             asked, anew=entry_settings_of(settings) != entry_settings_of(known)
         )
-        return structs.replace(done, left=left)
+        globs = _globs_of(settings) - _globs_of(known)
+        unmatched = tuple(glob for glob in found.unmatched() if asked.dry_run or glob in globs)
+        return structs.replace(done, left=left, unmatched=unmatched)
+
+
+def _globs_of(settings: PublicationSettings) -> set[str]:
+    return {*settings.include, *settings.exclude}
 
 
 def _refuse_other_input(root: Path, catalogue: CatalogueStore) -> None:

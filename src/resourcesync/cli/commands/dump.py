@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     help="Update the Resource Dump: only changed files are packed again.",
 )
 @option(
-    "--max-package", type=options.SIZE, help="Most bytes of content in one package; default: 256M."
+    "--max-package",
+    type=options.PACKAGE_SIZE,
+    help="Most bytes of content in one package; default: 256M.",
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:

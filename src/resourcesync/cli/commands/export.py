@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @option(
     "--max-package",
-    type=options.SIZE,
+    type=options.PACKAGE_SIZE,
     default="1G",
     show_default=True,
     help="Most content of one package, for --format zip into a folder; most bytes of a WARC file.",

@@ -72,7 +72,7 @@ DUMPS: Final = (
     ),
     option(
         "--max-package",
-        type=options.SIZE,
+        type=options.PACKAGE_SIZE,
         help="Most bytes of content in one package of --dumps; default: 256M.",
     ),
 )
@@ -81,7 +81,14 @@ _PLACES: Final = frozenset({"out", "versions_in"})
 
 
 def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the given settings by their names; without those that are places."""
+    """Return the given settings by their names; without those that are places.
+
+    Raises:
+        ConfigurationError: A setting is empty that cannot be.
+    """
+    for key, field in fields_of(PublicationSettings).items():
+        if values[key] == "" and not field.setting.is_clearable:
+            raise ConfigurationError(f"--{key.replace('_', '-')} is empty")
     return {
         field.name: without_empty(field, values[key])
         for key, field in fields_of(PublicationSettings).items()

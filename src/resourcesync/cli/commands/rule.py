@@ -316,6 +316,7 @@ warning
   ignored            A setting of another program's configuration has no meaning in this one.
   never              An event of a scenario is after its end.
   omitted            A file is not published, for the reason given.
+  unmatched-glob     No file matches a glob of --include or --exclude; compare it with the paths.
   no-extra           The printed file needs an extra that is not installed on this machine.
   no-secret          A secret that the configuration names is missing in the environment.
   notify             A hub did not receive the changes; they are sent again the next time.

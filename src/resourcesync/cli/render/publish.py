@@ -1,7 +1,9 @@
 """The output of ``publish`` and ``dump``: closing lines, and the fields of ``run.end``."""
 
+import glob
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,29 +16,21 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
+    from resourcesync.ports.catalogue import Omission
     from resourcesync.source.notifications import Notified
     from resourcesync.source.publication_options import LeftAddress, PublicationResult
+    from resourcesync.source.scan import ScanReport
 
 _INDENT: Final = "          "
+_SHOWN_LEFT: Final = 5
 _STEPS: Final = 3
 """Lines of the next steps."""
 
 
 def report(done: "PublicationResult", screen: Screen) -> None:
     """Report the omitted files and the written documents."""
-    for omission in done.omissions:
-        screen.report(
-            "warning",
-            {"code": "omitted", "message": f"{omission.name} is not published: {omission.reason}"},
-        )
-    if done.retained.unkept:
-        files = formatting.counted(done.retained.unkept, "file")
-        message = f"the versions of {files} are not stored: --versions-max-bytes is reached"
-        screen.report("warning", {"code": "no-room", "message": message})
-    if done.left is not None:
-        screen.report("warning", _address_warning(done.left, done))
-    for left in done.scan.left:
-        screen.report("warning", {"code": left.code, "message": left.reason})
+    for warning in _warnings(done):
+        screen.report("warning", warning)
     for leniency in done.leniencies:
         screen.report("leniency", leniency)
     if done.notified is not None:
@@ -52,6 +46,31 @@ def report(done: "PublicationResult", screen: Screen) -> None:
                 "bytes": written.bytes,
             },
         )
+
+
+def _warnings(done: "PublicationResult") -> Iterator[dict[str, object]]:
+    for omission in done.omissions:
+        message = f"{omission.name} is not published: {omission.reason}"
+        yield {"code": "omitted", "message": message, "hint": _omission_hint(omission)}
+    if done.retained.unkept:
+        files = formatting.counted(done.retained.unkept, "file")
+        message = f"the versions of {files} are not stored: --versions-max-bytes is reached"
+        yield {"code": "no-room", "message": message}
+    if done.left is not None:
+        yield _address_warning(done.left, done)
+    for pattern in done.unmatched:
+        hint = "a glob is compared with the whole path below the folder, as in '*/name.txt'"
+        yield {"code": "unmatched-glob", "message": f"no file matches {pattern!r}", "hint": hint}
+    for left in done.scan.left:
+        yield {"code": left.code, "message": left.reason, "hint": left.hint}
+
+
+def _omission_hint(omission: "Omission") -> str:
+    """Return what to do about a symbolic link; empty for any other omission."""
+    if "symbolic link" not in omission.reason:
+        return ""
+    excluded = shlex.quote(f"/{glob.escape(omission.name)}")
+    return f"copy or mount what it leads to in its place, or leave it out: --exclude {excluded}"
 
 
 def _address_warning(left: "LeftAddress", done: "PublicationResult") -> dict[str, object]:
@@ -83,19 +102,40 @@ def conclude(
         has_files: True if the folder contains the listed files, and not only documents.
         mirror: The mirror whose copies are published, if any: they are served where they are.
     """
-    left = done.scan.changing + done.scan.unreadable
-    code = ExitCode.PARTIAL if left else ExitCode.OK
+    code = ExitCode.PARTIAL if done.scan.changing + done.scan.unreadable else ExitCode.OK
     step = "as usual" if has_files else f"the files in {_document_folder(done, tree)}"
     step = "" if mirror else f"upload {step}, then "
     lines = _dry_run_lines(done) if done.dry_run else _closing_lines(done, tree, step)
     if mirror and done.publication.first:
         serving = f"serve its copies and documents:  resourcesync serve {shlex.quote(mirror)}"
         lines.insert(-_STEPS, TextLine(serving, "Next"))
-    if left:
-        files = formatting.counted(left, "file")
-        line = TextLine(f"{files} not published: unreadable, or changed while being read", "!")
-        lines.append(line._replace(level=QUIET))
+    lines += _left_lines(done.scan)
     return CommandOutcome(exit=code, closing=tuple(lines), fields=publication_fields(done, seconds))
+
+
+def _left_lines(scan: "ScanReport") -> Iterator[TextLine]:
+    """Yield the lines of the files that could not be read, also for ``-q``: cron mails them."""
+    count = scan.changing + scan.unreadable
+    if not count:
+        return
+    files = formatting.counted(count, "file")
+    text = f"{files} not published: unreadable, or changed while being read"
+    yield TextLine(text, "!", QUIET)
+    for left in scan.left[:_SHOWN_LEFT]:
+        yield TextLine(f"{_INDENT}{left.reason}", level=QUIET)
+    if scan.unreadable:
+        yield TextLine(f"{_INDENT}make them readable, or leave them out: --exclude", level=QUIET)
+
+
+def _omitted_lines(done: "PublicationResult") -> list[TextLine]:
+    """Return the lines of the files that are not published, by reasons."""
+    reasons = sorted(done.omitted_for.items(), key=lambda item: -item[1])
+    return [
+        TextLine(
+            f"{_INDENT * bool(at)}{formatting.count(number)}: {reason}", "" if at else "Left out"
+        )
+        for at, (reason, number) in enumerate(reasons)
+    ]
 
 
 def _scanned(done: "PublicationResult") -> str:
@@ -110,6 +150,7 @@ def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
     text = ", ".join(f"{name} {formatting.count(number)}" for name, number in counts.items())
     return [
         TextLine(_scanned(done), "Scanned"),
+        *_omitted_lines(done),
         TextLine(f"would {text}; nothing was written", "Dry run", QUIET),
     ]
 
@@ -119,9 +160,11 @@ def _closing_lines(done: "PublicationResult", tree: Path, step: str) -> list[Tex
     if not done.documents_written:
         touched = done.scan.touched
         more = f" ({formatting.counted(touched, 'file')} touched, same bytes)" if touched else ""
-        return [TextLine(f"Nothing changed{more}", level=QUIET), *_notified(done)]
+        unchanged = TextLine(f"Nothing changed{more}", level=QUIET)
+        return [unchanged, *_omitted_lines(done), *_notified(done)]
     shows_scan = publication.first and (done.scan.hashed or not done.scan.files)
     lines = [TextLine(_scanned(done), "Scanned")] if shows_scan else []
+    lines += _omitted_lines(done)
     lines += _written(done, tree)
     lines += _version_lines(done)
     lines += _notified(done)

@@ -1,0 +1,84 @@
+"""What ``publish`` says about files that it leaves out, or cannot read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.commands.command_line import Said, rows
+
+ARGUMENTS = ["publish", "museum", "--url", "https://museum.example"]
+
+
+@pytest.fixture
+def museum(here: Path) -> Path:
+    for name in ("page.txt", "a~", "old~/b.txt", ".hidden", "resourcesync/mine.txt"):
+        path = Path("museum", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return Path("museum")
+
+
+def test_the_closing_lines_have_all_that_is_left_out_by_reasons(museum: Path, said: Said) -> None:
+    assert run(ARGUMENTS) == 0
+
+    captured = said.readouterr()
+    assert (
+        "Left out  2: a backup: its name ends with ~\n"
+        "          1: its name begins with a dot\n"
+        "          1: it is in a folder of the documents\n"
+    ) in captured.out
+    assert "resourcesync/mine.txt is not published" in captured.err
+    assert run(["publish", "museum", "--json"]) == 0
+    assert rows(said)[-1]["omitted"] == 4, "our own folders are not counted"
+
+
+def test_a_folder_without_such_files_has_no_such_line(here: Path, said: Said) -> None:
+    Path("museum").mkdir()
+    Path("museum/page.txt").write_text("page")
+
+    assert run([*ARGUMENTS, "--dumps", "all", "--sitemap", "--iiif", "Manifest"]) == 0
+    assert run(["publish", "museum"]) == 0
+
+    assert "Left out" not in said.readouterr().out
+
+
+def test_a_link_to_a_folder_says_what_to_do(museum: Path, said: Said) -> None:
+    Path("elsewhere").mkdir()
+    (museum / "link").symlink_to(Path("elsewhere").absolute())
+
+    assert run(ARGUMENTS) == 0
+    assert "or leave it out: --exclude /link" in said.readouterr().err
+
+    assert run(["publish", "museum", "--exclude", "/link"]) == 0
+    assert "link" not in said.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
+def test_a_quiet_run_names_the_files_that_it_cannot_read(museum: Path, said: Said) -> None:
+    (museum / "page.txt").chmod(0)
+    (museum / "other.txt").write_text("other")
+
+    assert run([*ARGUMENTS, "-q"]) == 3
+
+    captured = said.readouterr()
+    assert "museum/page.txt cannot be read: Permission denied" in captured.out + captured.err
+    assert "leave them out: --exclude" in captured.out + captured.err
+
+
+def test_a_dry_run_says_that_the_address_changes(museum: Path, said: Said) -> None:
+    assert run(ARGUMENTS) == 0
+
+    assert run(["publish", "museum", "--url", "http://other.example", "-n"]) == 0
+
+    assert "warning[address-changed]" in said.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["--url", ""], ["--dumps", "all", "--max-package", "0"], ["--max-package", "0"]]
+)
+def test_a_value_that_means_nothing_is_refused(museum: Path, words: list[str], said: Said) -> None:
+    assert run(ARGUMENTS) == 0
+
+    assert run(["publish", "museum", *words]) == 2
