@@ -10,8 +10,11 @@ from pathlib import Path
 import click
 import pytest
 
+from resourcesync import errors
+from resourcesync.cli.commands.rule import CODES
 from resourcesync.cli.main import COMMANDS, cli
 from resourcesync.settings.environment import PREFIX
+from resourcesync.validator.rule import FAMILIES, find_rule
 from tests.support.commands.forking import folder_of
 from tests.support.commands.run import environment, files_of, free_port, running, script
 
@@ -69,6 +72,26 @@ def test_every_command_has_its_part_of_the_reference() -> None:
     text = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
 
     assert re.findall(r"^## resourcesync (\w+)$", text, re.MULTILINE) == list(COMMANDS)
+
+
+def test_every_code_that_a_page_explains_is_known() -> None:
+    kinds = [errors.ResourceSyncError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    known = {*CODES, *(kind.default_code for kind in kinds)}
+    asked = {
+        command.split()[1]
+        for _, command in SHOWN
+        if command.startswith("why ") and len(command.split()) == 2
+    }
+    examples = asked - {"CODE"}
+
+    assert examples
+    assert [
+        code
+        for code in sorted(examples)
+        if code not in known and find_rule(code) is None and code not in FAMILIES
+    ] == []
 
 
 def in_a_shell(block: str, cwd: Path) -> str:
@@ -134,7 +157,7 @@ def test_the_tutorial_of_a_source_does_what_it_says(tmp_path: Path) -> None:
     for document in re.findall(r"^\| `([^`]+)` \|", page.read_text("utf-8"), re.MULTILINE):
         assert document in written
         assert document in explored
-    assert "0 errors" in valid
+    assert "2 of 2 resources: 0 errors, 0 warnings" in valid
     assert "In sync" in first
     assert "would create 1, update 1, delete 1" in changed
     assert "1 created, 1 updated, 1 deleted" in changed
