@@ -114,9 +114,10 @@ class Mirror:
     beginning to the end, by one thread; then ``requests`` and ``received`` of a report count from
     the beginning of the block. No other process can pull a mirror that is locked.
 
-    Nothing is printed, no signal is touched, no variable of the environment is read; threads that
-    make files durable on a slow disk end with the call. Several mirrors may be used at once, each
-    by one thread at a time.
+    Nothing is printed, no signal is touched, and of the environment only the proxies are read,
+    where none is named; threads that make files durable on a slow disk end with the call. Several
+    mirrors may be used at once, each by one thread at a time. A relative folder is looked up at
+    each call.
 
     Args:
         source: Any address of the Source: of a site, a Source Description, a list or a sitemap.
@@ -219,7 +220,8 @@ class Mirror:
             stop: Called many times a second; ``True`` ends the pull soon. Complete copies stay.
 
         Raises:
-            StoppedError: ``stop`` said so.
+            StoppedError: ``stop`` said so; as a ``BudgetError``, the time of ``max_duration`` was
+                over before a first pull had found the lists.
             ConfigurationError: No address is known, or the mirror follows another Source.
             SourceError: The Source does not answer, refuses, or offers no list.
             DocumentError: A list cannot be used; nothing was changed.
@@ -449,7 +451,7 @@ class Mirror:
         together with what it did passes it as ``since`` the next time. A named consumer gets
         everything in the mirror the first time, then what is new; its position is stored in the
         mirror when the loop has come to its end: one that is broken off, or raises, gets the same
-        changes again.
+        changes again. Read the iterator in the thread that began it.
 
         Args:
             consumer: Name of the consumer whose position to start from; ``None`` has none.
