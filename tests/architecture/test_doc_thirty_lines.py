@@ -10,8 +10,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -110,36 +110,74 @@ def test_an_index_follows_the_rows(page: Page) -> None:
     ]
 
 
+class Rounds(threading.Event):
+    """Runs the steps, one after each round, and ends the loop after the last one.
+
+    Args:
+        steps: What happens between two rounds.
+    """
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        super().__init__()
+        self.steps = iter(steps)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        del timeout
+        step = next(self.steps, None)
+        if step is None:
+            self.set()
+        else:
+            step()
+        return True
+
+
 def test_following_goes_on_past_a_lock_and_a_broken_list(
     page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page.run(3)
-    names, mirror = page.names, Mirror(page.address, "museum")
-    mirror.pull()
-    lock = (tmp_path / "museum/.resourcesync/lock").open("rb")
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    names = page.names
+    with ExitStack() as locks:
 
-    class Pause(threading.Event):
-        """Ends the lock and breaks the lists after the first round; ends after the second."""
+        def lock() -> None:
+            file = locks.enter_context((tmp_path / "museum/.resourcesync/lock").open("rb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
 
-        rounds = 0
+        def unlock_and_break() -> None:
+            locks.close()
+            for path in (tmp_path / "lists").rglob("*"):
+                if path.is_file():
+                    path.write_text("<html><title>down for maintenance</title></html>")
 
-        def wait(self, timeout: float | None = None) -> bool:
-            del timeout
-            self.rounds += 1
-            if self.rounds == 1:
-                lock.close()
-                for path in (tmp_path / "lists").rglob("*"):
-                    if path.is_file():
-                        path.write_text("<html><title>down for maintenance</title></html>")
-            else:
-                self.set()
-            return True
-
-    asyncio.run(names["follow"](mirror, 60, Pause()))
+        rounds = Rounds(lock, unlock_and_break)
+        asyncio.run(names["follow"](Mirror(page.address, "museum"), 60, rounds))
 
     assert len(names["index"]) == 2
     assert capsys.readouterr().out.count("later again: ") == 2
+
+
+def test_following_starts_over_when_the_mirror_was_made_again(page: Page) -> None:
+    page.run(3)
+    names, index = page.names, page.names["index"]
+
+    def make_again() -> None:
+        shutil.rmtree("museum")
+        index["stale"] = b"of the mirror before"
+
+    asyncio.run(names["follow"](Mirror(page.address, "museum"), 60, Rounds(make_again)))
+
+    assert {uri.rpartition("/")[2] for uri in index} == {"jug", "bowl"}
+
+
+def test_following_goes_on_past_the_end_of_the_time_of_a_pull(
+    page: Page, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page.run(3)
+    mirror = Mirror(page.address, "museum", max_duration=0.000_001)
+
+    asyncio.run(page.names["follow"](mirror, 60, Rounds(Mirror(page.address, "museum").pull)))
+
+    assert capsys.readouterr().out.count("later again: the time limit") == 1
+    assert len(page.names["index"]) == 2
 
 
 def test_the_page_is_short_and_each_program_has_thirty_lines() -> None:
