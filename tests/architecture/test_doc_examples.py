@@ -180,13 +180,16 @@ def test_the_tutorial_of_a_program_does_what_it_says(tmp_path: Path) -> None:
     _, *words = shlex.split(serve)
 
     with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
-        first, later, again = [in_a_shell(name, tmp_path) for name in rest]
+        first = in_a_shell(rest[0], tmp_path)
+        (tmp_path / "museum" / "photo.jpg").write_bytes(b"\xff\xd8 clay")
+        later, again = [in_a_shell(name, tmp_path) for name in rest[1:]]
     alone = in_a_shell(rest[-1], tmp_path)
 
     base = f"http://127.0.0.1:{port}/"
     assert first == f"2 changes\nclay: {base}jug.txt\n"
-    assert re.search(rf"[34] changes\nclay: {base}plate.txt\n$", later)
-    assert again == f"0 changes\nclay: {base}plate.txt\n"
+    found = f"clay: {base}photo.jpg\nclay: {base}plate.txt\n"
+    assert re.search(rf"[4-6] changes\n{found}$", later)
+    assert again == f"0 changes\n{found}"
     assert alone.startswith("Not pulled; the index has what was here before:")
     assert alone.endswith(again)
 
