@@ -20,6 +20,7 @@ from resourcesync import errors
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import schema
 from resourcesync.cli import main
+from resourcesync.cli.commands.rule import CODES
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.cli.remedies import COMMANDS
@@ -235,6 +236,15 @@ def error_codes() -> str:
     return table(("Code", "Error", "Meaning", "Exit", "Passes by itself"), rows)
 
 
+def codes() -> str:
+    """Return the table of the codes that are more specific than those of the classes."""
+    rows = [
+        (f"`{code}`", f"`{kind}`" if kind != "warning" else kind, meaning.replace("|", "\\|"))
+        for code, (kind, meaning) in CODES.items()
+    ]
+    return table(("Code", "Error", "Meaning"), rows)
+
+
 def remedies() -> str:
     """Return the table of remedies and their commands."""
     field = re.compile(r"\{(?:target|value|choice)\|([^}]*)\}")
@@ -325,6 +335,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **{name: partial(part, name) for name in NAMES},
     "conformance": conformance,
     "errors": error_codes,
+    "codes": codes,
     "remedies": remedies,
     "commands": commands,
     "exit-codes": exit_codes,

@@ -45,6 +45,7 @@ _UNITS: Final = {
 }
 _WIDTH: Final = 92
 _LITERAL: Final = re.compile(r"(?<= )(\*\*?)(?= )|`(\w+)`")
+_EXIT: Final = re.compile(r" \(exit \d+\)|, exit \d+(?=\.)")
 
 
 def module() -> str:
@@ -73,7 +74,8 @@ def _class(name: str, summary: str, schema: type[msgspec.Struct]) -> str:
 
 
 def _description(field: Field) -> str:
-    meaning = _LITERAL.sub(lambda found: f"``{found[1] or found[2]}``", field.setting.help)
+    plain = _EXIT.sub("", field.setting.help).replace("Repeat for several", "Several are possible")
+    meaning = _LITERAL.sub(lambda found: f"``{found[1] or found[2]}``", plain)
     text = f"{field.name}: {meaning}"
     if field.form in _UNITS:
         text += f" {_UNITS[field.form]}"

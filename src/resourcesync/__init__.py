@@ -7,6 +7,7 @@ checkers read ``__init__.pyi``.
 from resourcesync.lazy_exports import export_lazily as _lazily
 
 __version__ = "0.2.0"
+"""Version of this package, such as ``1.2.3``."""
 
 _HOMES = {
     "AuditFinding": "destination.audits.reports",

@@ -97,7 +97,7 @@ def test_a_server_that_asks_to_wait_is_not_asked_before(
 ) -> None:
     update = museum.names["update"]
     with HostileServer() as server:
-        server.on("/list.xml", answer(status=503, Retry_After="7200"))
+        server.on("/list.xml", answer("503 Service Unavailable", Retry_After="7200"))
         assert update(Mirror(f"{server.origin}/list.xml", "other")) == 7200
     assert "status 503" in capsys.readouterr().out
 
@@ -129,7 +129,7 @@ def test_the_settings_of_requests_are_those_of_the_page(
     assert built_in.per_host == built_in.jobs
     assert f"| `per_host`, `jobs` | {built_in.jobs} |" in text
     with HostileServer() as server:
-        server.on("/list.xml", answer(status=401))
+        server.on("/list.xml", answer("401 Unauthorized"))
         network = Network(credentials=(museum.names["secret"],))
         museum.names["update"](Mirror(f"{server.origin}/list.xml", "other", network=network))
         assert {asked.fields.get("authorization") for asked in server.asked} == {"Bearer s3cret"}

@@ -9,7 +9,18 @@ from resourcesync.errors import Remedy
 
 
 class MirrorState(StrEnum):
-    """State of a mirror, the same six values everywhere."""
+    """State of a mirror, the same six values everywhere.
+
+    Attributes:
+        NEW: No pull has ended yet.
+        IN_SYNC: All selected resources that the Source lists are here, equal and verified.
+        BEHIND: The last run ended, but something is missing: a resource that cannot be fetched, an
+            entry that cannot be used, or what is left when a limit of time or bytes was reached.
+        SYNCING: A run goes on now; only a status has this value.
+        FAILING: An error ended the last run.
+        STOPPED: Deletions are held, until they are released or the Source withdraws or confirms
+            them; all else is done.
+    """
 
     NEW = "new"
     IN_SYNC = "in sync"

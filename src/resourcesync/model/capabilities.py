@@ -191,6 +191,7 @@ class DocumentChange(msgspec.Struct, Linked, frozen=True, kw_only=True):
 
 
 Entry = Resource | Change | Part | Package | CapabilityEntry | DocumentChange
+"""An entry of a document; the document's capability says which of them."""
 
 
 class RefusedEntry(msgspec.Struct, frozen=True, kw_only=True):

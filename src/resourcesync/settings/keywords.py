@@ -21,19 +21,17 @@ class MirrorKeywords(TypedDict, total=False):
         trash: Time that deleted copies stay in the mirror's trash; 0: no trash. In seconds,
             or text such as ``90s`` or ``7d``.
         verify: Refuse bytes that do not match the list (strict), or store and mark them
-            (lenient): a copy that does not match the list is never in sync (exit 3).
+            (lenient): a copy that does not match the list is never in sync.
         dumps: Use packages of the Source's dumps where they cost less than single requests
             (auto), never, or wherever possible (always).
         accept_missing: Listed resources that the Source does not deliver are not failures
             (404, 410, robots.txt, a redirect to another site): they are counted as absent
-            or skipped, exit 0. The mirror remembers it; for a plain sitemap it is the
-            default.
+            or skipped. The mirror remembers it; for a plain sitemap it is the default.
         fail_fast: Stop at the first failure.
-        max_duration: Stop cleanly after this time, such as 10m (exit 10); the next run
-            continues. In seconds, or text such as ``90s`` or ``7d``.
-        max_bytes: Stop cleanly before more bytes are received, such as 2G (exit 10); the
-            next run continues. At least one resource is fetched. In bytes, or text such as
-            ``5M``.
+        max_duration: Stop cleanly after this time, such as 10m; the next run continues. In
+            seconds, or text such as ``90s`` or ``7d``.
+        max_bytes: Stop cleanly before more bytes are received, such as 2G; the next run
+            continues. At least one resource is fetched. In bytes, or text such as ``5M``.
         include: Only resources whose path matches: ``*`` stops at /, ``**`` does not; a
             pattern without a leading / matches in each folder. The globs of publish are
             different. A mirror remembers this and each filter below until it is given
@@ -85,7 +83,7 @@ class PublisherOptions(TypedDict, total=False):
             front: ``*`` is any text, including /; ? is one character. The globs of pull are
             different.
         exclude: Publish no files whose path matches.
-        hashes: Digests of every file; default: sha-256. Repeat for several.
+        hashes: Digests of every file; default: sha-256. Several are possible.
         max_entries: Most entries in one document.
         max_bytes: Most bytes in one document, such as 10M.
         described_by: The address of a description of the resources, instead of a document
@@ -107,13 +105,13 @@ class PublisherOptions(TypedDict, total=False):
         sitemap: Also write a plain sitemap for search engines.
         iiif: Also write a stream of IIIF Change Discovery, with this type of each object,
             such as Manifest; TYPE=GLOB is for the URIs that match, and others are left out.
-            Repeat for several; an empty value ('') ends it.
+            Several are possible; an empty value ('') ends it.
         robots: Write robots.txt with the sitemap's address; never overwrite your own file.
-        hubs: A WebSub hub for subscriptions to changes; the lists name it. Repeat for
-            several; an empty value ('') removes them.
+        hubs: A WebSub hub for subscriptions to changes; the lists name it. Several are
+            possible; an empty value ('') removes them.
         notify: Notify the hubs after each publication; otherwise only ``notify`` does.
-        links: Links of the resources, such as 'describedby:{path}.xml only=*.pdf'. Repeat
-            for several; an empty value ('') removes them.
+        links: Links of the resources, such as 'describedby:{path}.xml only=*.pdf'. Several
+            are possible; an empty value ('') removes them.
         versions: Store the versions of each file, and list them with links memento,
             timegate and timemap. ``serve`` serves them.
         versions_in: The folder for versions, instead of .resourcesync/versions.
