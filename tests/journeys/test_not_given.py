@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.destination.audits.explain import Explanation, ResourceVerdict
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.status import status_of
@@ -269,3 +271,66 @@ def test_a_damaged_copy_of_what_is_not_given_is_found(site: World[PublishedSourc
 
     assert (report.listed, report.accurate, report.absent) == (3, 2, 0)
     assert [finding.uri for finding in report.findings] == [BASE + "b.html"]
+
+
+def repair(world: World[PublishedSource], **options: bool) -> RunReport:
+    with world.destination() as destination:
+        return destination.repair(None, PullOptions(), **options)
+
+
+def explain(world: World[PublishedSource], name: str) -> Explanation:
+    with world.destination() as destination:
+        return destination.explain([BASE + name], list)
+
+
+def test_every_command_accepts_what_the_pull_accepted_as_absent(
+    site: World[PublishedSource],
+) -> None:
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
+    assert site.pull(SITEMAP).state is MirrorState.IN_SYNC
+
+    for method in ("lists", "stat", "hash", "remote"):
+        report = site.audit(method=method)
+        assert (report.in_sync, report.absent, report.findings) == (True, 1, ())
+    (path,) = site.folder.rglob("a.html*")
+    path.unlink()
+    for created in (1, 0):
+        repaired = repair(site)
+        assert (repaired.state, repaired.created) == (MirrorState.IN_SYNC, created)
+        assert (repaired.absent, repaired.failed) == (1, 0)
+    assert repair(site, deleting=True).state is MirrorState.IN_SYNC
+    assert (status(site).state, status(site).pending) == (MirrorState.IN_SYNC, 0)
+    assert explain(site, "b.html").verdict is ResourceVerdict.ABSENT
+    assert explain(site, "b.html").verdict.is_well
+
+
+def test_a_repair_accepts_the_old_copy_of_what_is_gone(site: World[PublishedSource]) -> None:
+    site.pull(SITEMAP)
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
+    listed(site, "2026-02-01")
+    site.pull(None)
+    (path,) = site.folder.rglob("a.html*")
+    path.unlink()
+
+    assert repair(site).state is MirrorState.IN_SYNC
+    assert explain(site, "b.html").verdict is ResourceVerdict.ABSENT
+
+
+def test_no_command_accepts_what_is_gone_where_the_operator_does_not(
+    site: World[PublishedSource],
+) -> None:
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
+    site.pull(SITEMAP, accept_missing=False)
+
+    assert not site.audit(method="remote").in_sync
+    assert repair(site).state is MirrorState.BEHIND
+    assert explain(site, "b.html").verdict is ResourceVerdict.FAILED
+
+
+def test_a_remote_audit_accepts_what_is_gone_since_the_pull(site: World[PublishedSource]) -> None:
+    site.pull(SITEMAP)
+    site.network.answers[BASE + "b.html"] = Answer(status=404)
+
+    report = site.audit(method="remote")
+
+    assert (report.in_sync, report.absent, report.findings) == (True, 1, ())

@@ -22,6 +22,7 @@ from resourcesync.destination.planner import (
     as_suspect,
     as_unknown,
     decide,
+    is_suspect,
     is_unknown,
     listing_status,
     match_copy,
@@ -151,7 +152,10 @@ class Repair:
         """True if a resource is not as listed, or its status is open."""
         if row.change == FILTERED:
             return False
-        known = listing_status(row, copy, self._pull.state.pending_of(row.uri), is_read=is_read)
+        task = self._pull.state.pending_of(row.uri)
+        if task is not None and self._pull.sync_state.accepts(task.code):
+            return copy is not None and (is_suspect(copy) or is_unknown(copy))
+        known = listing_status(row, copy, task, is_read=is_read)
         if known is ListingStatus.LISTED:
             return copy is None or match_copy(copy, row) is Match.DIFFERENT
         return known is ListingStatus.OPEN

@@ -114,8 +114,8 @@ def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
         state: The mirror's state.
         most: Largest number to return.
     """
-    accepted = UNAVAILABLE_CODES if SyncState(state).accepts_missing else ()
-    waiting = (row for row in state.pending(PendingTask.FETCH) if row.code not in accepted)
+    memory = SyncState(state)
+    waiting = (row for row in state.pending(PendingTask.FETCH) if not memory.accepts(row.code))
     edited = (row for row in state.pending(PendingTask.DELETE) if row.code == EDITED)
     rows = islice(chain(edited, waiting), most)
     return tuple(

@@ -19,6 +19,7 @@ from resourcesync.destination.mapping.path_mapping import (
 )
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
+from resourcesync.destination.task_codes import UNAVAILABLE_CODES
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import StateError
@@ -226,6 +227,13 @@ class SyncState:
     def accepts_missing(self) -> bool:
         """True if listed resources that are not served (404, robots.txt) count as no failure."""
         return self.is_note_set("missing-accepted")
+
+    def accepts(self, code: str) -> bool:
+        """True if a listed resource that is not served, for the reason of this code, is no failure.
+
+        This one rule is that of pull, repair, audit, status and explanation alike.
+        """
+        return code in UNAVAILABLE_CODES and self.accepts_missing
 
     @property
     def last_state(self) -> MirrorWord:

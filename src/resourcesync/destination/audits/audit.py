@@ -46,7 +46,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
-from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED, UNAVAILABLE_CODES
+from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import Remedy, SourceNotFoundError, StorageError
 from resourcesync.model.digests import (
@@ -337,25 +337,24 @@ class Audit:
         """Count a listed resource that has no copy."""
         if row.change == FILTERED or self._listing_status(None, row) is ListingStatus.GONE:
             return
-        waiting, why = self._pull.state.pending_of(row.uri), self._unavailable_code(row.uri)
-        if why:
-            self._count_unavailable(why)
+        waiting = self._pull.state.pending_of(row.uri)
+        if waiting is not None and self._pull.sync_state.accepts(waiting.code):
+            self._count_unavailable(waiting.code)
         else:
             self._counts.listed += 1
             self._add_finding(FindingKind.MISSING, row.uri, row.path, _missing_reason(waiting))
 
     def _unavailable_code(self, uri: str) -> str:
-        """Return why the Source does not serve a listed resource, if that is accepted; else empty.
+        """Return why the Source does not serve the resource of a copy, if that is accepted.
 
         The last attempt decides: that of a pull, or the request of this audit.
         """
-        if not self._has_unavailable:
-            return ""
-        waiting, bad = self._pull.state.pending_of(uri), self._failed_checks.get(uri)
-        code = "" if waiting is None or waiting.code not in UNAVAILABLE_CODES else waiting.code
-        if bad is not None and not bad.is_local:
-            return bad.code if code and bad.code in UNAVAILABLE_CODES else ""
-        return "" if self._is_served else code
+        bad = self._failed_checks.get(uri)
+        last: FailedCheck | Pending | None = bad
+        was_requested = self._is_served or (bad is not None and not bad.is_local)
+        if self._has_unavailable and not was_requested:
+            last = self._pull.state.pending_of(uri)
+        return last.code if last is not None and self._pull.sync_state.accepts(last.code) else ""
 
     def _count_unavailable(self, code: str) -> None:
         self._counts.absent += code in ABSENT_CODES

@@ -21,6 +21,7 @@ from resourcesync.destination.planner import (
     match_copy,
 )
 from resourcesync.destination.session import SyncSession
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import CONTRADICTING, DAMAGED
 from resourcesync.destination.tasks import is_resting
 from resourcesync.discovery.uris import normalise, percent_encode
@@ -55,6 +56,7 @@ class ResourceVerdict(StrEnum):
     WAITING = "the Source lists it; it is not fetched yet"
     OUTDATED = "the Source lists a newer version"
     UNPROVEN = "the list has too little information to check the copy: check it at the Source"
+    ABSENT = "the Source lists it and does not deliver it, which this mirror accepts"
     EDITED = "deleted at the Source; the file was changed in the mirror and is kept"
     HELD = "deleted at the Source; the deletion here is held back"
     KEPT = "the Source does not list it; the copy is kept"
@@ -78,6 +80,7 @@ _SOUND_VERDICTS: Final = frozenset(
     {
         ResourceVerdict.AS_LISTED,
         ResourceVerdict.AS_FETCHED,
+        ResourceVerdict.ABSENT,
         ResourceVerdict.GONE,
         ResourceVerdict.FILTERED,
         ResourceVerdict.UNWANTED,
@@ -108,6 +111,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         is_source_read: The lists were read.
         source_error: Reason why the lists could not be read.
         pending: Pending task.
+        is_accepted: The Source does not serve it, and the mirror accepts that.
         refused: Reason why the Source's entry cannot be used.
         trash: Trash row of its last copy.
         finding: Finding of the last audit that had any.
@@ -128,6 +132,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     is_source_read: bool = False
     source_error: str = ""
     pending: Pending | None = None
+    is_accepted: bool = False
     refused: RefusedRow | None = None
     trash: TrashRow | None = None
     last_change: LoggedChange | None = None
@@ -161,6 +166,9 @@ class Explanation(msgspec.Struct, kw_only=True):
         pending = self.pending
         if pending is None or pending.code == DAMAGED:
             return None
+        if self.is_accepted:
+            is_sound = self.copy is None or (self.is_present and not self.is_altered)
+            return ResourceVerdict.ABSENT if is_sound else None
         if pending.task == PendingTask.DELETE:
             return ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.HELD
         if pending.code in _DISAGREEING:
@@ -310,6 +318,7 @@ def load_recorded(state: MirrorStateStore, known: Explanation) -> None:
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == PendingTask.RETAIN else pending
+    known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
     known.last_change = next(state.changes_of(uri), None)
