@@ -44,6 +44,32 @@ def test_the_last_audit_can_be_named_so(museum: str, said: Said) -> None:
     assert files_of(Path(museum)) == {**MIRRORED, "mine.txt": b"mine"}
 
 
+def test_of_two_audits_in_one_second_the_later_one_is_the_last(museum: str, said: Said) -> None:
+    # Their random ids are in the order of time by chance only once in 40,320.
+    audits = []
+    for _ in range(8):
+        run(["audit", museum, "--method", "stat"])
+        audits += re.findall(r"repair museum --from-audit (\w+)", said.readouterr().out)
+
+    assert run(["repair", museum, "--from-audit", "unknown"]) == 2
+    assert ", ".join(audits) in said.readouterr().err
+
+
+def test_a_repair_names_the_damage_that_only_a_later_audit_found(museum: str, said: Said) -> None:
+    run(["audit", museum, "--method", "stat"])
+    (older,) = re.findall(r"repair museum --from-audit (\w+)", said.readouterr().out)
+    Path(museum, "objects/0007.txt").unlink()
+    run(["audit", museum, "--method", "stat"])
+    said.readouterr()
+
+    assert run(["repair", museum, "--from-audit", older]) == 3
+
+    first, last, step = said.readouterr().out.splitlines()
+    assert first == "! /objects/0007.txt   missing; not part of this repair"
+    assert last.startswith("Not in sync   11 of 12 (1 created, 1 updated, 1 failed)")
+    assert step == "  next   run it again: resourcesync pull museum"
+
+
 def test_without_an_audit_files_are_looked_at_first(museum: str, said: Said) -> None:
     assert run(["repair", museum, "--json"]) == 0
 

@@ -30,6 +30,18 @@ def test_status_is_a_table_of_the_mirrors_here(source: TinySource, said: Said) -
     assert all(re.search(r"in sync +100 % +\d+ s +\d+ s ago +12 +0$", line) for line in table)
 
 
+def test_what_no_run_tried_to_fetch_is_named_as_not_fetched_yet(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "museum", "--lists-only"])
+    said.readouterr()
+
+    run(["status", "museum"])
+
+    lines = said.readouterr().out.splitlines()
+    assert f"        ! {source.url}/objects/0000.txt   not fetched yet" in lines
+
+
 def test_status_checks_the_state_and_the_lag(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
 

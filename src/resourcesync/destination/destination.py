@@ -525,7 +525,7 @@ class Destination:
             audit = Audit(pull, method, kept=kept, store=findings)
             report = audit.run(new_run_id(), offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign or report.unlisted:
-                findings.set_name(report.run, clock.now().strftime("%Y%m%d%H%M%S"))
+                findings.set_name(report.run, clock.now().strftime("%Y%m%d%H%M%S%f"))
         at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
         if abs(skew) >= MAX_SKEW and abs(clock.now() - at) > MAX_SKEW:
             report = structs.replace(report, has_gap=True)

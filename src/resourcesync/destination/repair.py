@@ -30,6 +30,8 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
+from resourcesync.destination.status import failing_tasks
+from resourcesync.destination.task_codes import LOCAL_CHANGE
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import combine_tallies
 from resourcesync.model.digests import disagree, parse_digests
@@ -38,6 +40,8 @@ from resourcesync.ports import CopyInspector
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _CHUNK: Final = 256
+_MAX_REPORTED: Final = 1_000
+"""Failures that a repair reports which are no part of it."""
 _FETCHED_KINDS: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
 
 
@@ -121,8 +125,25 @@ class Repair:
             self._delete(pulled, extra, listed.checkpoint)
         else:
             pulled.are_deletions_done = not pulled.tally.gone  # the next pull deletes those
+        self._report_others(wanted)
         pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
         return pulled
+
+    def _report_others(self, wanted: set[str]) -> None:
+        """Report the failures that are no part of this repair: they count in its result."""
+        for task in islice(failing_tasks(self._pull.state), _MAX_REPORTED):
+            if task.uri not in wanted and task.code != LOCAL_CHANGE:
+                fields = {
+                    "status": "error",
+                    "action": "create" if self._pull.state.copy(task.uri) is None else "update",
+                    "uri": task.loc,
+                    "path": task.path,
+                    "code": task.code,
+                    "reason": f"{task.reason}; not part of this repair",
+                    "tries": task.tries,
+                    "kept": False,
+                }
+                self._pull.dependencies.report("item", fields)
 
     def _delete(self, pulled: SyncOutcome, extra: set[str], at: int) -> None:
         """Delete what is not listed, within the limit."""

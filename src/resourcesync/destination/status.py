@@ -1,6 +1,7 @@
 """Status of a mirror by its own state."""
 
-from itertools import chain, islice
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -15,11 +16,18 @@ from resourcesync.destination.task_codes import (
     EDITED,
     EDITED_REASON,
     LOCAL_CHANGE,
+    NOT_TRIED,
     SKIPPED_CODES,
     UNAVAILABLE_CODES,
 )
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import MirrorStateStore, PendingCounts, PendingTask, RunRow
+from resourcesync.ports.mirror import (
+    MirrorStateStore,
+    Pending,
+    PendingCounts,
+    PendingTask,
+    RunRow,
+)
 
 _MAX_SHOWN_FAILURES = 100
 
@@ -107,26 +115,36 @@ def count_unavailable(counts: PendingCounts, memory: SyncState) -> tuple[int, in
     return counts.with_codes(*ABSENT_CODES), counts.with_codes(*SKIPPED_CODES)
 
 
+def failing_tasks(state: MirrorStateStore) -> Iterator[Pending]:
+    """Yield the tasks of edited files, and of what is listed and not in the mirror as listed.
+
+    Each has its reason.
+    """
+    memory = SyncState(state)
+    for row in state.pending(PendingTask.DELETE):
+        if row.code == EDITED:
+            yield row._replace(code=LOCAL_CHANGE, reason=EDITED_REASON)
+    for row in state.pending(PendingTask.FETCH):
+        if not memory.accepts(row.code):
+            yield row._replace(reason=row.reason or NOT_TRIED)
+
+
 def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
-    """Return the first listed resources that are not in the mirror as listed, and edited files.
+    """Return the first failures: see `failing_tasks`.
 
     Args:
         state: The mirror's state.
         most: Largest number to return.
     """
-    memory = SyncState(state)
-    waiting = (row for row in state.pending(PendingTask.FETCH) if not memory.accepts(row.code))
-    edited = (row for row in state.pending(PendingTask.DELETE) if row.code == EDITED)
-    rows = islice(chain(edited, waiting), most)
     return tuple(
         Failing(
             uri=row.loc,
-            code=LOCAL_CHANGE if row.code == EDITED else row.code,
-            reason=EDITED_REASON if row.code == EDITED else row.reason,
+            code=row.code,
+            reason=row.reason,
             tries=row.tries,
             due=from_microseconds(row.due),
         )
-        for row in rows
+        for row in islice(failing_tasks(state), most)
     )
 
 

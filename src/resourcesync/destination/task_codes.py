@@ -19,6 +19,9 @@ EDITED: Final = "edited"
 
 EDITED_REASON: Final = "to be deleted, but changed locally since it was fetched"
 
+NOT_TRIED: Final = "not fetched yet"
+"""Reason of a task that no run has tried."""
+
 ABSENT_CODES: Final = ("missing",)
 """Values of ``Pending.code``: the server does not have the resource (404, 410)."""
 

@@ -14,7 +14,8 @@ from resourcesync.errors import ConfigurationError, Remedy, StateError
 
 MAX_AUDITS: Final = 20
 MAX_FINDINGS: Final = 100_000
-_NAME: Final = re.compile(r"[0-9]{14}-([0-9a-f]{12})\.ndjson")
+_NAME: Final = re.compile(r"[0-9]{14}(?:[0-9]{6})?-([0-9a-f]{12})\.ndjson")
+"""Names sort by time; those of earlier versions have no microseconds."""
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
@@ -111,7 +112,7 @@ class AuditFindingWriter:
             self._stream.write(_encode(row) + b"\n")
 
     def set_name(self, audit: str, moment: str) -> None:
-        """Set the audit's id and its time, as ``20261121020004``; then it will be stored."""
+        """Set the audit's id and its time, as ``20261121020004123456``; then it will be stored."""
         self.name = f"{moment}-{audit}.ndjson"
 
 

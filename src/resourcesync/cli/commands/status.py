@@ -427,7 +427,8 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
             copies = formatting.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
     notes += _edited(mirror)
-    notes += [f"! {failing.uri}   {_failure(failing)}" for failing in mirror.failures[:3]]
+    ended = mirror.last_run
+    notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in mirror.failures[:3]]
     refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
     not_given = formatting.not_given(mirror.absent, mirror.skipped)
     return notes + [f"{text}." for text in (not_given, refused) if text]
@@ -444,9 +445,9 @@ def _edited(mirror: MirrorStatus) -> list[str]:
     ]
 
 
-def _failure(failing: Failing) -> str:
-    """Return the reason of a failure, and the time of the next try if it waits for that."""
-    if failing.due is None:
+def _failure(failing: Failing, ended: datetime | None) -> str:
+    """Return the reason of a failure, and the time of the next try if it waits beyond a run."""
+    if failing.due is None or ended is None or failing.due <= ended:
         return failing.reason
     return f"{failing.reason}; next try after {formatting.moment(failing.due)}"
 

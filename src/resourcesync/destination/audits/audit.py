@@ -46,7 +46,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
-from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED
+from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED, NOT_TRIED
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import Remedy, SourceNotFoundError, StorageError
 from resourcesync.model.digests import (
@@ -536,7 +536,7 @@ def _missing_reason(waiting: Pending | None) -> str:
     """Return the reason of a missing copy, as far as a pull has recorded it."""
     if waiting is None or waiting.task != PendingTask.FETCH:
         return "missing"
-    return f"missing, to be fetched: {waiting.reason}" if waiting.reason else "not fetched yet"
+    return f"missing, to be fetched: {waiting.reason}" if waiting.reason else NOT_TRIED
 
 
 def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
