@@ -86,6 +86,15 @@ def test_a_filter_that_replaces_another_is_told_before_anything_is_fetched(
     assert len(mirror.asked) > before
 
 
+def test_another_moment_of_since_is_told_and_one_that_moves_with_each_run_is_not(
+    mirror: TinySource, said: Said
+) -> None:
+    for since, is_told in (("2020", True), ("2021", True), ("-900d", False), ("2020", True)):
+        said.readouterr()
+        assert run(["pull", "museum", "--since", since]) == 0
+        assert ("Filters   changed: --since " in said.readouterr().out) == is_told, since
+
+
 def test_a_table_of_the_configuration_says_all_filters(source: TinySource, said: Said) -> None:
     put(museum(source, 'include = ["/objects/0001.txt"]'))
     assert run(["pull", "museum"]) == 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -258,6 +258,7 @@ def _pull_one(
         ),
     ) as destination:
         words.first = destination.is_new
+        words.since_moves = isinstance(pull.target.settings.since, timedelta)
         review = item_review(on_event) if pull.target.dry_run else None
         found = destination.pull(_options(pull, cancel.clock.now(), review))
     place, pruning = pull.target.store or str(folder), pull.target.settings.prune

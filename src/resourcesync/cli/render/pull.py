@@ -29,6 +29,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
         first: True for the mirror's first pull: then lists and plan are shown.
         itemize: True if every action gets a line.
         dry_run: True if the actions are only planned.
+        since_moves: True if ``--since`` is relative, such as -7d, and so another in each run.
         verbose: False if no line of level ``DETAIL`` is shown: they need not be made.
         failures: Number of failures so far.
     """
@@ -36,11 +37,14 @@ class PullRenderer(msgspec.Struct, kw_only=True):
     first: bool = True
     itemize: bool = False
     dry_run: bool = False
+    since_moves: bool = True
     verbose: bool = True
     failures: int = 0
 
     def __call__(self, event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
         """Return the lines for one event."""
+        if event == "scope":
+            return (_scope(fields, since_moves=self.since_moves),)
         is_shown = self.verbose or self.itemize or self.dry_run or event != "item"
         if is_shown or fields["status"] not in _DONE or "code" in fields:
             return self._lines(event, fields)
@@ -50,8 +54,8 @@ class PullRenderer(msgspec.Struct, kw_only=True):
         match event:
             case "source":
                 yield from self._source(fields)
-            case "scope" | "leniency":
-                yield (_scope if event == "scope" else formatting.leniency_line)(fields)
+            case "leniency":
+                yield formatting.leniency_line(fields)
             case "plan":
                 yield self._plan(fields)
             case "item":
@@ -155,13 +159,13 @@ _FILTERS: Final = {
 _UNSET: Final[tuple[object, ...]] = (None, ())
 
 
-def _scope(fields: Mapping[str, object]) -> TextLine:
+def _scope(fields: Mapping[str, object], *, since_moves: bool) -> TextLine:
     """Return the line about the changed filters and those that still hold."""
     before, after = (_filters(fields.get(name)) for name in ("before", "after"))
     changes, unchanged, level = [], [], DETAIL
     for name in _FILTERS:
         was, now = before.get(name, ""), after.get(name, "")
-        if was != now and not (name == "since" and was and now):  # such as -7d, in each run
+        if was != now and not (since_moves and name == "since" and was and now):
             level = NORMAL
         if was == now:
             unchanged += [now] if now else []
