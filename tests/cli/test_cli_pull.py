@@ -409,7 +409,9 @@ def test_too_many_deletions_are_held_and_the_way_out_is_named(said: Said) -> Non
         held = len(files_of(Path("museum")))
         assert run(["status", "museum", "--check"]) == 1
         told = said.readouterr().out
-        assert run(["pull", "museum", "--max-delete", "59"]) == 0
+        assert run(["audit", "museum"]) == 1
+        *_, advice, _ = said.readouterr().out.splitlines()
+        assert run(advice.split("resourcesync ")[1].split()) == 0
 
     assert held == 60
     assert "would create 0, update 0, fetch 0 B; nothing was changed" in foreseen[-3]
@@ -422,6 +424,8 @@ def test_too_many_deletions_are_held_and_the_way_out_is_named(said: Said) -> Non
     assert first[-1].endswith("resourcesync pull museum --max-delete 59")
     assert "stopped" in told
     assert "would delete 59 of 60" in told
+    release = "if the Source really shrank: resourcesync pull museum --max-delete 59"
+    assert advice == f"  next        {release}"
     assert len(files_of(Path("museum"))) == 1
 
 

@@ -114,6 +114,9 @@ def _coverage(report: AuditReport) -> str:
 def _next_command(report: AuditReport, mirror: Path) -> str:
     """Return the command that helps most; a repair needs copies that are missing or different."""
     is_complete = report.present == report.accurate == report.listed
+    if is_complete and report.held:
+        release = f"resourcesync pull {mirror} --max-delete {report.held}"
+        return f"if the Source really shrank: {release}"
     if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.run}"
@@ -198,6 +201,7 @@ def audit_fields(report: AuditReport, mirror: Path) -> dict[str, object]:
         "accurate": report.accurate,
         "unproven": report.unproven,
         "extra": report.extra,
+        "held": report.held,
         "unlisted": report.unlisted,
         "foreign": report.foreign,
         "refused": report.refused,

@@ -44,6 +44,7 @@ from resourcesync.destination.planner import (
     listing_status,
     match_copy,
 )
+from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
 from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED, NOT_TRIED
@@ -88,6 +89,7 @@ class _AuditCounts(msgspec.Struct, kw_only=True):
     accurate: int = 0
     unproven: int = 0
     extra: int = 0
+    held: int = 0
     unlisted: int = 0
     foreign: int = 0
     read: int = 0
@@ -167,6 +169,7 @@ class Audit:
             accurate=counts.accurate,
             unproven=counts.unproven,
             extra=counts.extra,
+            held=counts.held,
             unlisted=counts.unlisted,
             foreign=counts.foreign,
             refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
@@ -365,6 +368,8 @@ class Audit:
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
         self._counts.extra += not is_kept
+        is_held = waiting is not None and waiting.task == PendingTask.DELETE
+        self._counts.held += is_held and self._pull.sync_state.last_state is MirrorState.STOPPED
         reason = "no longer listed (kept)" if is_kept else "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 

@@ -47,6 +47,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         unproven: Of the accurate, those that nothing proves: the Source lists no hash, and was not
             requested to serve them (method ``remote``).
         extra: Copies that the Source does not list.
+        held: Of the extra, those whose deletion the last pull held.
         unlisted: Copies that the Source no longer lists and that a pull retained by policy: no
             fault.
         foreign: Files that no pull fetched.
@@ -75,6 +76,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     accurate: int = 0
     unproven: int = 0
     extra: int = 0
+    held: int = 0
     unlisted: int = 0
     foreign: int = 0
     refused: int = 0
