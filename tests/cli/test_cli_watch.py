@@ -234,3 +234,22 @@ def test_a_mirror_is_watched_by_its_folder_alone(source: TinySource) -> None:
 
     with meanwhile(lambda: len(source.asked) > before + 4):
         assert run(["watch", "docs", "--every", "1s"]) == 0
+
+
+@pytest.mark.parametrize("place", ["x", "../nodir", "empty"])
+def test_what_is_neither_a_mirrors_name_nor_its_folder_is_refused(place: str, said: Said) -> None:
+    Path("empty").mkdir()
+
+    assert run(["watch", place]) == 2
+
+    error = said.readouterr().err
+    assert f"error[not-a-mirror]: {place} is not a mirror" in error
+    assert f"resourcesync pull https://HOST/ {place}" in error
+
+
+def test_an_address_is_refused_with_the_first_step(source: TinySource, said: Said) -> None:
+    assert run(["watch", source.url]) == 2
+
+    error = said.readouterr().err
+    assert f"{source.url} is an address, not a mirror" in error
+    assert f"resourcesync pull {source.url} DIR" in error

@@ -12,7 +12,7 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.settings.mirror import ServiceSettings
 from resourcesync.settings.schema import fields_of, make
 from resourcesync.settings.tables import overlay
@@ -111,11 +111,11 @@ def _watched_names(
     """Return the mirrors that are watched.
 
     Raises:
-        ConfigurationError: No mirror is configured, or none has a schedule.
+        ConfigurationError: No mirror is configured, none has a schedule, or a name is no mirror.
     """
     if names:
         for name in names:
-            configuration.folder(name)
+            _check_mirror(name, configuration)
         return tuple(dict.fromkeys(names))
     if not configuration.names:
         raise configuration.no_mirrors()
@@ -127,6 +127,26 @@ def _watched_names(
             "no mirror has a schedule", hint='add every = "15m" to a mirror or to [defaults]'
         )
     return found
+
+
+def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
+    """Refuse what is neither a mirror's name nor its folder: each pull of it would fail.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+    if name.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{name} is an address, not a mirror",
+            hint="make a mirror first, then watch its folder",
+            remedy=Remedy("pull-from", value=name),
+        )
+    folder = configuration.folder(name)
+    is_pulled = mirror_state.is_mirror(folder) or mirror_state.is_folder_of_sets(folder)
+    if name not in configuration and not is_pulled:
+        raise mirror_state.not_a_mirror_error(folder)
 
 
 def _has_schedule(configuration: MirrorConfiguration, name: str) -> bool:
