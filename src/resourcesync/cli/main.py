@@ -323,7 +323,7 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
             screen = _with_traces(job, _with_log(job, screen, held, run), held)
             outcome = job.work(screen)
         except ResourceSyncError as error:
-            problem = problem_of(error)
+            problem = problem_of(error, str(job.fields.get("mirror", "")))
             screen.problem(problem)
             outcome = problem.outcome()
             _show_traceback(environment)

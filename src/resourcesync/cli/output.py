@@ -111,14 +111,19 @@ _LOCAL_HINT: Final = "the file on this machine is truncated: get a complete copy
 _SOURCE_HINT: Final = "report it to the Source; check its lists: resourcesync validate URL"
 
 
-def problem_of(error: ResourceSyncError) -> Problem:
-    """Return an error as it is shown."""
+def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:
+    """Return an error as it is shown.
+
+    Args:
+        error: The error.
+        mirror: The mirror that it is about, for a remedy that does not name its target.
+    """
     place = ""
     if isinstance(error, DocumentError) and error.uri and error.line:
         where = f"line {error.line}, column {error.column}"
         place = f"{error.uri}:{error.line}:{error.column}  {where}"
     evidence = (*error.evidence, *choice_commands(error.remedy))
-    hint = with_command(error.hint, error.remedy)
+    hint = with_command(error.hint, error.remedy, mirror)
     if is_local_file_truncated(error):
         hint = hint or _LOCAL_HINT
     elif isinstance(error, (TruncatedDocumentError, TruncatedPackageError)):

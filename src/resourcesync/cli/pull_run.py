@@ -355,7 +355,7 @@ def _pull_named(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcom
     try:
         return pull_one(name, report)
     except ResourceSyncError as error:
-        return report_failure(problem_of(error), name, screen)
+        return report_failure(problem_of(error, name), name, screen)
     except Exception as error:  # noqa: BLE001 - a bug in one mirror does not stop the others
         from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - rarely needed
 
@@ -450,7 +450,8 @@ def _pull_set(
     try:
         return pull_one(SetTarget(plan.source, mirror.folder, mirror.uri), report)
     except ResourceSyncError as error:
-        return report_failure(problem_of(error), str(mirror.folder), screen)
+        name = where["mirror"]
+        return report_failure(problem_of(error, name), name, screen)
 
 
 def item_review(report: "Reporter") -> "Review":

@@ -29,7 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "state-elsewhere": "--state DIR",
     "audit": "resourcesync audit {target|MIRROR}",
     "audit-offline": "resourcesync audit {target|MIRROR} --offline",
-    "empty-trash": "resourcesync trash empty {target|MIRROR}",
+    "empty-trash": "resourcesync trash empty {target|MIRROR} --all",
     "make-table": "resourcesync tables make {target|MIRROR}",
     "unmake-table": "resourcesync tables unmake {target|MIRROR}",
     "read-all-changes": "resourcesync changes {target|MIRROR} --since start",

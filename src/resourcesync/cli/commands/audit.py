@@ -209,7 +209,7 @@ def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], 
 
 
 def _failed(error: ResourceSyncError, mirror: str, screen: Screen) -> CommandOutcome:
-    problem = problem_of(error)
+    problem = problem_of(error, mirror)
     screen.problem(problem)
     return CommandOutcome(exit=problem.exit, fields={"mirror": mirror})
 

@@ -208,7 +208,7 @@ groups:
         labels: {severity: warning}
         annotations:
           summary: "the disk of {{ $labels.mirror }} is nearly full"
-          action: "resourcesync trash empty {{ $labels.mirror }}, or a larger disk"
+          action: "resourcesync trash empty {{ $labels.mirror }} --all, or a larger disk"
       - alert: SourceCertificateEnds  # some authorities issue certificates for six days
         expr: >-
           resourcesync_mirror_source_certificate_expiry_timestamp_seconds - time() < 259200
