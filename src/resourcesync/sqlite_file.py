@@ -306,7 +306,7 @@ def _connect(
     path: Path | str, kind: SqliteFormat, *, read_only: bool, immutable: bool = False
 ) -> Connection:
     waits = kind.durability is not Durability.EXCLUSIVE
-    more = "&immutable=1" if immutable else ""
+    more = "&immutable=1" if immutable or (read_only and _is_unchangeable(Path(path))) else ""
     return sqlite3.connect(
         f"{Path(path).absolute().as_uri()}?mode=ro{more}" if read_only else path,
         uri=read_only,
@@ -314,6 +314,15 @@ def _connect(
         isolation_level=None,
         check_same_thread=not kind.any_thread,
     )
+
+
+def _is_unchangeable(path: Path) -> bool:
+    """True if nobody can write a file, or make one beside it, and it has no log."""
+    try:
+        is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+        return bool(is_read_only) and not path.with_name(f"{path.name}-wal").exists()
+    except OSError:
+        return False
 
 
 @contextmanager

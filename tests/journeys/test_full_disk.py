@@ -98,3 +98,29 @@ def test_a_mirror_that_may_not_be_written_is_told_as_such(
     assert ran.returncode == 8
     assert "Traceback" not in ran.stderr
     assert (tmp_path / "file").read_text() == "not a folder"
+
+
+def test_a_mirror_on_a_disk_that_is_read_only_is_read_and_not_called_damaged(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    tree, mirror = tmp_path / "tree", small_disk / "mirror"
+    tree.mkdir()
+    (tree / "a.txt").write_bytes(b"a")
+    application = LateApplication()
+    with ServerThread(application) as server:
+        assert command("publish", str(tree), "--url", server.uri, home=tmp_path).returncode == 0
+        application.application = find_tree(tree).application(SystemClock())
+        assert command("pull", server.uri, str(mirror), home=tmp_path).returncode == 0
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+
+    diagnosis = command("doctor", str(mirror), home=tmp_path)
+    status = command("status", str(mirror), "--check", home=tmp_path)
+    trash = command("trash", "list", str(mirror), home=tmp_path)
+    changes = command("changes", str(mirror), home=tmp_path)
+
+    assert "cannot be written: Read-only file system" in diagnosis.stdout
+    assert "mount its disk for writing" in diagnosis.stdout
+    assert "the mirror's state is not damaged" in diagnosis.stdout
+    assert "state.db" not in diagnosis.stdout
+    assert (status.returncode, trash.returncode, changes.returncode) == (0, 0, 0)
+    assert "in sync" in status.stdout

@@ -100,7 +100,7 @@ def test_what_is_wrong_with_a_machine_is_said_with_what_to_do(
         ({"room": 1}, "room", "problem"),
         ({"inodes": 999}, "inodes", "problem"),
         ({"inodes": 99_999}, "inodes", "warning"),
-        ({"damage": "malformed"}, "memory", "problem"),
+        ({"damage": "malformed", "repair": "move it away"}, "memory", "problem"),
         ({"has_marker": False}, "marker", "problem"),
         ({"lock_owner": "pid 1 on ops1"}, "lock", "warning"),
         ({"stale": 3, "stale_bytes": 9}, "stale", "warning"),

@@ -117,6 +117,7 @@ class FolderFacts(msgspec.Struct, frozen=True, kw_only=True):
         inodes: Number of files that can still be made; ``None`` where that is not counted.
         lock_owner: The run that has locked the mirror; empty for none.
         damage: Fault of its state; empty for none.
+        repair: What to do about it.
         has_marker: True if it is the folder that its state names.
         stale: Temporary files that no run will resume.
         stale_bytes: Their bytes.
@@ -135,6 +136,7 @@ class FolderFacts(msgspec.Struct, frozen=True, kw_only=True):
     inodes: int | None = None
     lock_owner: str = ""
     damage: str = ""
+    repair: str = ""
     has_marker: bool = True
     stale: int = 0
     stale_bytes: int = 0
@@ -271,7 +273,8 @@ def check_folder(place: FolderFacts) -> Iterator[CheckResult]:
         folder = place.made_in
     if place.refusal:
         text = f"{folder} cannot be written: {place.refusal}"
-        yield CheckResult("writing", "problem", text, "fix its permissions, or name another folder")
+        hint = "fix its permissions, mount its disk for writing, or name another folder"
+        yield CheckResult("writing", "problem", text, hint)
     else:
         yield CheckResult("writing", "ok", f"{folder} can be written")
     yield from _check_names(place)
@@ -308,8 +311,7 @@ def _check_inodes(place: FolderFacts) -> Iterator[CheckResult]:
 
 def _check_state(place: FolderFacts) -> Iterator[CheckResult]:
     if place.damage:
-        hint = f"move {place.folder}/.resourcesync/state.db away and pull again: the copies stay"
-        yield CheckResult("memory", "problem", place.damage, hint)
+        yield CheckResult("memory", "problem", place.damage, place.repair)
     else:
         yield CheckResult("memory", "ok", "the mirror's state is not damaged")
     if not place.has_marker:

@@ -8,7 +8,7 @@ import resource
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pycurl
 
@@ -130,7 +130,7 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
     found = probe_file_system(own / "tmp" if was_pulled else folder)
     left = count_temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
     holder = _lock_owner(own / "lock")
-    damage, marker, source = _inspect_state(own) if was_pulled else ("", None, "")
+    state = _inspect_state(own) if was_pulled else _StateFacts()
     return FolderFacts(
         folder=str(folder),
         is_mirror=was_pulled,
@@ -140,26 +140,35 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
         room=found.room,
         inodes=found.inodes,
         lock_owner=holder,
-        damage=damage,
-        has_marker=marker is None or marker == _text(own / "marker"),
+        damage=state.damage,
+        repair=state.repair,
+        has_marker=state.marker is None or state.marker == _text(own / "marker"),
         stale=0 if holder else left.stale,
         stale_bytes=left.stale_bytes,
         parts=0 if holder else left.parts,
         part_bytes=left.part_bytes,
-        source=source,
+        source=state.source,
     )
 
 
-def _inspect_state(own: Path) -> tuple[str, str | None, str]:
-    """Return the fault of a mirror's state, its marker, and its Source."""
+class _StateFacts(NamedTuple):
+    """The fault of a mirror's state and what to do about it, its marker, and its Source."""
+
+    damage: str = ""
+    repair: str = ""
+    marker: str | None = None
+    source: str = ""
+
+
+def _inspect_state(own: Path) -> _StateFacts:
     try:
         with mirror_state.open_state(own / STATE_FILE, read_only=True) as state:
             state.check()
             identity = SyncState(state).identity
             source = "" if identity is None else identity.source
-            return "", state.note("marker"), source
+            return _StateFacts(marker=state.note("marker"), source=source)
     except ResourceSyncError as error:
-        return error.message, None, ""
+        return _StateFacts(damage=error.message, repair=error.hint)
 
 
 def _lock_owner(lock: Path) -> str:
