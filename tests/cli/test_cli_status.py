@@ -16,6 +16,8 @@ from tests.support.commands.command_line import FILES, LATER, Said, rows
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
+LATE = r"museum  late: it was last found in sync \S+ s ago; max_lag is 0 s\."
+
 
 def test_status_is_a_table_of_the_mirrors_here(source: TinySource, said: Said) -> None:
     for name in ("one", "two"):
@@ -46,8 +48,16 @@ def test_status_checks_the_state_and_the_lag(source: TinySource, said: Said) -> 
     run(["pull", source.url, "museum"])
 
     assert run(["status", "museum", "--check"]) == 0
-    assert run(["status", "museum", "--check", "--max-lag", "0s"]) == 1
     assert run(["status", "museum", "--check", "--max-lag", "1h"]) == 0
+    said.readouterr()
+
+    assert run(["status", "museum", "--check", "--max-lag", "0s"]) == 1
+    assert re.search(LATE, said.readouterr().out)
+
+    assert run(["status", "museum", "--check", "--max-lag", "0s", "-q"]) == 1
+    seen = said.readouterr()
+    assert re.search(LATE, seen.err)
+    assert not seen.out
 
 
 def test_a_source_that_published_nothing_for_months_makes_no_lag(

@@ -245,14 +245,22 @@ def _table(found: StatusResult, order: str) -> CommandOutcome:
     lines = [TextLine(text, level=QUIET) for text in status_table(mirrors, found.now, order)]
     return CommandOutcome(
         exit=found.exit,
-        closing=(*lines, *status_details(mirrors), *_quiet_lines(found.mirrors)),
+        closing=(*lines, *status_details(mirrors), *_limit_lines(found.mirrors)),
         fields={"mirrors": len(mirrors)},
     )
 
 
-def _quiet_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
-    """Yield the mirrors whose Sources have not published for longer than the limit."""
+def _limit_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
+    """Yield the mirrors that are late, or whose Sources have not published for too long."""
     for mirror in mirrors:
+        if mirror.is_late and mirror.limits.max_lag is not None:
+            found = (
+                "was never found in sync"
+                if mirror.lag is None
+                else f"was last found in sync {formatting.age(mirror.lag)} ago"
+            )
+            limit = formatting.age(mirror.limits.max_lag)
+            yield TextLine(f"{mirror.status.folder}  late: it {found}; max_lag is {limit}.")
         if mirror.is_too_quiet:
             known = mirror.status.as_of
             since = (
