@@ -107,7 +107,7 @@ class ResourceAccount(Protocol):
                 meanwhile is yielded at once, or about a second later.
 
         Raises:
-            DiscontinuityError: The changes after that position are no longer known.
+            ChangesLostError: The changes after that position are no longer known.
             SourceError: The other system does not answer, or refuses.
         """
 
