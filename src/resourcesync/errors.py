@@ -41,7 +41,6 @@
 """
 
 import errno
-import os
 import sys
 from typing import ClassVar, Final, NamedTuple
 
@@ -428,7 +427,7 @@ def storage_error(
         code: The code of another failure than a full disk; empty for that of the class.
         trash: Space can be had by emptying the trash of the mirror.
     """
-    why = os.strerror(error.errno) if error.errno else str(error)
+    why = error.strerror or str(error)
     if error.errno in _NO_SPACE:
         return DiskFullError(
             f"no space left while {doing:.1000}",

@@ -225,8 +225,8 @@ def test_all_files_are_listed_but_not_our_own(mirror: MirrorFolder) -> None:
 
 
 def test_no_room_is_told_apart_from_other_failures() -> None:
-    full = storage_error(OSError(errno.ENOSPC, "x"), "writing a", kept="b")
-    other = storage_error(OSError(errno.EACCES, "x"), "writing a", kept="b")
+    full = storage_error(OSError(errno.ENOSPC, "full"), "writing a", kept="b")
+    other = storage_error(OSError(errno.EACCES, "Permission denied"), "writing a", kept="b")
 
     assert isinstance(full, DiskFullError)
     assert not isinstance(other, DiskFullError)

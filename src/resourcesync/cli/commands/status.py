@@ -153,15 +153,20 @@ class _StatusTarget(NamedTuple):
 
     def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
         """Return the status; each pull of a mirror of another Source will fail."""
-        if found.source == mirror.source:
-            return found
-        from resourcesync.destination.runs import failed_run  # noqa: PLC0415 - rarely needed
-        from resourcesync.discovery.uris import is_same  # noqa: PLC0415 - rarely needed
+        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
-        if is_same(found.source, mirror.source):
+        source = mirror.source
+        if found.source == source or not mirror_state.other_source(self.folder, source):
             return found
         error = mirror.other_source_error(found.source)
-        return replace(found, state=MirrorState.FAILING, failed=failed_run(error))
+        failed = FailedRun(
+            code=error.code,
+            kind=type(error).__name__,
+            message=error.message,
+            hint=error.hint,
+            remedy=error.remedy,
+        )
+        return replace(found, state=MirrorState.FAILING, failed=failed)
 
     def _check_never_pulled(self, mirror: ConfiguredMirror) -> None:
         from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
