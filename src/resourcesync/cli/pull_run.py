@@ -151,8 +151,7 @@ def pull(
     """
     _check_folder(target, context.pulled)
     outcome = _pull(target, context, screen, on_event)
-    if not target.dry_run:
-        _check_folder(target, context.pulled)
+    _check_folder(target, context.pulled)
     return outcome
 
 
@@ -215,6 +214,7 @@ def _pull(
     plan = sets.plan_sets(folder, request, network=network, cancel=context.cancel)
 
     def pull_one(set_target: SetTarget, report: "Reporter") -> CommandOutcome:
+        _check_folder(target, context.pulled)  # its disk may go meanwhile
         of_set = target._replace(address=set_target.address)
         return _pull_one(
             _MirrorPull(of_set, set_target.folder, set_target.uri), network, context, report
