@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import MIRRORED, Said, rows, spoil
 from tests.support.commands.run import files_of
@@ -117,7 +119,21 @@ def test_an_audit_asks_nobody_when_told_so(source: TinySource, said: Said) -> No
 
 def test_an_audit_needs_a_mirror_and_makes_none(said: Said) -> None:
     assert run(["audit", "nothing"]) == 2
-    assert "nothing is not a mirror" in said.readouterr().err
+    err = said.readouterr().err
+    assert "nothing is not a mirror" in err
+    assert "nothing: there is no such folder" in err
+
+
+@pytest.mark.parametrize("command", ["audit", "status", "repair"])
+def test_a_published_folder_is_not_made_a_mirror(command: str, tree: Path, said: Said) -> None:
+    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
+
+    assert run([command, "public"]) == 2
+
+    err = said.readouterr().err
+    assert "public is a published folder, not a mirror" in err
+    assert "resourcesync pull" not in err
+    assert "resourcesync validate public" in err
     assert not Path("nothing").exists()
 
 

@@ -321,9 +321,11 @@ def test_the_environment_sets_lists_flags_and_numbers_of_a_mirror(
         (["pull", "--all"], "no mirror is configured"),
         (["pull", "--all", "x"], "do not name one"),
         (["pull", "http://h/", "a", "b"], "one SOURCE and one DEST"),
-        (["pull", "museum.example", "here"], "write https://museum.example/"),
-        (["pull", "127.0.0.1:8090", "here"], "write http://127.0.0.1:8090/"),
-        (["pull", "a", "http://h/"], "neither a mirror nor the address"),
+        (["pull", "museum.example", "here"], "such as https://museum.example/"),
+        (["pull", "127.0.0.1:8090", "here"], "such as http://127.0.0.1:8090/"),
+        (["pull", "http:/127.0.0.1:8090", "here"], "such as http://127.0.0.1:8090/"),
+        (["pull", "./folder", "./here"], "a Source is an address, such as https://HOST/"),
+        (["pull", "./a", "http://h/"], "comes first: resourcesync pull http://h/ ./a"),
         (["pull", "file.txt"], "is a file"),
         (["pull", "http://h/", "--auth", "x"], "there is no [auth.x] in the configuration"),
         (["explore", "http://h/", "--auth", "x"], "there is no [auth.x] in the configuration"),
@@ -332,6 +334,7 @@ def test_the_environment_sets_lists_flags_and_numbers_of_a_mirror(
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, said: Said) -> None:
     Path("file.txt").write_text("")
+    Path("folder").mkdir()
 
     assert run(arguments) == 2
 

@@ -107,6 +107,11 @@ def test_help_and_a_command_show_the_whole_help_of_the_command(
             ["serve", "d", "--host", "h"],
             "did you mean --bind HOST:PORT? resourcesync serve --help",
         ),
+        (["version"], "did you mean --version? resourcesync --help"),
+        (["-V"], "did you mean --version? resourcesync --help"),
+        (["sync"], "did you mean pull? resourcesync --help"),
+        (["check", "x"], "did you mean audit or validate? resourcesync --help"),
+        (["init"], "did you mean config init? resourcesync --help"),
         (["frobnicate"], "resourcesync --help"),
     ],
 )
@@ -220,7 +225,7 @@ def test_help_of_the_whole_is_quick(tmp_path: Path) -> None:
         (["status", "--max-lag", "1h"], "--check"),
         (["publish"], "name a folder"),
         (["serve", "--bind", "8080"], "HOST:PORT"),
-        (["serve", "--bind", "h:99999"], "HOST:PORT"),
+        (["serve", "--bind", "h:99999"], "from 0 to 65535"),
         (["--nonsense"], "--nonsense"),
     ],
 )

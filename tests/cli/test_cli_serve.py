@@ -83,7 +83,8 @@ def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> No
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
 
-    address = lines[1].split()[-1]
+    assert lines[1] == "Pull      not from here: the lists name another address"
+    address = lines[0].split()[-1]
     warning, lists, served_at, fix = err.splitlines()
     assert warning.startswith("warning[published-elsewhere]: the lists of this tree name another")
     assert lists == "  lists   https://museum.example/, for which the tree was published"
@@ -166,6 +167,44 @@ def test_the_log_of_answers_may_go_to_standard_output(tree: Path, here: Path, sa
 def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
     assert run(["serve", "public"]) == 2
     assert "fix    publish it first: resourcesync publish public --url" in said.readouterr().err
+
+    assert run(["serve", "nothere"]) == 2
+    err = said.readouterr().err
+    assert "nothere: there is no such folder" in err
+    assert "resourcesync publish" not in err
+
+
+@pytest.mark.parametrize("command", [["serve"], ["config", "nginx"], ["serve", "."]])
+def test_the_current_folder_is_not_published_because_no_folder_was_named(
+    command: list[str], here: Path, said: Said
+) -> None:
+    assert run(command) == 2
+
+    err = said.readouterr().err
+    assert "name the folder that is published" in err
+    assert "resourcesync publish" not in err
+
+
+@pytest.mark.parametrize(
+    ("address", "hint"),
+    [
+        ("http://127.0.0.1:8395", "write 127.0.0.1:8395"),
+        ("localhost:99999", "a port is a number from 0 to 65535"),
+        ("10.255.255.1:8395", "use an address of this machine, such as 127.0.0.1"),
+        ("no.such.host.invalid:8395", "check the name of the host"),
+    ],
+)
+def test_an_address_that_cannot_be_listened_on_gets_its_own_advice(
+    tree: Path, address: str, hint: str, said: Said
+) -> None:
+    run(["publish", "public", "--url", "https://museum.example"])
+    said.readouterr()
+
+    assert run(["serve", "public", "--bind", address]) == 2
+
+    err = said.readouterr().err
+    assert hint in err
+    assert "[Errno" not in err
 
 
 def test_serve_refuses_a_description_that_is_none(tree: Path, said: Said) -> None:

@@ -204,6 +204,12 @@ def test_nothing_is_printed_without_a_configuration_that_works(name: str, said: 
     assert captured.out == ""
     assert "there is no configuration file" in captured.err
 
+    put("[defaults]\n")
+    assert run(["config", name]) == 2
+    captured = said.readouterr()
+    assert captured.out == ""
+    assert "there is no mirror and no source to run yet" in captured.err
+
     put('[source.pages]\nurl = "https://pages.example/"\n')
     assert run(["config", name]) == 2
     captured = said.readouterr()

@@ -297,8 +297,32 @@ def test_a_code_is_explained_without_a_mirror_and_without_its_configuration(said
 def test_a_word_that_is_no_code_is_a_mistake_that_names_both_forms(said: Said) -> None:
     assert run(["why", "museum"]) == 2
 
-    fix = "resourcesync why RS402; for a resource: resourcesync why MIRROR URI"
+    fix = "the rules of a family: resourcesync why RS4; for a resource: resourcesync why MIRROR URI"
     assert f"  fix     {fix}" in said.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "likely"),
+    [
+        ("hash-mismach", "fix     did you mean hash-mismatch? resourcesync why hash-mismatch;"),
+        ("RS3.1", "fix     the rules of a family: resourcesync why RS3;"),
+        ("404", "fix     the rules of a family: resourcesync why RS4;"),
+    ],
+)
+def test_only_a_code_that_is_near_is_suggested(word: str, likely: str, said: Said) -> None:
+    assert run(["why", word]) == 2
+
+    assert likely in said.readouterr().err
+
+
+def test_the_kind_of_an_error_says_what_to_do_and_how_the_run_ends(said: Said) -> None:
+    for kind in ("config", "storage", "missing"):
+        assert run(["why", kind]) == 0
+        first = said.readouterr().out.partition("\n")[0]
+        assert first.count(".") > 1, first
+
+    assert run(["why", "unreadable-file"]) == 0
+    assert "exit    3:" in said.readouterr().out
 
 
 def test_the_mirrors_own_files_are_called_so(museum: str, said: Said) -> None:

@@ -1,5 +1,6 @@
 """Access to the documents of a Source: at an address, or in a folder or file of this machine."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -18,6 +19,7 @@ from resourcesync.ports import Fetcher
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
 
+_ONE_SLASH: Final = re.compile(r"(https?):/(?!/)")
 _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
 
 
@@ -46,6 +48,9 @@ def network_documents(fetcher: Fetcher) -> DocumentFetcher:
 
 def likely_address(text: str) -> str:
     """Return the address that a text without a scheme stands for."""
+    scheme = _ONE_SLASH.match(text)
+    if scheme is not None:
+        return f"{scheme[1]}://{text[scheme.end() :]}"
     return with_likely_scheme(text) or f"https://{text}"
 
 

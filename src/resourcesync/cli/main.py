@@ -118,6 +118,14 @@ and a tenth of the time of a short command.
 
 _OPTIONS_OF_OTHERS: Final = {"--port": "--bind 127.0.0.1:PORT", "--host": "--bind HOST:PORT"}
 """Options of other servers, with those that mean the same here."""
+_WORDS_OF_OTHERS: Final = {
+    **dict.fromkeys(("version", "-V", "-v"), "--version"),
+    **dict.fromkeys(("mirror", "sync"), "pull"),
+    "check": "audit or validate",
+    "verify": "audit",
+    "init": "config init",
+}
+"""Commands and options of other programs, with ours that do the same."""
 _FOLDERS: Final = {
     "completion": "setup",
     "watch": "service",
@@ -281,7 +289,7 @@ def _usage(error: click.ClickException) -> Problem:
     message, likely = error.format_message(), ""
     if isinstance(error, click.NoSuchCommand | click.NoSuchOption):
         message = error.message
-        meant = _meant_option(error) or "".join((error.possibilities or [])[:1])
+        meant = _meant_word(error) or "".join((error.possibilities or [])[:1])
         likely = f"did you mean {meant}? " if meant else ""
     return Problem(
         code="usage",
@@ -291,10 +299,12 @@ def _usage(error: click.ClickException) -> Problem:
     )
 
 
-def _meant_option(error: click.NoSuchCommand | click.NoSuchOption) -> str:
-    """Return our option for one that other servers have, if the command has ours."""
-    name = getattr(error, "option_name", "")
+def _meant_word(error: click.NoSuchCommand | click.NoSuchOption) -> str:
+    """Return our command or option for one that other programs have, if the command has ours."""
+    name = error.option_name if isinstance(error, click.NoSuchOption) else error.command_name
     command = None if error.ctx is None else error.ctx.command
+    if isinstance(command, LazyGroup) and name in _WORDS_OF_OTHERS:
+        return _WORDS_OF_OTHERS[name]
     has_it = command is not None and any("--bind" in param.opts for param in command.params)
     return _OPTIONS_OF_OTHERS.get(name, "") if has_it else ""
 

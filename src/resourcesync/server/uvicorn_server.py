@@ -7,6 +7,7 @@ a connection, and for a client that reads no bytes.
 
 import asyncio
 import contextlib
+import errno
 import logging
 import resource
 import signal
@@ -381,9 +382,17 @@ def _listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, UnicodeError) as error:
         raise ConfigurationError(
             f"cannot listen on {host} port {port}",
-            evidence=(("got", str(error)),),
-            hint="choose another port, or 0 for a free one",
+            evidence=(("got", getattr(error, "strerror", None) or str(error)),),
+            hint=_listening_hint(error),
         ) from error
+
+
+def _listening_hint(error: Exception) -> str:
+    if isinstance(error, socket.gaierror | UnicodeError):
+        return "check the name of the host"
+    if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+        return "use an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
+    return "choose another port, or 0 for a free one"
 
 
 def _bind(family: socket.AddressFamily, address: Any) -> socket.socket:

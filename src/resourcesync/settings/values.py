@@ -199,9 +199,14 @@ def parse_binding(text: str) -> tuple[str, int]:
     Raises:
         ConfigurationError: It is not such a pair.
     """
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) >= _PORTS:
-        raise ConfigurationError(
-            f"{text[:64]!r} is not an address to listen on", hint="write HOST:PORT, or HOST:0"
-        )
+    scheme, _, rest = text.rpartition("://")
+    host, colon, port = rest.rstrip("/" if scheme else "").rpartition(":")
+    is_port = port.isascii() and port.isdigit()
+    if scheme or not colon or not is_port or int(port) >= _PORTS:
+        hint = "write HOST:PORT, or HOST:0"
+        if scheme and is_port:
+            hint = f"write {host}:{port}"
+        elif is_port and int(port) >= _PORTS:
+            hint = f"a port is a number from 0 to {_PORTS - 1}"
+        raise ConfigurationError(f"{text[:64]!r} is not an address to listen on", hint=hint)
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)

@@ -28,6 +28,7 @@ from resourcesync.errors import (
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.changes import ChangeLogPosition
 from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.settings.publication import CATALOGUE
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
@@ -295,6 +296,15 @@ def last_findings(folder: Path) -> "list[AuditFinding]":
 def not_a_mirror_error(folder: Path) -> ResourceSyncError:
     """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
     tried = (("tried", f"{folder / OWN_FOLDER / STATE_FILE}: not found"),)
+    message, code = f"{folder} is not a mirror", "not-a-mirror"
+    if os.path.lexists(folder / CATALOGUE):
+        return ConfigurationError(
+            f"{folder} is a published folder, not a mirror",
+            evidence=(("tried", f"{folder / CATALOGUE}: it is there"),),
+            hint="check what it publishes",
+            remedy=Remedy("validate", target=str(folder)),
+            code=code,
+        )
     try:
         sets = own_folder.read_sets(folder)
     except StorageError as error:
@@ -310,7 +320,8 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
             hint="name one of them",
         )
     hint, remedy = _advice_for(folder)
-    message, code = f"{folder} is not a mirror", "not-a-mirror"
+    if not os.path.lexists(folder):
+        tried = (("tried", f"{folder}: there is no such folder"),)
     return ConfigurationError(message, evidence=tried, hint=hint, remedy=remedy, code=code)
 
 

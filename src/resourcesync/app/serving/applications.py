@@ -562,6 +562,22 @@ def _follows_no_link(path: str) -> bool:
     return False
 
 
+def _not_published_error(root: Path, description: Path) -> ConfigurationError:
+    """Return the error for a folder that is not published.
+
+    The current folder is mostly none to publish: it was not even named.
+    """
+    tried = (("tried", f"{description}: not found"),)
+    if not root.is_dir():
+        tried, hint, remedy = (("tried", f"{root}: there is no such folder"),), "name one", None
+    elif root.absolute() == Path.cwd():
+        hint, remedy = "name the folder that is published; this one is the current folder", None
+    else:
+        hint = "publish it first"
+        remedy = Remedy("publish", target=str(root), value="http://127.0.0.1:8080/")
+    return ConfigurationError(f"{root} is not published", evidence=tried, hint=hint, remedy=remedy)
+
+
 def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     """Return the tree in a folder, with the data of its documents.
 
@@ -580,12 +596,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
         with description.open("rb") as stream:
             found = list(_capability_lists(reader.read_stream(stream, uri=str(description))))
     except FileNotFoundError as error:
-        raise ConfigurationError(
-            f"{root} is not published",
-            evidence=(("tried", f"{description}: not found"),),
-            hint="publish it first",
-            remedy=Remedy("publish", target=str(root), value="http://127.0.0.1:8080/"),
-        ) from error
+        raise _not_published_error(root, description) from error
     except OSError as error:
         raise StorageError(
             f"cannot read {description}: {error.strerror}",

@@ -288,6 +288,7 @@ def _check(
         raise configuration.no_mirrors()
     if not every and not places:
         raise click.UsageError("name a SOURCE or a MIRROR, or give --all")
+    _check_order(places)
     if not _is_source(places):
         for place in places:
             _check_mirror(place, configuration, is_only=len(places) == 1)
@@ -297,22 +298,42 @@ def _check(
         _check_folder("".join(places[1:]))
 
 
+def _check_order(places: Sequence[str]) -> None:
+    match places:
+        case [folder, address] if _is_web_address(address) and "://" not in folder:
+            raise click.UsageError(
+                f"the address of the Source comes first: resourcesync pull {address} {folder}"
+            )
+        case _:
+            return
+
+
 def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bool) -> None:
     if place in configuration.names:
         return
     _check_folder(place)
     configuration.check_name(place)
-    if not is_only and not os.path.lexists(place):
+    if not is_only and not _is_mirror(place):
         from resourcesync.app.document_access import likely_address  # noqa: PLC0415 - rarely
 
-        hint = f"for an address, write {likely_address(place)}/"
+        is_path = place.startswith((".", "/", "~")) or os.path.lexists(place)
+        address = "https://HOST/" if is_path else f"{likely_address(place).rstrip('/')}/"
+        hint = f"a Source is an address, such as {address}"
         raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")
+
+
+def _is_mirror(place: str) -> bool:
+    return os.path.lexists(Path(place) / ".resourcesync")
+
+
+def _is_web_address(place: str) -> bool:
+    return place.startswith(("http://", "https://"))
 
 
 def _is_source(places: Sequence[str]) -> bool:
     """True if the first argument is the address of a Source; that of a store alone is a mirror."""
     first = "".join(places[:1])
-    if "://" not in first or first.startswith(("http://", "https://")) or len(places) > 1:
+    if "://" not in first or _is_web_address(first) or len(places) > 1:
         return "://" in first
     from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
 
@@ -320,7 +341,7 @@ def _is_source(places: Sequence[str]) -> bool:
 
 
 def _check_folder(place: str) -> None:
-    if place.startswith(("http://", "https://")):
+    if _is_web_address(place):
         raise click.UsageError(f"{place!r} is neither a folder nor the name of a mirror")
     if configured_mirrors.is_file(place):
         raise click.UsageError(f"{place!r} is a file, not a mirror's folder")

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from resourcesync.cli import options
+from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine, clause_of
 from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
+    from resourcesync.errors import ResourceSyncError
     from resourcesync.validator.rule import Rule
 
 
@@ -80,13 +82,16 @@ def _unknown(name: str) -> Exception:
     from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
 
     from resourcesync.errors import ConfigurationError  # noqa: PLC0415 - rarely needed
-    from resourcesync.validator.rule import BY_CODE, FAMILIES  # noqa: PLC0415 - rarely needed
+    from resourcesync.validator.rule import FAMILIES  # noqa: PLC0415 - rarely needed
 
-    near = get_close_matches(name.upper(), BY_CODE, n=1) or ["RS402"]
+    near = get_close_matches(name.lower(), [*CODES, *_kinds()], n=1, cutoff=_NEAR)
+    likely = f"did you mean {near[0]}? resourcesync why {near[0]}; " if near else ""
+    family = name[:3].upper() if name[:3].upper() in FAMILIES else "RS4"
     return ConfigurationError(
         f"there is no rule and no error of the code {name[:64]!r}",
         evidence=tuple(("family", f"{family}  {what}") for family, what in FAMILIES.items()),
-        hint=f"resourcesync why {near[0]}; for a resource: resourcesync why MIRROR URI",
+        hint=f"{likely}the rules of a family: resourcesync why {family}; for a resource:"
+        " resourcesync why MIRROR URI",
     )
 
 
@@ -111,41 +116,47 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
 
 def _find_error(code: str) -> dict[str, object] | None:
     """Return what is known of the code of an error; ``None`` when there is no such code."""
-    from resourcesync import errors  # noqa: PLC0415 - help stays fast
     from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - help stays fast
 
     known = CODES.get(code.strip().lower())
     if known is not None:
         return _code_fields(code.strip().lower(), *known)
-    waiting: list[type[errors.ResourceSyncError]] = [errors.ResourceSyncError]
-    while waiting:
-        kind = waiting.pop()
-        waiting += kind.__subclasses__()
-        if kind.default_code == code.strip().lower():
-            bare = kind.__new__(kind)
-            exit_code = exit_code_for(bare)
-            return {
-                "code": kind.default_code,
-                "meaning": (kind.__doc__ or "").partition("\n")[0],
-                "exit_code": int(exit_code),
-                "exit_meaning": exit_code.meaning,
-                "passes": kind.transient,
-                "page": page_of(kind.default_code),
-            }
-    return None
+    kind = _kinds().get(code.strip().lower())
+    if kind is None:
+        return None
+    exit_code = exit_code_for(kind.__new__(kind))
+    meaning = (kind.__doc__ or "").partition("\n")[0]
+    return {
+        "code": kind.default_code,
+        "meaning": f"{meaning} {_FIXES.get(kind.default_code, '')}".rstrip(),
+        "exit_code": int(exit_code),
+        "exit_meaning": exit_code.meaning,
+        "passes": kind.transient,
+        "page": page_of(kind.default_code),
+    }
+
+
+def _kinds() -> "dict[str, type[ResourceSyncError]]":
+    """Return the kinds of errors by their codes."""
+    from resourcesync import errors  # noqa: PLC0415 - help stays fast
+
+    kinds: list[type[ResourceSyncError]] = [errors.ResourceSyncError]
+    for kind in kinds:  # it grows meanwhile
+        kinds += kind.__subclasses__()
+    return {kind.default_code: kind for kind in kinds}
 
 
 def _code_fields(code: str, kind: str, meaning: str) -> dict[str, object]:
     """Return what is known of a code that errors of a kind, or warnings, may carry."""
     from resourcesync import errors  # noqa: PLC0415 - help stays fast
-    from resourcesync.cli.exit_codes import ExitCode, exit_code_for  # noqa: PLC0415 - as above
+    from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - as above
 
     fields: dict[str, object] = {"code": code, "meaning": meaning, "page": page_of(code)}
     if kind == "warning":
         words = "a warning: it does not change how the run ends"
         return {**fields, "exit_code": int(ExitCode.OK), "exit_meaning": words, "passes": False}
     class_: type[errors.ResourceSyncError] = getattr(errors, kind)
-    exit_code = exit_code_for(class_.__new__(class_))
+    exit_code = _ENDS.get(code) or exit_code_for(class_.__new__(class_))
     return {
         **fields,
         "exit_code": int(exit_code),
@@ -194,6 +205,21 @@ def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
     yield TextLine(f"  page      {fields['page']}", level=QUIET)
 
 
+_NEAR: Final = 0.8
+"""Similarity above which an unknown code is a misspelt known one, from 0 to 1."""
+_ENDS: Final = {"unreadable-file": ExitCode.PARTIAL}
+"""How a run ends that goes on without what an error is about."""
+_FIXES: Final = {
+    "config": "The line `fix` of the message says what to change; check a file with config check.",
+    "storage": "Check that the folder exists, that its disk is mounted, and who may write there.",
+    "missing": "Run pull again: what the Source deleted is then no longer listed.",
+    "unavailable": "Run again later; doctor ADDRESS shows whether it answers from here.",
+    "refused": "Check the address; if the Source needs a login, name the secret with --auth.",
+    "disk": "Free some room, or choose a folder on another disk; then run again.",
+    "state": "Restore the folder .resourcesync from a backup, or begin in another folder.",
+    "locked": "Wait for the end of the other run.",
+}
+"""What to do about the kinds of errors, after what they mean."""
 _CODE_TABLE: Final = """
 ConfigurationError
   not-a-mirror       The folder is not a mirror; name another, or make it one with pull.

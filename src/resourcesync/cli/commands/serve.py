@@ -155,9 +155,11 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
-        fields = {"uri": uri, "pull": address, "tree": str(tree)}
+        is_same = is_same_address(found.base, address)
+        # A pull from another address than that of the lists would be refused.
+        fields = {"uri": uri, "pull": address if is_same else "", "tree": str(tree)}
         screen.report("ready", fields | ({"admin": admin} if admin else {}))
-        if not is_same_address(found.base, address):
+        if not is_same:
             screen.report("warning", address_warning(tree, found.base, address))
 
     with _access_log(application, clock, values, screen) as logged:
@@ -199,7 +201,13 @@ def _source_board(
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "ready":
         yield TextLine(f"{fields['tree']} at {fields['uri']}", "Serving", QUIET)
-        yield TextLine(f"resourcesync pull {fields['pull']}", "Pull", QUIET)
+        address = fields["pull"]
+        pull = (
+            f"resourcesync pull {address}"
+            if address
+            else "not from here: the lists name another address"
+        )
+        yield TextLine(pull, "Pull", QUIET)
         if "admin" in fields:
             yield TextLine(str(fields["admin"]), "Admin", QUIET)
 

@@ -121,7 +121,6 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
         render=ValidateRenderer(),
         subject="validate",
         fields={"targets": list(arguments.targets), "profile": arguments.profile},
-        resume_command=f"resourcesync validate {' '.join(arguments.targets)}",
     )
 
 

@@ -344,6 +344,11 @@ def service_file(name: str, configuration: MirrorConfiguration) -> str:
         ConfigurationError: The name of a folder or of a Source cannot be written in the file.
     """
     here = find_installation(configuration)
+    if not (configuration.names or here.sources):
+        raise ConfigurationError(
+            "there is no mirror and no source to run yet",
+            hint="add a table [mirror.NAME] or [source.NAME] to the configuration file",
+        )
     for source in here.sources if name in _NAMING else ():
         if not _UNIT_NAME.fullmatch(source):
             raise ConfigurationError(
