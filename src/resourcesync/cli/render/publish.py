@@ -16,10 +16,8 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
-    from resourcesync.ports.catalogue import Omission
     from resourcesync.source.notifications import Notified
     from resourcesync.source.publication_options import LeftAddress, PublicationResult
-    from resourcesync.source.scan import ScanReport
 
 _INDENT: Final = "          "
 _SHOWN_LEFT: Final = 5
@@ -51,7 +49,11 @@ def report(done: "PublicationResult", screen: Screen) -> None:
 def _warnings(done: "PublicationResult") -> Iterator[dict[str, object]]:
     for omission in done.omissions:
         message = f"{omission.name} is not published: {omission.reason}"
-        yield {"code": "omitted", "message": message, "hint": _omission_hint(omission)}
+        yield {
+            "code": "omitted",
+            "message": message,
+            "hint": _omission_hint(omission.name, omission.reason),
+        }
     if done.retained.unkept:
         files = formatting.counted(done.retained.unkept, "file")
         message = f"the versions of {files} are not stored: --versions-max-bytes is reached"
@@ -65,11 +67,11 @@ def _warnings(done: "PublicationResult") -> Iterator[dict[str, object]]:
         yield {"code": left.code, "message": left.reason, "hint": left.hint}
 
 
-def _omission_hint(omission: "Omission") -> str:
+def _omission_hint(name: str, reason: str) -> str:
     """Return what to do about a symbolic link; empty for any other omission."""
-    if "symbolic link" not in omission.reason:
+    if "symbolic link" not in reason:
         return ""
-    excluded = shlex.quote(f"/{glob.escape(omission.name)}")
+    excluded = shlex.quote(f"/{glob.escape(name)}")
     return f"copy or mount what it leads to in its place, or leave it out: --exclude {excluded}"
 
 
@@ -109,12 +111,13 @@ def conclude(
     if mirror and done.publication.first:
         serving = f"serve its copies and documents:  resourcesync serve {shlex.quote(mirror)}"
         lines.insert(-_STEPS, TextLine(serving, "Next"))
-    lines += _left_lines(done.scan)
+    lines += _left_lines(done)
     return CommandOutcome(exit=code, closing=tuple(lines), fields=publication_fields(done, seconds))
 
 
-def _left_lines(scan: "ScanReport") -> Iterator[TextLine]:
+def _left_lines(done: "PublicationResult") -> Iterator[TextLine]:
     """Yield the lines of the files that could not be read, also for ``-q``: cron mails them."""
+    scan = done.scan
     count = scan.changing + scan.unreadable
     if not count:
         return
