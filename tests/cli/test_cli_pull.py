@@ -14,7 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
-from tests.support.servers.tiny_source import TinySource, dead_address
+from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 from tests.support.worlds.dump_source import many, zipped
@@ -128,6 +128,21 @@ def test_who_names_a_folder_that_is_no_mirror_is_told_how_it_becomes_one(said: S
         assert f"resourcesync pull https://HOST/ {given}\n" in said.readouterr().err
 
 
+def test_what_the_server_refuses_is_not_advised_to_run_again(
+    source: TinySource, said: Said
+) -> None:
+    source.answers["/objects/0004.txt"] = Answer(status=403)
+
+    assert run(["pull", source.url, "museum"]) == 3
+
+    last, *steps = said.readouterr().out.splitlines()[-3:]
+    assert last.startswith("Not in sync   11 of 12 (11 created, 1 failed)")
+    assert steps == [
+        "  next   1 listed resource refused by the server (401, 403): give its credentials",
+        "         (--auth NAME), leave it out (--exclude GLOB), or ask the Source",
+    ]
+
+
 def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
     source.offer({**FILES, "/objects/0004.txt": b"new four\n", "/new.txt": b"new"}, at=LATER)
@@ -142,7 +157,7 @@ def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) 
     assert [line.split()[1] for line in failures] == ["/new.txt", "/objects/0004.txt"]
     assert "old copy kept" in failures[1]
     assert lines[-4:] == [
-        "Not in sync   11 of 13 (0 updated, 2 failed)  exit 3",
+        "Not in sync   11 of 13 (2 failed)  exit 3",
         "  next   1 listed resource not at the Source (404): ask it to correct its list,",
         "         or accept that: resourcesync pull museum --accept-missing",
         "  next   run it again: resourcesync pull museum",
@@ -179,7 +194,10 @@ def test_an_old_copy_of_what_is_gone_now_is_called_not_known_wherever_it_is_coun
     assert run(["audit", "museum"]) == 0
     told = said.readouterr().out
     assert "accuracy not known: the Source delivers no listed resource" in told
-    assert "12 listed but absent at the Source (404): it is unknown if" in told
+    assert (
+        "12 listed but absent at the Source (404); 12 older copies kept, not known to be right"
+        in told
+    )
     assert run(["status", "museum"]) == 0
     told = said.readouterr().out
     assert "100 %" not in told
@@ -420,7 +438,7 @@ def test_too_many_deletions_are_held_and_the_way_out_is_named(said: Said) -> Non
         foreseen[-2].strip() == "would hold back 59 deletions (98.3 % of what was here; limit 10 %)"
     )
     assert foreseen[-1] == first[-1]
-    assert first[0] == "Stopped   1 of 60 (0 updated, 59 held)  exit 7"
+    assert first[0] == "Stopped   1 of 60 (59 held)  exit 7"
     assert first[-1].endswith("resourcesync pull museum --max-delete 59")
     assert "stopped" in told
     assert "would delete 59 of 60" in told

@@ -147,6 +147,15 @@ def test_copies_that_are_kept_though_unlisted_are_counted() -> None:
     )
 
 
+def test_copies_of_what_is_absent_are_told_of_where_there_are_some() -> None:
+    none = conclude(report(absent=1), "museum", first=False, plan={})
+    some = conclude(report(absent=2, unknown=1), "museum", first=False, plan={})
+
+    listed = "listed but absent at the Source (404)"
+    assert none.closing[-1].text == f"          1 {listed}"
+    assert some.closing[-1].text == f"          2 {listed}; 1 older copy kept"
+
+
 def test_some_hashes_verified_is_not_all() -> None:
     outcome = conclude(
         report(resources=3, created=3, verified=1, weak=1, unverified=1), "m", first=True, plan={}

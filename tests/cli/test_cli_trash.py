@@ -55,6 +55,8 @@ def test_what_is_in_the_trash_is_listed(mirror: TinySource, said: Said) -> None:
         "Trash     nothing in the trash matches",
         "exit 1",
     ]
+    assert run(["trash", "restore", "museum", "nowhere*", "-n"]) == 1
+    assert said.readouterr().out == "Dry run   nothing in the trash matches  exit 1\n"
     assert run(["trash", "list", "museum", "--older-than", "1d"]) == 0
     assert "0 files" in said.readouterr().out
 
@@ -77,7 +79,8 @@ def test_a_file_that_is_brought_back_is_no_foreign_file_and_stays(
         for mode in ("auto", "baseline"):
             assert run(["pull", "museum", "--mode", mode, "--delete", "absent"]) == 0
             assert GONE[0] in here()
-    assert "1 file restored from the trash (kept)" in said.readouterr().out
+    kept = "1 file restored from the trash (kept); resourcesync repair museum --delete deletes it"
+    assert kept in said.readouterr().out
 
 
 def test_a_source_that_lists_it_again_has_the_say_again(mirror: TinySource, said: Said) -> None:

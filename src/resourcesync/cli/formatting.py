@@ -105,17 +105,21 @@ def labelled(line: TextLine) -> tuple[str, str]:
     return line.label.ljust(gap), line.text
 
 
-def not_given(absent: int, skipped: int) -> str:
+def not_given(absent: int, skipped: int, copies: int) -> str:
     """Return the number of listed resources that the Source does not deliver; empty for none.
 
-    It is unknown whether older copies of them are still right.
+    Args:
+        absent: Those that its server does not have.
+        skipped: Those that it keeps programs from.
+        copies: Those of both that have an older copy.
     """
     parts = []
     if absent:
         parts.append(f"{count(absent)} listed but absent at the Source (404)")
     if skipped:
         parts.append(f"{count(skipped)} skipped (robots.txt, or a redirect to another site)")
-    return ", ".join(parts)
+    kept = f"; {counted(copies, 'older copy', 'older copies')} kept" if copies else ""
+    return ", ".join(parts) + kept
 
 
 HIDDEN: Final = "(hidden)"

@@ -210,8 +210,11 @@ ABSENT: Final = "no longer listed"
 DELETED_BY_SOURCE: Final = "deleted by the Source"
 """Reason of a deletion that a Change List reports."""
 
-OUT_OF_SCOPE: Final = "the filters do not want it any more"
+OUT_OF_SCOPE: Final = "no longer matches the filters"
 """Reason of a deletion of a listed resource: only in a run that prunes."""
+
+_OUT_OF_SCOPE_REASONS: Final = frozenset({OUT_OF_SCOPE, "the filters do not want it any more"})
+"""That reason, and how earlier versions stored it."""
 
 
 class Absence(Enum):
@@ -247,7 +250,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def retains(self, reason: str) -> bool:
         """True if copies with this reason of deletion are retained."""
-        if reason == OUT_OF_SCOPE:
+        if reason in _OUT_OF_SCOPE_REASONS:
             return not self.prunes
         return self.delete == "never" or (self.delete == "signalled" and reason == ABSENT)
 
@@ -372,11 +375,11 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
     """
     reason = ABSENT if policy.absence is Absence.DELETED else ""
     if task is not None and is_gone(task):
-        is_signalled = task.reason not in (ABSENT, OUT_OF_SCOPE)
+        is_signalled = task.reason not in {ABSENT, *_OUT_OF_SCOPE_REASONS}
         still_counts = is_signalled and task.generation <= policy.counts_until
         if policy.absence is Absence.UNCHANGED or still_counts:
             reason = task.reason
-    if reason == OUT_OF_SCOPE and not policy.prunes:
+    if reason in _OUT_OF_SCOPE_REASONS and not policy.prunes:
         return Retain(copy, listed=True)  # the Source still has the resource
     return decide_gone(copy, reason, policy)
 

@@ -100,6 +100,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
             accepted: at a plain sitemap, or with ``accept_missing``. A present copy is kept.
         skipped: Of the listed, those that the Source's robots.txt excludes, or that lead to another
             site, where that is accepted.
+        unknown: Of the absent and skipped, those with an older copy that may be wrong.
         same, created, updated, deleted: Resources found the same, or changed by the run.
         refetched: Of the same, those that this run fetched, with equal bytes.
         failed: Listed resources that are not in the mirror as listed, and copies that could not be
@@ -147,6 +148,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     pending: int = 0
     absent: int = 0
     skipped: int = 0
+    unknown: int = 0
     same: int = 0
     created: int = 0
     updated: int = 0

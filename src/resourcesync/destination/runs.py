@@ -22,7 +22,7 @@ from resourcesync.destination.planner import FILTERED
 from resourcesync.destination.reports import FailedRun, Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
-from resourcesync.destination.status import count_unavailable, failures_of
+from resourcesync.destination.status import count_unavailable, count_unknown, failures_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import CONTRADICTING, LOCAL_CHANGE, RESTORED
 from resourcesync.destination.transfers.commit import TransferTally
@@ -346,6 +346,7 @@ def _transfer_counts(tally: TransferTally) -> dict[str, Any]:
 def _extra_counts(state: MirrorStateStore, counts: PendingCounts) -> dict[str, Any]:
     """Count copies beyond those that are listed, selected and as listed; report gaps and moves."""
     return {
+        "unknown": count_unknown(state, counts),
         "gap": SyncState(state).cursor.has_gap,
         "moved_from": SyncState(state).moved_from,
         "filtered": counts.with_codes(FILTERED),

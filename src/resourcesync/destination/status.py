@@ -50,9 +50,10 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
     pending = counts.of_task(PendingTask.FETCH) - absent - skipped
     edited = counts.with_codes(EDITED)
     held = counts.of_task(PendingTask.DELETE) - edited
-    unknown, outdated, resting, due = 0, 0, 0, 0
-    if counts.rows:
-        unknown, outdated = _count_copies(state, pending, absent + skipped)
+    outdated, resting, due = 0, 0, 0
+    unknown = count_unknown(state, counts)
+    if pending:
+        outdated = state.pending_with_copy(PendingTask.FETCH) - unknown
     if last is not None and counts.rows:
         resting, due = state.pending_after(PendingTask.FETCH, last.ended)
     return MirrorStatus(
@@ -90,11 +91,11 @@ def _last_run(last: RunRow | None) -> dict[str, Any]:
     return {"last_run": ended, "outcome": last.outcome, "failed": read_failed(last)}
 
 
-def _count_copies(state: MirrorStateStore, pending: int, unavailable: int) -> tuple[int, int]:
-    """Return how many unavailable and how many pending resources have another copy."""
-    task = PendingTask.FETCH
-    unknown = state.pending_with_copy(task, UNAVAILABLE_CODES) if unavailable else 0
-    return unknown, state.pending_with_copy(task) - unknown if pending else 0
+def count_unknown(state: MirrorStateStore, counts: PendingCounts) -> int:
+    """Return how many of the absent and skipped have an older copy, which may be wrong."""
+    if not any(count_unavailable(counts, SyncState(state))):
+        return 0
+    return state.pending_with_copy(PendingTask.FETCH, UNAVAILABLE_CODES)
 
 
 def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> Word:

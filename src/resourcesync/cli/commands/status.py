@@ -443,7 +443,7 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
     ended = mirror.last_run
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in mirror.failures[:3]]
     refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
-    not_given = formatting.not_given(mirror.absent, mirror.skipped)
+    not_given = formatting.not_given(mirror.absent, mirror.skipped, mirror.unknown)
     return notes + [f"{text}." for text in (not_given, refused) if text]
 
 

@@ -153,10 +153,10 @@ def _outcome(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool)
     elif narrowed and not done.files:
         files, code = _NO_MATCH, ExitCode.FINDINGS
     ends = f"  exit {int(code)}" if code is not ExitCode.OK else ""
-    if dry_run:
+    if dry_run and files != _NO_MATCH:
         label, text = "Dry run", f"would {action} {files}; nothing was changed"
     else:
-        label = "Restored" if action == "restore" else "Emptied"
+        label = "Dry run" if dry_run else "Restored" if action == "restore" else "Emptied"
         text = files
     return CommandOutcome(
         exit=code,

@@ -164,8 +164,9 @@ def _remaining_counts(report: AuditReport) -> str:
 
 def _not_given(report: AuditReport) -> list[TextLine]:
     """Return the line of listed resources that the Source does not deliver."""
-    text = formatting.not_given(report.absent, report.skipped)
-    return [TextLine(f"          {text}: it is unknown if their copies are right")] if text else []
+    text = formatting.not_given(report.absent, report.skipped, report.unknown)
+    unknown = ", not known to be right" if report.unknown else ""
+    return [TextLine(f"          {text}{unknown}")] if text else []
 
 
 def _retained(report: AuditReport, mirror: Path) -> list[TextLine]:

@@ -156,7 +156,7 @@ def _facts(evidence: AuditEvidence) -> Iterator[tuple[str, str]]:
     share = "not known" if report.is_begun else formatting.share(report.present, report.listed)
     yield "Coverage", f"{share} ({covered})"
     yield "Accuracy", accuracy_of(report)
-    not_given = formatting.not_given(report.absent, report.skipped)
+    not_given = formatting.not_given(report.absent, report.skipped, report.unknown)
     if not_given:
         yield "Not known", not_given
     if report.proven is not None:

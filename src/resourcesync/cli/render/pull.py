@@ -1,6 +1,7 @@
 """The text output of ``pull``: its events, its plan and its closing lines."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -13,7 +14,7 @@ from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
 from resourcesync.cli.terminal import count_field
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
-from resourcesync.errors import ResourceMissingError
+from resourcesync.errors import ResourceMissingError, SourceRefusedError
 
 SHOWN_FAILURES: Final = 20
 """Failures that are shown one by one unless ``--itemize`` is given."""
@@ -249,7 +250,7 @@ def conclude(
     elif report.lists_only:
         lines = _inventory_lines(report, folder, plan)
     elif code is ExitCode.OK:
-        lines = _in_sync(report, place or folder, first=first)
+        lines = _in_sync(report, folder, place or folder, first=first)
     else:
         lines = _not_in_sync(report, folder, code, pruning=pruning)
     return CommandOutcome(
@@ -372,12 +373,12 @@ def _inventory_lines(
     )
 
 
-def _in_sync(report: RunReport, place: str, *, first: bool) -> tuple[TextLine, ...]:
+def _in_sync(report: RunReport, folder: str, place: str, *, first: bool) -> tuple[TextLine, ...]:
     resources = formatting.counted(report.resources, "resource")
     seconds = formatting.duration(report.seconds)
     requests = formatting.counted(report.requests, "request")
     as_of = "" if report.as_of is None else formatting.moment(report.as_of)
-    more = [TextLine(text) for text in _remarks(report)]
+    more = [TextLine(text) for text in _remarks(report, folder)]
     changes = _changes(report)
     if first and changes:
         size, note = formatting.size(report.useful), _hash_note(report)
@@ -416,7 +417,7 @@ def _hash_note(report: RunReport) -> str:
     return f"{note}, {formatting.count(weak)} by MD5, SHA-1 or length only" if weak else note
 
 
-def _remarks(report: RunReport) -> Iterator[str]:
+def _remarks(report: RunReport, folder: str) -> Iterator[str]:
     """Yield remarks that do not make the mirror wrong."""
     if report.linked:
         linked = formatting.counted(report.linked, "resource")
@@ -427,21 +428,28 @@ def _remarks(report: RunReport) -> Iterator[str]:
     if report.filtered:
         files = formatting.counted(report.filtered, "file")
         match = "matches" if report.filtered == 1 else "match"
-        yield f"          {files} no longer {match} the filters (kept); --prune deletes them"
+        deletes = f"--prune deletes {_them(report.filtered)}"
+        yield f"          {files} no longer {match} the filters (kept); {deletes}"
     if report.restored:
         files = formatting.counted(report.restored, "file")
-        yield f"          {files} restored from the trash (kept); repair --delete deletes them"
-    if not_given := formatting.not_given(report.absent, report.skipped):
-        yield f"          {not_given}; copies of them are kept"
+        deletes = f"resourcesync repair {folder} --delete deletes {_them(report.restored)}"
+        yield f"          {files} restored from the trash (kept); {deletes}"
+    if not_given := formatting.not_given(report.absent, report.skipped, report.unknown):
+        yield f"          {not_given}"
     if report.unlisted:
         files = formatting.counted(report.unlisted, "file")
-        yield f"          {files} no longer listed (kept); --delete absent deletes them"
+        deletes = f"--delete absent deletes {_them(report.unlisted)}"
+        yield f"          {files} no longer listed (kept); {deletes}"
+
+
+def _them(number: int) -> str:
+    return "it" if number == 1 else "them"
 
 
 def _not_in_sync(
     report: RunReport, folder: str, code: ExitCode, *, pruning: bool
 ) -> tuple[TextLine, ...]:
-    counts = [_changes(report) or "0 updated"]
+    counts = list(filter(None, [_changes(report)]))
     names = {
         "absent": report.absent,
         "skipped": report.skipped,
@@ -457,7 +465,8 @@ def _not_in_sync(
     wanted = report.listed + report.held
     right = report.unchanged + report.applied
     least = "at least " if report.gap or report.unread else ""  # the lists are incomplete
-    text = f"{formatting.count(right)} of {least}{formatting.count(wanted)} ({', '.join(counts)})"
+    told = ", ".join(counts) or "nothing changed"
+    text = f"{formatting.count(right)} of {least}{formatting.count(wanted)} ({told})"
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
     lines = [TextLine(f"{text}  exit {int(code)}", label, QUIET)]
     if code is ExitCode.STOPPED:
@@ -499,13 +508,20 @@ def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
             "  next   correct this machine's clock, for example with NTP; if the Source's"
         )
         yield TextLine("         clock is wrong, report it to the Source")
-    missing = sum(failure.code == ResourceMissingError.default_code for failure in report.failures)
+    codes = Counter(failure.code for failure in report.failures)
+    missing = codes[ResourceMissingError.default_code]
+    if refused := codes[SourceRefusedError.default_code]:
+        listed = formatting.counted(refused, "listed resource")
+        yield TextLine(f"  next   {listed} refused by the server (401, 403): give its credentials")
+        out = f"leave {_them(refused)} out (--exclude GLOB)"
+        yield TextLine(f"         (--auth NAME), {out}, or ask the Source")
     if missing:
         listed = formatting.counted(missing, "listed resource")
         yield TextLine(f"  next   {listed} not at the Source (404): ask it to correct its list,")
         yield TextLine(f"         or accept that: resourcesync pull {folder} --accept-missing")
-    others = report.failed - report.contradicting - missing - report.edited + report.held
-    known = report.refused or report.contradicting or missing or report.skew or report.edited
+    unhelped = report.contradicting + missing + refused + report.edited
+    others = report.failed - unhelped + report.held
+    known = report.refused or unhelped or report.skew
     if others or not (known or report.gap):
         yield TextLine(f"  next   run it again: resourcesync pull {folder}")
     yield from _incomplete_steps(report, folder)

@@ -58,6 +58,7 @@ from resourcesync.model.digests import (
     parse_digests,
     usable,
 )
+from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
@@ -165,6 +166,7 @@ class Audit:
             listed=counts.listed - counts.unknown,
             absent=counts.absent,
             skipped=counts.skipped,
+            unknown=counts.unknown,
             present=counts.present - counts.unknown,
             accurate=counts.accurate,
             unproven=counts.unproven,
@@ -478,7 +480,7 @@ class Audit:
     ) -> None:
         claims = usable(parse_digests(row.hash))
         if row.length is not None and row.length != length:
-            reason = f"{length} B in the mirror, the Source lists {row.length} B"
+            reason = f"{count(length)} B in the mirror, the Source lists {count(row.length)} B"
             self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
         elif claims and not agree(digests, claims):
             reason = f"{claims[0].algorithm} differs from what the Source lists"

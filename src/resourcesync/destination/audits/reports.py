@@ -42,6 +42,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         listed: Selected resources that the Source lists, without the absent and the skipped.
         absent, skipped: Listed resources that the Source does not serve, where that is accepted:
             see `RunReport`. Whether a copy of one is right is unknown, so it counts nowhere else.
+        unknown: Of the absent and skipped, those that have such a copy.
         present: Of the listed, those that are in the mirror.
         accurate: Of the present, those that are equal, as far as the lists show.
         unproven: Of the accurate, those that nothing proves: the Source lists no hash, and was not
@@ -72,6 +73,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     listed: int = 0
     absent: int = 0
     skipped: int = 0
+    unknown: int = 0
     present: int = 0
     accurate: int = 0
     unproven: int = 0
