@@ -190,7 +190,7 @@ def test_a_mirror_that_only_lost_copies_says_nothing_of_hashes() -> None:
 
 
 def test_a_source_without_a_time_has_none_in_the_closing_lines() -> None:
-    timeless = RunReport(run="r", mode=Mode.UNCHANGED, state=MirrorState.IN_SYNC, resources=1)
+    timeless = RunReport(run="r", mode=Mode.UNCHANGED, state=MirrorState.IN_SYNC, unchanged=1)
 
     outcome = conclude(timeless, "m", first=False, plan={})
 

@@ -112,11 +112,17 @@ def test_pruning_deletes_what_the_filters_do_not_want_into_the_trash(
     source: TinySource, said: Said
 ) -> None:
     run(["pull", source.url, "museum"])
+    kept = "          9 files no longer match the filters (kept); --prune deletes them"
+    said.readouterr()
+    assert run(["pull", "museum", *THREE, "-n"]) == 0
+    assert said.readouterr().out.splitlines()[-1] == kept
     assert run(["pull", "museum", *THREE]) == 0
     assert len(here()) == len(FILES)
-    assert "9 files no longer match the filters (kept); --prune deletes them" in (
-        said.readouterr().out
-    )
+    first, last = said.readouterr().out.splitlines()[-2:]
+    assert first.startswith("In sync   3 resources, nothing changed")
+    assert last == kept
+    assert run(["audit", "museum"]) == 0
+    assert "coverage 100 % (3 of 3)" in said.readouterr().out
 
     assert run(["pull", "museum", "--prune", "-n"]) == 0
     assert "would create 0, update 0, delete 9" in said.readouterr().out

@@ -278,6 +278,7 @@ class Baseline:
             plan=plan,
             deletions=foreseen,
             retained_count=counts.retained,
+            filtered_count=counts.filtered if self._pull.options.dry_run else None,
             selected_count=plan.same + plan.create + plan.update + counts.postponed,
             refused_count=self._pull.selection.refusals.count,
             unread_parts=snapshot.unread_parts,

@@ -443,6 +443,7 @@ class DecisionCounts(NamedTuple):
 
     Attributes:
         retained: Number of copies that are not listed, and retained.
+        filtered: Number of copies that are listed, and do not match the filters.
         postponed: Number of resources that are not due yet.
         outdated: Number of those that have a copy.
         unsure: Some entry alone cannot show that a copy is still good.
@@ -450,6 +451,7 @@ class DecisionCounts(NamedTuple):
 
     plan: PlanSummary
     retained: int
+    filtered: int
     postponed: int
     outdated: int
     unsure: bool
@@ -457,8 +459,8 @@ class DecisionCounts(NamedTuple):
 
 def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts:
     """Count decisions."""
-    same = create = update = delete = untold = retained = postponed = outdated = 0
-    size = unsized = 0
+    same = create = update = delete = untold = postponed = outdated = 0
+    retained = filtered = size = unsized = 0
     unsure = False
     for decision in decisions:
         match decision:
@@ -476,6 +478,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
                 untold += reason == ABSENT
             case Retain(copy, listed):
                 retained += not (listed or is_restored(copy))
+                filtered += listed
             case Postponed(task, before):
                 postponed += 1
                 outdated += before is not None
@@ -490,7 +493,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
         size=size,
         unsized=unsized,
     )
-    return DecisionCounts(plan, retained, postponed, outdated, unsure)
+    return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure)
 
 
 def deduplicate(

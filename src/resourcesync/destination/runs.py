@@ -321,6 +321,7 @@ def build_report(
         held_of=deletions.held_of if held else 0,
         unlisted=pulled.retained_count,
         **_extra_counts(state, counts),
+        filtered=_filtered_count(pulled, counts),
         requests=requests,
         received=received,
         as_of=memory.as_of,
@@ -349,11 +350,15 @@ def _extra_counts(state: MirrorStateStore, counts: PendingCounts) -> dict[str, A
         "unknown": count_unknown(state, counts),
         "gap": SyncState(state).cursor.has_gap,
         "moved_from": SyncState(state).moved_from,
-        "filtered": counts.with_codes(FILTERED),
         "restored": counts.with_codes(RESTORED),
         "contradicting": counts.with_codes(CONTRADICTING),
         "linked": state.linked_count(),
     }
+
+
+def _filtered_count(pulled: SyncOutcome, counts: PendingCounts) -> int:
+    planned = pulled.filtered_count
+    return counts.with_codes(FILTERED) if planned is None else planned
 
 
 def _first_failures(pulled: SyncOutcome, state: MirrorStateStore) -> tuple[Failing, ...]:

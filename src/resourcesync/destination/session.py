@@ -63,6 +63,7 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
         mode: Mode of the pull.
         tally: Counts of the transfer.
         retained_count: Copies that the Source no longer lists and that policy retains.
+        filtered_count: Copies that do not match the filters; ``None``: as many as are stored.
         is_complete: The plan was executed to the end.
         selected_count: Number of selected resources in the whole list; ``None`` if it was not read.
         refused_count: Number of entries of that list that cannot be used.
@@ -78,6 +79,7 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
     tally: TransferTally = msgspec.field(default_factory=TransferTally)
     deletions: DeletionResult = msgspec.field(default_factory=DeletionResult)
     retained_count: int = 0
+    filtered_count: int | None = None
     is_complete: bool = True
     selected_count: int | None = None
     refused_count: int = 0

@@ -73,6 +73,8 @@ def test_the_plan_counts_what_was_decided() -> None:
     decisions: list[Decision] = [
         UpToDate(copy()),
         Retain(copy()),
+        Retain(copy(), listed=True),
+        Retain(copy(), listed=True),
         Postponed(pending_fetch(listed(hash=SHA), known=None, now=0, at=0, generation=1), None),
         Delete(copy(), "gone"),
         Fetch(listed(hash=SHA, length=5), None),
@@ -82,7 +84,7 @@ def test_the_plan_counts_what_was_decided() -> None:
     plan, *counts = count_decisions(decisions, Mode.BASELINE)
 
     assert (plan.same, plan.create, plan.update, plan.delete) == (1, 1, 1, 1)
-    assert (plan.size, plan.unsized, counts) == (5, 1, [1, 1, 0, False])
+    assert (plan.size, plan.unsized, counts) == (5, 1, [1, 2, 1, 0, False])
     assert count_decisions([Fetch(listed(), None)], Mode.BASELINE).unsure
 
 

@@ -311,8 +311,9 @@ def _dry_run_lines(
     text = (
         f"would {counts}, fetch {size}; nothing was changed  {formatting.duration(report.seconds)}"
     )
+    kept = tuple(TextLine(line) for line in _filtered(report))
     if not report.held:
-        return (TextLine(text, "Dry run", QUIET),)
+        return (TextLine(text, "Dry run", QUIET), *kept)
     held = formatting.counted(report.held, "deletion")
     share = (
         f"{formatting.share(report.held, report.held_of)} of what was here; limit {plan['limit']}"
@@ -320,6 +321,7 @@ def _dry_run_lines(
     return (
         TextLine(f"{text}  exit {int(ExitCode.STOPPED)}", "Dry run", QUIET),
         TextLine(f"          would hold back {held} ({share})"),
+        *kept,
         *_release_steps(report, folder, pruning=pruning),
     )
 
@@ -374,7 +376,7 @@ def _inventory_lines(
 
 
 def _in_sync(report: RunReport, folder: str, place: str, *, first: bool) -> tuple[TextLine, ...]:
-    resources = formatting.counted(report.resources, "resource")
+    resources = formatting.counted(report.unchanged + report.applied, "resource")
     seconds = formatting.duration(report.seconds)
     requests = formatting.counted(report.requests, "request")
     as_of = "" if report.as_of is None else formatting.moment(report.as_of)
@@ -425,11 +427,7 @@ def _remarks(report: RunReport, folder: str) -> Iterator[str]:
     if report.unpatched:
         whole = formatting.counted(report.unpatched, "resource")
         yield f"          {whole} fetched whole, since a patch cannot be used; -i shows why"
-    if report.filtered:
-        files = formatting.counted(report.filtered, "file")
-        match = "matches" if report.filtered == 1 else "match"
-        deletes = f"--prune deletes {_them(report.filtered)}"
-        yield f"          {files} no longer {match} the filters (kept); {deletes}"
+    yield from _filtered(report)
     if report.restored:
         files = formatting.counted(report.restored, "file")
         deletes = f"resourcesync repair {folder} --delete deletes {_them(report.restored)}"
@@ -440,6 +438,14 @@ def _remarks(report: RunReport, folder: str) -> Iterator[str]:
         files = formatting.counted(report.unlisted, "file")
         deletes = f"--delete absent deletes {_them(report.unlisted)}"
         yield f"          {files} no longer listed (kept); {deletes}"
+
+
+def _filtered(report: RunReport) -> Iterator[str]:
+    if report.filtered:
+        files = formatting.counted(report.filtered, "file")
+        match = "matches" if report.filtered == 1 else "match"
+        deletes = f"--prune deletes {_them(report.filtered)}"
+        yield f"          {files} no longer {match} the filters (kept); {deletes}"
 
 
 def _them(number: int) -> str:
