@@ -56,6 +56,8 @@ TREE = {
     for name, kind in inspect.getmembers(errors, inspect.isclass)
     if issubclass(kind, ResourceSyncError)
 }
+ORDER = re.compile(r"the worst one, in this order: ([\d, ]+)\.")
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "exit-codes.md"
 SEVERAL = st.lists(st.sampled_from(ExitCode), min_size=1)
 
 
@@ -115,3 +117,11 @@ def test_the_help_screen_names_each_code(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_module_says_when_a_rerun_helps() -> None:
     assert "A rerun helps for 3, 4, 10" in Path(exit_codes.__file__).read_text("utf-8")
+
+
+def test_the_documented_order_of_codes_is_that_of_several_mirrors() -> None:
+    [order] = ORDER.findall(PAGE.read_text("utf-8"))
+    codes = [ExitCode(int(code)) for code in order.split(", ")]
+
+    assert sorted(codes) == sorted(ExitCode)
+    assert all(worst(codes[place:]) is code for place, code in enumerate(codes))

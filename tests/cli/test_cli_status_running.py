@@ -56,7 +56,11 @@ def test_a_mirror_that_was_never_in_sync_is_not_good_while_it_is_pulled(
     assert run(["pull", source.url, "copies", "--max-bytes", "1"]) != 0
 
     with running(Path("copies")):
-        assert status(said, "copies", "--check")[0] == 1
+        code, shown = status(said, "copies", "--check")
+        assert code == 1
+        assert "a run is under way" in shown
+        assert "continue with" not in shown
+    assert "continue with: resourcesync pull copies" in status(said, "copies")[1]
     said.readouterr()
     assert run(["status", "copies", "--json"]) == 0
     assert [row["state"] for row in rows(said) if row["type"] == "mirror"] == ["behind"]

@@ -151,12 +151,14 @@ class CommandOutcome(NamedTuple):
     Attributes:
         fields: The fields of ``run.end``.
         shows_exit: True if the closing lines contain the exit code.
+        failed: The closing lines of a failed run with ``-q``; ``None`` for all of them.
     """
 
     exit: ExitCode = ExitCode.OK
     closing: tuple[TextLine, ...] = ()
     fields: Mapping[str, object] = _NO_FIELDS
     shows_exit: bool = False
+    failed: tuple[TextLine, ...] | None = None
 
 
 class Screen(Protocol):

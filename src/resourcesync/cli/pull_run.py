@@ -379,21 +379,26 @@ def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
         noun: ``mirror``, ``set`` or ``source``.
     """
     lines: list[TextLine] = []
+    failed: list[TextLine] = []
     rows: list[dict[str, object]] = []
     codes = []
+    head = "Source" if noun == "source" else "Mirror"
     for name, fields, outcome in ended:
-        lines += [
-            TextLine(name, "Source" if noun == "source" else "Mirror", QUIET),
-            *outcome.closing,
-        ]
+        own = (TextLine(name, head, QUIET), *outcome.closing)
+        lines += own
+        failed += own if outcome.exit else ()
         rows.append({**fields, **outcome.fields, "exit": int(outcome.exit)})
         codes.append(outcome.exit)
     code = worst(codes)
     good = sum(not code for code in codes)
     text = f"{formatting.count(good)} of {formatting.counted(len(codes), noun)} OK"
-    lines.append(TextLine(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET))
+    end = TextLine(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET)
     return CommandOutcome(
-        exit=code, closing=tuple(lines), fields={f"{noun}s": rows}, shows_exit=True
+        exit=code,
+        closing=(*lines, end),
+        fields={f"{noun}s": rows},
+        shows_exit=True,
+        failed=(*failed, end),
     )
 
 

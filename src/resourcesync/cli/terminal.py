@@ -313,7 +313,8 @@ class TextScreen:
         """Write the failures and the closing lines to stderr, for a failed run with ``-q``."""
         more = self._failures - len(self._failed_lines)
         rest = [TextLine(f"  and {more:,} more that failed", level=QUIET)] if more else []
-        for line in (*self._failed_lines, *rest, *outcome.closing):
+        closing = outcome.closing if outcome.failed is None else outcome.failed
+        for line in (*self._failed_lines, *rest, *closing):
             if line.level <= NORMAL:
                 self._write_line(self._streams.err, line, colored=self._streams.color_err)
         if not outcome.shows_exit:

@@ -412,6 +412,7 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
         next_pull: The time of its next pull; empty if it is not known.
     """
     notes = []
+    again = f"resourcesync pull {mirror.folder}"
     if mirror.held and mirror.state is not MirrorState.STOPPED:
         deletions = formatting.counted(mirror.held, "deletion")
         notes.append(f"{deletions} pending until the next pull.")
@@ -419,7 +420,6 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
         share = formatting.share(mirror.held, mirror.resources)
         held, all_ = formatting.count(mirror.held), formatting.count(mirror.resources)
         notes.append(f"would delete {held} of {all_} ({share}); held back.")
-        again = f"resourcesync pull {mirror.folder}"
         if mirror.moved_from:
             notes.append(f"If the Source did not move: {again} --moved {mirror.moved_from}")
         notes.append(f"If the Source really shrank: {again} --max-delete {mirror.held}")
@@ -429,10 +429,9 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
         pull = (
             "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
         )
-        notes.append(
-            f"{pull}, so the number of missing resources is unknown;"
-            f" continue with: resourcesync pull {mirror.folder}"
-        )
+        is_running = mirror.state is MirrorState.SYNCING
+        now = "a run is under way" if is_running else f"continue with: {again}"
+        notes.append(f"{pull}, so the number of missing resources is unknown; {now}")
     if mirror.pending:
         waiting = formatting.counted(mirror.pending, "listed resource")
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
