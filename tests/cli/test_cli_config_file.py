@@ -44,6 +44,7 @@ def test_an_example_is_written_that_has_no_mistake(said: Said) -> None:
 
 def test_the_example_has_no_mistake_without_its_marks_either(said: Said) -> None:
     put(re.sub(r"(?m)^#(?=[a-z\[])", "", EXAMPLE))
+    Path("public").mkdir()  # the folder that it publishes
 
     assert run(["config", "check"]) == 0
 
