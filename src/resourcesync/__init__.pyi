@@ -24,9 +24,9 @@ from resourcesync.destination.reports import Mode as Mode
 from resourcesync.destination.reports import RunReport as RunReport
 from resourcesync.discovery.sets import OfferedSet as OfferedSet
 from resourcesync.discovery.sets import SourceLists as SourceLists
+from resourcesync.documents.checking.checked_writer import write as write
 from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read
-from resourcesync.documents.writer import write as write
 from resourcesync.errors import ResourceSyncError as ResourceSyncError
 from resourcesync.model.capabilities import Header as Header
 from resourcesync.model.digests import Digest as Digest

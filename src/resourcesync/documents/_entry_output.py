@@ -27,31 +27,75 @@ _TWO: Final = tuple(f"{number:02d}" for number in range(60))
 _PLACES: Final = (frozenset[str](), frozenset({"path"}))
 
 
-def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) -> list[str]:
+class ColumnTexts:
+    """The texts of columns of values, as they are given; a subclass may check them."""
+
+    def uris(self, column: Sequence[str]) -> Sequence[str]:
+        """Return URIs."""
+        uris = _escaped(column)
+        if "" in uris:
+            raise ValueError("an entry needs a URI")
+        return uris
+
+    def times(self, column: Sequence[datetime | None]) -> Sequence[str]:
+        """Return times of changes."""
+        return _moments(column)
+
+    def frequencies(self, column: Sequence[str]) -> Sequence[str]:
+        """Return values of ``changefreq``."""
+        return _escaped(column)
+
+    def hashes(self, column: Sequence[str]) -> Sequence[str]:
+        """Return values of ``hash``."""
+        return _escaped(column)
+
+    def lengths(self, column: Sequence[int | None]) -> Sequence[str]:
+        """Return numbers of bytes."""
+        return _lengths(column)
+
+    def media_types(self, column: Sequence[str]) -> Sequence[str]:
+        """Return values of ``type``."""
+        return _escaped(column)
+
+    def check_pointer(self, entry: "Pointer") -> None:
+        """Check an entry that is no column: a document, or a package."""
+
+
+AS_GIVEN: Final = ColumnTexts()
+
+
+def resource_rows(
+    resources: Sequence[Resource], *, in_package: bool = False, texts: ColumnTexts = AS_GIVEN
+) -> list[str]:
     """Return the entry of each resource.
 
     Args:
         resources: The resources.
         in_package: True if the document is a manifest.
+        texts: The texts of the columns.
 
     Raises:
         ValueError: One of them cannot be written.
     """
     if isinstance(resources, ResourceRun):
         table = _RowColumns()
-        table.add_element("loc", _uris(resources.uris))
+        table.add_element("loc", texts.uris(resources.uris))
         table.add_element("lastmod", _moments(resources.lastmods))
-        table.add_attribute("hash", _escaped(resources.hashes))
-        table.add_attribute("length", _lengths(resources.lengths))
-        table.add_attribute("type", _escaped(resources.media_types))
+        table.add_attribute("hash", texts.hashes(resources.hashes))
+        table.add_attribute("length", texts.lengths(resources.lengths))
+        table.add_attribute("type", texts.media_types(resources.media_types))
         if in_package:
             table.add_attribute("path", _escaped(resources.paths))
         return table.rows()
-    return _rows(_RowColumns(), resources, REPRESENTATION | _PLACES[in_package])
+    return _rows(_RowColumns(), resources, REPRESENTATION | _PLACES[in_package], texts)
 
 
 def change_rows(
-    changes: Sequence[Change], *, in_package: bool = False, dated: bool = True
+    changes: Sequence[Change],
+    *,
+    in_package: bool = False,
+    dated: bool = True,
+    texts: ColumnTexts = AS_GIVEN,
 ) -> list[str]:
     """Return the entry of each change.
 
@@ -59,6 +103,7 @@ def change_rows(
         changes: The changes.
         in_package: True if the document is a manifest.
         dated: True if to write ``datetime``, which is new in 1.1.
+        texts: The texts of the columns.
 
     Raises:
         ValueError: One of them cannot be written.
@@ -66,19 +111,23 @@ def change_rows(
     table = _RowColumns()
     table.add_attribute("change", [change.kind.value for change in changes])
     if dated:
-        table.add_attribute("datetime", _moments([change.time for change in changes]))
+        table.add_attribute("datetime", texts.times([change.time for change in changes]))
     known = CHANGE_KNOWN | _PLACES[in_package]
-    return _rows(table, [change.resource for change in changes], known)
+    return _rows(table, [change.resource for change in changes], known, texts)
 
 
-def _rows(table: "_RowColumns", resources: Sequence[Resource], known: frozenset[str]) -> list[str]:
+def _rows(
+    table: "_RowColumns", resources: Sequence[Resource], known: frozenset[str], texts: ColumnTexts
+) -> list[str]:
     """Return the entries; the ``rs:md`` of each starts with what is in the table."""
-    table.add_element("loc", _uris([resource.uri for resource in resources]))
+    table.add_element("loc", texts.uris([resource.uri for resource in resources]))
     table.add_element("lastmod", _moments([resource.lastmod for resource in resources]))
-    table.add_element("changefreq", _escaped([resource.changefreq for resource in resources]))
-    table.add_attribute("hash", _escaped(_hashes(resources)))
-    table.add_attribute("length", _lengths([resource.length for resource in resources]))
-    table.add_attribute("type", _escaped([resource.media_type for resource in resources]))
+    table.add_element(
+        "changefreq", texts.frequencies([resource.changefreq for resource in resources])
+    )
+    table.add_attribute("hash", texts.hashes(_hashes(resources)))
+    table.add_attribute("length", texts.lengths([resource.length for resource in resources]))
+    table.add_attribute("type", texts.media_types([resource.media_type for resource in resources]))
     table.add_attribute("encoding", _escaped([resource.encoding for resource in resources]))
     if "path" in known:
         table.add_attribute("path", _escaped([resource.path for resource in resources]))
@@ -141,13 +190,6 @@ def _joined(columns: Sequence[_Column]) -> list[str]:
             pieces += (repeat(fixed), [f"{before}{text}{after}" if text else "" for text in texts])
             fixed = ""
     return list(map("".join, zip(*pieces, repeat(fixed), strict=False))) if pieces else []
-
-
-def _uris(column: Sequence[str]) -> Sequence[str]:
-    uris = _escaped(column)
-    if "" in uris:
-        raise ValueError("an entry needs a URI")
-    return uris
 
 
 def _hashes(resources: Sequence[Resource]) -> Sequence[str]:

@@ -13,6 +13,8 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from resourcesync.documents._entry_output import (
+    AS_GIVEN,
+    ColumnTexts,
     capability_row,
     change_rows,
     document_change_row,
@@ -194,7 +196,7 @@ def _is_manifest(kind: Capability | None) -> bool:
 
 
 _CHUNK: Final = 65_536
-_BATCH: Final = 128
+_BATCH: Final = 256
 
 
 def write(
@@ -203,8 +205,12 @@ def write(
     dialect: Dialect = Dialect.V1_1,
     *,
     lastmod_compat: bool = False,
+    texts: ColumnTexts = AS_GIVEN,
 ) -> Iterator[bytes]:
     """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
+
+    The forms of values are not checked, as `checking.checked_writer.write` does: the publisher's
+    were on their way in, and those of a converted document are as its author wrote them.
 
     Args:
         header: The header.
@@ -213,21 +219,15 @@ def write(
             `dialects.narrow_entry` return the rest.
         lastmod_compat: True if a change without ``lastmod`` gets its time there too, in 1.1, for
             readers of 1.0.
+        texts: The texts of the values, which may be checked.
 
     Raises:
         ValueError: The header or an entry would not be valid, see `opening` and `render`; or the
             dialect is not written, or has no such document.
-
-    Example:
-        >>> from datetime import UTC, datetime
-        >>> header = Header(capability=Capability.RESOURCE_LIST, at=datetime.now(UTC))
-        >>> text = b"".join(write(header, [Resource("https://museum.example/jug", length=5)]))
-        >>> [entry.uri for entry in read(text).entries()]
-        ['https://museum.example/jug']
     """
     form = form_of(dialect)
     text = _opening(header, form)
-    rendered = _renderer(header, form, lastmod_compat=lastmod_compat)
+    rendered = _renderer(header, form, lastmod_compat=lastmod_compat, texts=texts)
     remaining = iter(entries)
     while batch := list(islice(remaining, _BATCH)):
         text += "".join(rendered(batch))
@@ -337,11 +337,15 @@ def _in_dialect_relations(link: Link, form: DialectForm) -> Link:
 
 
 def _renderer(
-    header: Header, form: DialectForm, *, lastmod_compat: bool = False
+    header: Header,
+    form: DialectForm,
+    *,
+    lastmod_compat: bool = False,
+    texts: ColumnTexts = AS_GIVEN,
 ) -> Callable[[Sequence[Entry]], list[str]]:
     """Return the function that writes entries of such a document, several at a time."""
     told = narrow_header(header, form.dialect)
-    written = _rows_of(told, form)
+    written = _rows_of(told, form, texts)
     is_exact = form.dialect is Dialect.V1_1
 
     def checked(batch: Sequence[Entry]) -> list[str]:
@@ -355,7 +359,9 @@ def _renderer(
     return checked
 
 
-def _rows_of(header: Header, form: DialectForm) -> Callable[[Sequence[Any]], list[str]]:
+def _rows_of(
+    header: Header, form: DialectForm, texts: ColumnTexts
+) -> Callable[[Sequence[Any]], list[str]]:
     """Return what writes the entries, of the one kind that such a document has."""
     if form.is_feed:
         item = _FEED_ROWS[form.dialect]
@@ -363,18 +369,23 @@ def _rows_of(header: Header, form: DialectForm) -> Callable[[Sequence[Any]], lis
     kind = kind_of(header)
     in_package = header.capability is not None and header.capability.is_manifest
     if kind is Resource:
-        return partial(resource_rows, in_package=in_package)
+        return partial(resource_rows, in_package=in_package, texts=texts)
     if kind is Change:
-        return partial(change_rows, in_package=in_package, dated=form.is_dated)
+        return partial(change_rows, in_package=in_package, dated=form.is_dated, texts=texts)
     if kind is Part:
         element = "sitemap" if header.is_index else "url"
-        return lambda parts: [part_row(part, element) for part in parts]
-    if kind is DocumentChange:
-        return lambda changes: [
-            document_change_row(change, dated=form.is_dated) for change in changes
-        ]
-    row = package_row if kind is Package else capability_row
-    return lambda entries: [row(entry) for entry in entries]
+        row: Callable[[Any], str] = partial(part_row, element=element)
+    elif kind is DocumentChange:
+        row = partial(document_change_row, dated=form.is_dated)
+    else:
+        row = package_row if kind is Package else capability_row
+
+    def rows(entries: Sequence[Any]) -> list[str]:
+        for entry in entries:
+            texts.check_pointer(entry)
+        return [row(entry) for entry in entries]
+
+    return rows
 
 
 _FEED_ROWS: Final = {

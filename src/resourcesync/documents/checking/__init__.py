@@ -1,0 +1,1 @@
+"""The public writer, which refuses what would not be a valid document."""

@@ -1,0 +1,182 @@
+"""The public writer: what would not be a valid document is refused, whatever the caller gives."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from resourcesync import validate
+from resourcesync.documents import (
+    Capability,
+    CapabilityEntry,
+    Change,
+    Dialect,
+    Digest,
+    Header,
+    Package,
+    Resource,
+    read,
+    write,
+)
+from resourcesync.model.vocabulary import ChangeKind
+
+AT = datetime(2026, 11, 20, 8, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+LIST = Header(capability=Capability.RESOURCE_LIST, at=AT)
+CHANGES = Header(capability=Capability.CHANGE_LIST, from_=AT, until=AT + 9 * HOUR)
+DUMP = Header(capability=Capability.RESOURCE_DUMP, at=AT)
+URI = "https://h.example/a"
+REASONS = r"no absolute URI|number of bytes|no digest|no media type|no changefreq"
+SHA256 = Digest("sha-256", "0" * 64)
+
+
+def written(header: Header, entries: Any, dialect: Dialect = Dialect.V1_1) -> bytes:
+    return b"".join(write(header, entries, dialect))
+
+
+def changed(time: datetime | None, uri: str = URI) -> Change:
+    return Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri, lastmod=AT))
+
+
+BAD: list[dict[str, Any]] = [
+    *(
+        {"uri": uri}
+        for uri in (
+            "/a",
+            "a",
+            "https:",
+            "https:///a",
+            "http://",
+            "https:a",
+            "https://h.example/a b",
+            "https://h.example/ü",
+            "https://ü.example/",
+            "https://h.example/%zz",
+            "https://h.example/a\nhttps://h.example/b",
+            "https://h.example/<a>",
+            "https://h.example/\ud800",
+            f"https://h.example/{'a' * 2_048}",
+        )
+    ),
+    *({"length": length} for length in (5.7, 5.0, True, -1, 1 << 63)),
+    *(
+        {"digests": (Digest(algorithm, value),)}  # type: ignore[arg-type]  # as a caller may
+        for algorithm, value in (
+            ("sha-256", "zz"),
+            ("sha-256", "z" * 64),
+            ("sha-256", "0" * 63),
+            ("sha-256", b"0" * 64),
+            ("SHA-256", "0" * 64),
+            ("sha256", "0" * 64),
+            ("md5", "0" * 40),
+            ("", "0"),
+            ("blake3", ""),
+        )
+    ),
+    *(
+        {"media_type": text}
+        for text in ("text/plain\r\nx: y", "text", "text/", "text/pl ain", "/", "text/ü")
+    ),
+    *({"changefreq": word} for word in ("often", "Daily", " daily")),
+]
+
+
+@pytest.mark.parametrize("values", BAD, ids=repr)
+def test_a_value_that_no_document_may_have_is_refused(values: dict[str, Any]) -> None:
+    good = {"uri": URI}
+    others = [Resource(f"{URI}{number}", length=number, digests=(SHA256,)) for number in range(3)]
+    wrong = Resource(**good | values)
+
+    for entries in ([wrong], [*others, wrong], [wrong, *others]):
+        with pytest.raises(ValueError, match=REASONS):
+            written(LIST, entries)
+    with pytest.raises(ValueError, match=REASONS):
+        written(CHANGES, [Change(kind=ChangeKind.CREATED, time=AT, resource=wrong)])
+    if "changefreq" not in values:
+        with pytest.raises(ValueError, match=REASONS):
+            written(DUMP, [Package(**good | values)])
+
+
+def test_hashes_that_are_valid_only_together_are_refused() -> None:
+    halves = [Digest("sha-256", "0" * 30), Digest("sha-256", "0" * 98)]
+
+    with pytest.raises(ValueError, match="is no digest"):
+        written(LIST, [Resource(f"{URI}{d.value}", digests=(d,)) for d in halves])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"uri": "https://h.example/a?b=c&d='e'#f"},
+        {"uri": "HTTP://h.example"},
+        {"uri": "ftp://h.example/%C3%BC"},
+        {"uri": "urn:isbn:0451450523"},
+        {"length": 0},
+        {"digests": (Digest("blake3", "ABcd"), SHA256, Digest("md5", "f" * 32))},
+        {"media_type": 'text/plain; charset="utf-8"'},
+        {"media_type": "application/vnd.a+json;a=b"},
+        {"changefreq": "daily"},
+    ],
+    ids=repr,
+)
+def test_every_value_that_is_valid_is_written(values: dict[str, Any]) -> None:
+    resource = Resource(**{"uri": URI} | values)
+    others = [Resource(f"{URI}{number}", digests=(SHA256,)) for number in range(3)]
+
+    text = written(LIST, [*others, resource])
+
+    assert list(read(text).entries()) == [*others, resource]
+
+
+@pytest.mark.conformance("CH05", "CH06")
+@pytest.mark.parametrize("hours", [(2, 1), (1, None, 0), (-1,), (10,), (*range(5), 3)], ids=repr)
+def test_changes_are_in_order_and_in_the_interval(hours: tuple[int | None, ...]) -> None:
+    changes = [changed(None if hour is None else AT + hour * HOUR) for hour in hours]
+
+    with pytest.raises(ValueError, match=r"earlier than|later than until"):
+        written(CHANGES, changes)
+
+
+def test_the_order_is_that_of_all_changes(  # they are written some at a time
+) -> None:
+    moments = [AT + timedelta(seconds=number) for number in range(1_000)]
+
+    assert len(list(read(written(CHANGES, map(changed, moments))).entries())) == len(moments)
+    with pytest.raises(ValueError, match="earlier than"):
+        written(CHANGES, map(changed, [*moments, AT]))
+
+
+def test_a_change_may_have_no_time_of_its_own() -> None:
+    text = written(CHANGES, [changed(AT), changed(None), changed(AT)])
+
+    assert len(list(read(text).entries())) == 3
+
+
+def test_there_are_at_most_50_000_entries() -> None:
+    def resources(count: int) -> Iterator[Resource]:
+        return (Resource(f"{URI}{number}") for number in range(count))
+
+    assert written(LIST, resources(50_000)).count(b"<loc>") == 50_000
+    with pytest.raises(ValueError, match="at most 50,000 entries"):
+        written(LIST, resources(50_001))
+
+
+@pytest.mark.parametrize("uri", ["/resourcelist.xml", "https://h.example/a b"])
+def test_the_address_of_a_document_is_checked_too(uri: str) -> None:
+    header = Header(capability=Capability.CAPABILITY_LIST)
+    entry = CapabilityEntry(uri=uri, capability=Capability.RESOURCE_LIST)
+
+    with pytest.raises(ValueError, match="no absolute URI"):
+        written(header, [entry])
+
+
+def test_what_is_written_has_no_fault_in_its_values() -> None:
+    resources = [
+        Resource(f"{URI}{number}", lastmod=AT, length=number, digests=(SHA256,))
+        for number in range(300)
+    ]
+
+    codes = {finding.rule.code for finding in validate(written(LIST, resources))}
+
+    assert codes == {"RS315"}  # no link up
