@@ -128,6 +128,21 @@ def test_who_names_a_folder_that_is_no_mirror_is_told_how_it_becomes_one(said: S
         assert f"resourcesync pull https://HOST/ {given}\n" in said.readouterr().err
 
 
+def test_a_dry_run_says_how_many_files_of_others_are_in_the_way(
+    source: TinySource, said: Said
+) -> None:
+    Path("museum/objects").mkdir(parents=True)
+    for name in ("objects/0001.txt", "objects/0002.txt", "mine.txt"):
+        Path("museum", name).write_text("mine")
+
+    assert run(["pull", source.url, "museum", "-n"]) == 0
+
+    captured = said.readouterr()
+    assert "warning[set-aside]: 2 files are at the paths of resources: " in captured.err
+    assert "would create 12, " in captured.out
+    assert Path("museum/objects/0001.txt").read_text() == "mine"
+
+
 def test_what_the_server_refuses_is_not_advised_to_run_again(
     source: TinySource, said: Said
 ) -> None:

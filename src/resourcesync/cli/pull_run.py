@@ -1,5 +1,6 @@
 """The pull of one mirror, of several mirrors, or of the sets of a Source, and their outcome."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -259,7 +260,7 @@ def _pull_one(
     ) as destination:
         words.first = destination.is_new
         words.since_moves = isinstance(pull.target.settings.since, timedelta)
-        review = item_review(on_event) if pull.target.dry_run else None
+        review = item_review(on_event, folder) if pull.target.dry_run else None
         found = destination.pull(_options(pull, cancel.clock.now(), review))
     place, pruning = pull.target.store or str(folder), pull.target.settings.prune
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
@@ -459,21 +460,34 @@ def _pull_set(
         return report_failure(problem_of(error, name), name, screen)
 
 
-def item_review(report: "Reporter") -> "Review":
+def item_review(report: "Reporter", folder: Path) -> "Review":
     """Return a review that reports each planned action as an ``item``.
 
     Args:
-        report: Receives the events.
+        report: Receives the events, and a warning of files at the paths of new resources.
+        folder: The mirror's folder.
     """
 
     def review(mode: "Mode", decide: "Callable[[], Iterator[ReviewedDecision]]", same: int) -> None:
         del mode, same
+        in_the_way = 0
         for decision in decide():
             fields = _planned_item(decision)
             if fields:
                 report("item", {"status": "ok", **fields, "dry_run": True})
+            if fields.get("action") == "create":
+                in_the_way += os.path.lexists(folder / str(fields["path"]))
+        if in_the_way:
+            report("warning", _set_aside_warning(in_the_way))
 
     return review
+
+
+def _set_aside_warning(files: int) -> Mapping[str, object]:
+    are = "file is" if files == 1 else "files are"
+    moved = "those whose content differs will be moved to .resourcesync/quarantine"
+    message = f"{formatting.count(files)} {are} at the paths of resources: {moved}"
+    return {"code": "set-aside", "message": message}
 
 
 def _planned_item(decision: "ReviewedDecision") -> Mapping[str, object]:

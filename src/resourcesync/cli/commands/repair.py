@@ -93,7 +93,7 @@ def _repair(
 
     chosen = PullOptions(
         dry_run=arguments.dry_run,
-        review=item_review(screen.report) if arguments.dry_run else None,
+        review=item_review(screen.report, folder) if arguments.dry_run else None,
         max_delete=DeletionLimit(count=limit.number, percent=limit.percent or 0.0),
     )
     with opening.open_destination(
