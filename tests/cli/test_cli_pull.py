@@ -14,7 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
-from tests.support.servers.tiny_source import Answer, TinySource, dead_address
+from tests.support.servers.tiny_source import TinySource, dead_address
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 from tests.support.worlds.dump_source import many, zipped
@@ -126,36 +126,6 @@ def test_who_names_a_folder_that_is_no_mirror_is_told_how_it_becomes_one(said: S
     for given in ("docs.example.org", "museum", "a/b.c"):
         assert run(["pull", given]) == 2
         assert f"resourcesync pull https://HOST/ {given}\n" in said.readouterr().err
-
-
-def test_a_dry_run_says_how_many_files_of_others_are_in_the_way(
-    source: TinySource, said: Said
-) -> None:
-    Path("museum/objects").mkdir(parents=True)
-    for name in ("objects/0001.txt", "objects/0002.txt", "mine.txt"):
-        Path("museum", name).write_text("mine")
-
-    assert run(["pull", source.url, "museum", "-n"]) == 0
-
-    captured = said.readouterr()
-    assert "warning[set-aside]: 2 files are at the paths of resources: " in captured.err
-    assert "would create 12, " in captured.out
-    assert Path("museum/objects/0001.txt").read_text() == "mine"
-
-
-def test_what_the_server_refuses_is_not_advised_to_run_again(
-    source: TinySource, said: Said
-) -> None:
-    source.answers["/objects/0004.txt"] = Answer(status=403)
-
-    assert run(["pull", source.url, "museum"]) == 3
-
-    last, *steps = said.readouterr().out.splitlines()[-3:]
-    assert last.startswith("Not in sync   11 of 12 (11 created, 1 failed)")
-    assert steps == [
-        "  next   1 listed resource refused by the server (401, 403): give its credentials",
-        "         (--auth NAME), leave it out (--exclude GLOB), or ask the Source",
-    ]
 
 
 def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) -> None:

@@ -169,7 +169,7 @@ EVENTS: Final = {
     ),
     "plan": EventSpec(
         meaning="The planned work; with dry_run, the work that a run would do.",
-        always="mode same create update delete held held_of limit:text bytes unsized",
+        always="mode same create update delete held held_of limit:text bytes unsized absent:count",
         sometimes="mirror",
     ),
     "trashed": EventSpec(

@@ -4,6 +4,8 @@ import marshal
 from collections.abc import Iterable, Iterator
 from typing import Final, Self
 
+from msgspec.structs import replace
+
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import (
     Decision,
@@ -49,8 +51,25 @@ class RecordedPlan:
 
     def count(self, decisions: Iterable[Decision], mode: Mode) -> DecisionCounts:
         """Count the decisions, in any order, and record them."""
-        is_reviewed = self._pull.options.review is not None
-        return count_decisions(self._record(decisions) if is_reviewed else decisions, mode)
+        if self._pull.options.review is not None:
+            decisions = self._record(decisions)
+        if not self._pull.options.dry_run:
+            return count_decisions(decisions, mode)
+        absent: list[Decision] = []
+        counts = count_decisions(self._collect_absent(decisions, absent), mode)
+        return counts._replace(plan=replace(counts.plan, absent=len(absent)))
+
+    def _collect_absent(
+        self, decisions: Iterable[Decision], absent: list[Decision]
+    ) -> Iterator[Decision]:
+        """Yield the decisions; collect the fetches of what was not served before, if accepted."""
+        accepted = self._pull.sync_state.accepts
+        for decision in decisions:
+            if isinstance(decision, Fetch):
+                task = self._pull.state.pending_of(decision.listed.uri)
+                if task is not None and accepted(task.code):
+                    absent.append(decision)
+            yield decision
 
     def report(self, counts: DecisionCounts) -> DeletionResult:
         """Report the plan, and pass the decisions to the review; return the held deletions."""

@@ -47,6 +47,8 @@ class PlanSummary(msgspec.Struct, frozen=True, kw_only=True):
         unsignalled: Deletions that no Change List reports: a list lacks the resource.
         size: Bytes to fetch, as far as the lists give them.
         unsized: Resources to fetch without a listed length.
+        absent: Of those to create or update, those that the Source did not serve to an earlier run,
+            where that is accepted: they are requested again. Counted in a dry run only.
     """
 
     mode: Mode
@@ -57,6 +59,7 @@ class PlanSummary(msgspec.Struct, frozen=True, kw_only=True):
     unsignalled: int = 0
     size: int = 0
     unsized: int = 0
+    absent: int = 0
 
 
 class Failing(msgspec.Struct, frozen=True, kw_only=True):

@@ -345,6 +345,7 @@ class SyncSession:
                 "limit": str(limit),
                 "bytes": plan.size,
                 "unsized": plan.unsized,
+                "absent": plan.absent,
             },
         )
         return foreseen

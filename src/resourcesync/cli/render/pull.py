@@ -1,10 +1,8 @@
 """The text output of ``pull``: its events, its plan and its closing lines."""
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -12,6 +10,7 @@ from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
+from resourcesync.cli.render.filters import filters_line
 from resourcesync.cli.terminal import count_field
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.errors import ResourceMissingError, SourceRefusedError
@@ -45,7 +44,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
     def __call__(self, event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
         """Return the lines for one event."""
         if event == "scope":
-            return (_scope(fields, since_moves=self.since_moves),)
+            return (filters_line(fields, since_moves=self.since_moves),)
         is_shown = self.verbose or self.itemize or self.dry_run or event != "item"
         if is_shown or fields["status"] not in _DONE or "code" in fields:
             return self._lines(event, fields)
@@ -144,52 +143,6 @@ class PullRenderer(msgspec.Struct, kw_only=True):
         patch = fields.get("patched")
         how = f"   by a patch of {formatting.count(patch)} B" if isinstance(patch, int) else ""
         return f"{amount}{how}   {formatting.proof(fields)}".rstrip()
-
-
-_FILTERS: Final = {
-    "include": "--include",
-    "exclude": "--exclude",
-    "types": "--type",
-    "max_size": "--max-size",
-    "since": "--since",
-    "links": "--link",
-    "allow_origins": "--allow-origin",
-}
-
-
-_UNSET: Final[tuple[object, ...]] = (None, ())
-
-
-def _scope(fields: Mapping[str, object], *, since_moves: bool) -> TextLine:
-    """Return the line about the changed filters and those that still hold."""
-    before, after = (_filters(fields.get(name)) for name in ("before", "after"))
-    changes, unchanged, level = [], [], DETAIL
-    for name in _FILTERS:
-        was, now = before.get(name, ""), after.get(name, "")
-        if was != now and not (since_moves and name == "since" and was and now):
-            level = NORMAL
-        if was == now:
-            unchanged += [now] if now else []
-        elif was and now:
-            changes.append(f"{now} instead of {was}")
-        else:
-            changes.append(f"{now} added" if now else f"{was} removed")
-    still = f"; unchanged: {', '.join(unchanged)}" if unchanged else ""
-    return TextLine(f"changed: {', '.join(changes)}{still}", "Filters", level)
-
-
-def _filters(filters: object) -> dict[str, str]:
-    """Return the filters that are set, each as its option is written."""
-    values: Mapping[str, Any] = filters if isinstance(filters, Mapping) else dict.fromkeys(_FILTERS)
-    return {name: _as_option(name, values[name]) for name in _FILTERS if values[name] not in _UNSET}
-
-
-def _as_option(name: str, value: Any) -> str:
-    if isinstance(value, int):
-        return f"{_FILTERS[name]} {formatting.size(value).replace(' ', '')}"
-    if isinstance(value, datetime):
-        return f"{_FILTERS[name]} {formatting.stamp(value)}"
-    return " ".join(f"{_FILTERS[name]} {shlex.quote(item)}" for item in value)
 
 
 def _mirror(fields: Mapping[str, object]) -> TextLine:
@@ -311,7 +264,7 @@ def _dry_run_lines(
     text = (
         f"would {counts}, fetch {size}; nothing was changed  {formatting.duration(report.seconds)}"
     )
-    kept = tuple(TextLine(line) for line in _filtered(report))
+    kept = tuple(map(TextLine, (*_absent_before(plan), *_filtered(report))))
     if not report.held:
         return (TextLine(text, "Dry run", QUIET), *kept)
     held = formatting.counted(report.held, "deletion")
@@ -324,6 +277,13 @@ def _dry_run_lines(
         *kept,
         *_release_steps(report, folder, pruning=pruning),
     )
+
+
+def _absent_before(plan: Mapping[str, object]) -> Iterator[str]:
+    if absent := count_field(plan, "absent"):
+        were = "was" if absent == 1 else "were"
+        again = f"not delivered before: a pull requests {_them(absent)} again"
+        yield f"          {formatting.count(absent)} of these {were} {again}"
 
 
 def _release_steps(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLine]:
