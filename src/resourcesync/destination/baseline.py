@@ -58,12 +58,7 @@ from resourcesync.destination.transfers.commit import TransferTally, combine_tal
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import (
-    Copy,
-    Pending,
-    ProcessedDocument,
-    StateTransaction,
-)
+from resourcesync.ports.mirror import Copy, Pending, ProcessedDocument, StateTransaction
 
 _CHUNK: Final = 1_000
 _MAX_NEW: Final = 5_000

@@ -212,9 +212,8 @@ DELETED_BY_SOURCE: Final = "deleted by the Source"
 
 OUT_OF_SCOPE: Final = "no longer matches the filters"
 """Reason of a deletion of a listed resource: only in a run that prunes."""
-
+# And as earlier versions stored it.
 _OUT_OF_SCOPE_REASONS: Final = frozenset({OUT_OF_SCOPE, "the filters do not want it any more"})
-"""That reason, and how earlier versions stored it."""
 
 
 class Absence(Enum):

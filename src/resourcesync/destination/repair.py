@@ -135,7 +135,7 @@ class Repair:
             if task.uri not in wanted and task.code != LOCAL_CHANGE:
                 fields = {
                     "status": "error",
-                    "action": "create" if self._pull.state.copy(task.uri) is None else "update",
+                    "action": "postpone",
                     "uri": task.loc,
                     "path": task.path,
                     "code": task.code,

@@ -229,10 +229,7 @@ class SyncState:
         return self.is_note_set("missing-accepted")
 
     def accepts(self, code: str) -> bool:
-        """True if a listed resource that is not served, for the reason of this code, is no failure.
-
-        This one rule is that of pull, repair, audit, status and explanation alike.
-        """
+        """True if a listed resource that is not served, by this code, counts as no failure."""
         return code in UNAVAILABLE_CODES and self.accepts_missing
 
     @property

@@ -22,7 +22,7 @@ from resourcesync.destination.audits.fixity import (
     listed_from_copy,
 )
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
-from resourcesync.destination.cursor import Phase, after_list, check_no_older
+from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
 from resourcesync.destination.listed_rows import (
     collect_linked,
     deduplicated_rows,
@@ -183,9 +183,7 @@ class Audit:
             stopped=proven is not None and proven.stopped,
             is_begun=offline and cursor.checkpoint is None,
             is_looking=self._finds_foreign or proven is not None,
-            has_gap=self._has_gap
-            or cursor.phase is Phase.CUT_LIST
-            or (offline and (cursor.has_gap or cursor.is_incomplete)),
+            has_gap=self._has_gap or _lacks_changes(cursor, offline=offline),
         )
 
     def _check_fixity(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
@@ -525,6 +523,11 @@ class Audit:
         if self._store is not None:
             self._store.add(fields)
         self._pull.dependencies.report("finding", fields)
+
+
+def _lacks_changes(cursor: Cursor, *, offline: bool) -> bool:
+    is_cut = cursor.phase is Phase.CUT_LIST
+    return is_cut or (offline and (cursor.has_gap or cursor.is_incomplete))
 
 
 def _request(copy: Copy, row: ListedEntry) -> tuple[str, Sequence[str]]:
