@@ -89,7 +89,7 @@ def test_now_without_a_service_is_an_error_that_names_the_ways_out(
 
 
 def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
-    source: TinySource, monkeypatch: pytest.MonkeyPatch
+    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
     monkeypatch.setenv("DESK", TOKEN)
     service = Service(source, OPERATOR)
@@ -98,6 +98,7 @@ def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
     )
 
     assert run(["pull", "museum", "-qq"]) == 0
+    said.readouterr()
     again = Service(source, OPERATOR)
     with meanwhile(
         lambda: again.get("") and again.plan()["reason"] == "paused" if _answers(again) else False,
@@ -107,7 +108,9 @@ def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
         lambda: again.act("resume"),
         lambda: again.plan()["reason"] == "scheduled",
     ):
-        assert run(["watch", "--admin", f"127.0.0.1:{again.port}"]) == 0
+        assert run(["watch", "--admin", f"127.0.0.1:{again.port}", "-v"]) == 0
+    [line] = [line for line in said.readouterr().out.splitlines() if "museum  in sync" in line]
+    assert line.endswith("  paused")
 
 
 def _answers(service: Service) -> bool:

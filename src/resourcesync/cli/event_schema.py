@@ -59,7 +59,7 @@ _FIELDS: Final = {
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
         "offered offline sitemap stopped begun counted verified equal is_there "
-        "is_altered asked ours all_read is_local bad_digest"
+        "is_altered asked ours all_read is_local bad_digest paused"
     ),
     "moment": (
         "again tried_again as_of at completed from in_sync_at last last_run newest "
@@ -217,12 +217,12 @@ EVENTS: Final = {
         f"watch.{kind}": EventSpec(
             meaning=(
                 f"{what} ended; tries: failures in a row, again: time of the next one; recovered: "
-                "failures since the last success, if this is one."
+                "failures since the last success, if this is one; paused: an operator paused it."
             ),
             always="time mirror exit:integer seconds tries again?",
             sometimes=(
                 "state resources created updated deleted failed refused held requests bytes "
-                "changes:count accuracy code message hint uri recovered"
+                "changes:count accuracy code message hint uri recovered paused"
             ),
         )
         for kind, what in (

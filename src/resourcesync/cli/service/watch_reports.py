@@ -121,7 +121,9 @@ def _subscription_line(fields: Mapping[str, Any]) -> TextLine:
 
 def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
     parts = [_stamp(fields["time"]), fields["mirror"], *result_parts(kind, fields)]
-    if fields["again"] is not None:
+    if fields.get("paused"):
+        parts.append("paused")
+    elif fields["again"] is not None:
         which = f"retry {fields['tries']} at" if fields["tries"] else "next"
         parts.append(f"{which} {_time_of_day(fields['again'], fields['time'])}")
     if fields["exit"]:

@@ -325,14 +325,12 @@ class _WatchService:
             evidence = (("mirror", mirror), *problem.evidence)
             self._screen.problem(problem._replace(evidence=evidence))
         if done.job.kind is JobKind.PULL:
-            warnings = report.warnings
-            before = self._warned.get(mirror, frozenset())
-            self._warned[mirror] = frozenset(str(warning.get("message")) for warning in warnings)
-            for warning in warnings:
-                if warning.get("message") not in before:
-                    self._screen.report("warning", {"mirror": mirror, **warning})
+            self._report_warnings(mirror, report.warnings)
         kind = done.job.kind.value.replace(" ", "-")
         fields = job_fields(done, report, now, done.next_due if isfinite(done.next_due) else None)
+        planned = self._planned(mirror)
+        if planned is not None and planned.is_paused:
+            fields |= {"again": None, "paused": True}
         self._figures.count(kind, fields, done.seconds)
         if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
             return  # there was no change to send, as after most pulls
@@ -340,6 +338,14 @@ class _WatchService:
         for phase in report.phases:
             self._screen.report("phase", {**phase, "mirror": mirror})
         self._screen.report(f"watch.{kind}", fields)
+
+    def _report_warnings(self, mirror: str, warnings: Sequence[Mapping[str, object]]) -> None:
+        """Report the warnings that the mirror's pull before did not have."""
+        before = self._warned.get(mirror, frozenset())
+        self._warned[mirror] = frozenset(str(warning.get("message")) for warning in warnings)
+        for warning in warnings:
+            if warning.get("message") not in before:
+                self._screen.report("warning", {"mirror": mirror, **warning})
 
     @property
     def runs(self) -> int:
