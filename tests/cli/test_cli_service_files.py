@@ -88,6 +88,21 @@ def test_the_lines_for_cron_are_command_lines_of_ours(said: Said) -> None:
         assert {"pull", "status"} & set(words)
 
 
+def test_cron_pulls_each_mirror_at_its_own_time(said: Said) -> None:
+    table = '[mirror.{0}]\nsource = "https://{0}.example/"\ndest = "{0}"\n{1}\n'
+    night = 'cron = "15 2 * * *"'
+    put(table.format("b", night) + table.format("c", night) + table.format("d", 'every = "7d"'))
+    text = printed(said, "cron")
+    pulls = [line for line in text.splitlines() if " pull " in line]
+
+    assert [(line[:11], shlex.split(line)[-3:]) for line in pulls] == [
+        ("15 2 * * * ", ["b", "c", "-q"]),
+        ("*/15 * * * ", [str(Path("resourcesync.toml").absolute()), "d", "-q"]),
+    ]
+    assert "# `every` is only for `resourcesync watch`" in text
+    assert "# `cron` is in UTC" in text
+
+
 SOURCES = """\
 [source.theses]
 path = "oai:https://repo.example/oai"

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from resourcesync.settings import environment
 _NAMING: Final = frozenset({"systemd", "compose"})
 """The files that have the names of Sources in them."""
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_CRON_FIELDS: Final = 5
 _CREDENTIALS: Final = "/etc/resourcesync/credentials"
 
 
@@ -38,6 +40,9 @@ class ServiceInstallation(msgspec.Struct, frozen=True, kw_only=True):
         log: The folder of the log file; ``None`` for no log.
         credentials: Names of secrets that the service manager stores.
         user: The user who runs the service.
+        names: The mirrors.
+        times: The `cron` of the mirrors that have it.
+        has_intervals: True if a mirror has `every`.
     """
 
     command: tuple[str, ...]
@@ -48,6 +53,18 @@ class ServiceInstallation(msgspec.Struct, frozen=True, kw_only=True):
     log: Path | None = None
     credentials: tuple[str, ...] = ()
     user: str = "resourcesync"
+    names: tuple[str, ...] = ()
+    times: Mapping[str, str] = msgspec.field(default_factory=dict)
+    has_intervals: bool = False
+
+    def pulls(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield the times of pulls as a crontab has them, and the mirrors or options of each."""
+        for time in dict.fromkeys(self.times.values()):
+            at = " ".join(time.split()[:_CRON_FIELDS])
+            yield at, [name for name, own in self.times.items() if own == time]
+        others = [name for name in self.names if name not in self.times]
+        if others or not self.times:
+            yield "*/15 * * * *", others if self.times else ["--all"]
 
     def shell_command(self, *words: str) -> str:
         """Return a command line for a shell."""
@@ -80,7 +97,19 @@ def find_installation(configuration: MirrorConfiguration) -> ServiceInstallation
         log=_log_folder(configuration),
         credentials=tuple(sorted(set(_credentials(configuration)))),
         user=environment.user_name(),
+        names=configuration.names,
+        times=dict(_settings(configuration, "cron")),
+        has_intervals=any(_settings(configuration, "every")),
     )
+
+
+def _settings(configuration: MirrorConfiguration, key: str) -> Iterator[tuple[str, str]]:
+    """Yield the mirrors that have a setting, and its value."""
+    for name in configuration.names:
+        with suppress(ResourceSyncError):  # `config check` reports its mistakes
+            setting = configuration.mirror(name).settings.get(key)
+            if setting is not None:
+                yield name, str(setting.value)
 
 
 def _log_folder(configuration: MirrorConfiguration) -> Path | None:
@@ -222,10 +251,14 @@ def cron(here: ServiceInstallation) -> str:
     lines = [f"# crontab -e: {note}"]
     if here.has_mirrors:
         check = command("status", "--check", "-q")
-        lines += [
-            f"*/15 * * * *  {command('pull', '--all', '-q')}",
-            f'0 8 * * *     {check} || echo "a mirror needs attention: resourcesync status"',
-        ]
+        if here.times:
+            lines.append("# `cron` is in UTC or the zone that it names, a crontab in local time.")
+        if here.has_intervals:
+            lines.append("# `every` is only for `resourcesync watch`: change the times here.")
+        lines += [f"{time}  {command('pull', *names, '-q')}" for time, names in here.pulls()]
+        lines.append(
+            f'0 8 * * *     {check} || echo "a mirror needs attention: resourcesync status"'
+        )
     if here.sources:
         lines.append(f"17 * * * *    {command('publish', '--all', '-q')}")
     return "".join(f"{line}\n" for line in lines)
