@@ -8,6 +8,7 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import MIRRORED, Said, rows, spoil
 from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
 
@@ -103,9 +104,32 @@ def test_several_mirrors_are_audited_and_the_worst_code_wins(
     assert run(["audit", "bad", "nothing", "good", "--json"]) == 2
     found = rows(said)
 
-    assert text.index("Mirror    good") < text.index("Mirror    bad")
+    assert text.index("Mirror    good") < text.index("Mirror    bad") < text.index("* /")
+    assert re.match(r"Mirror    good\nReference .*\nMirror    bad\nReference ", text)
     assert [mirror["exit"] for mirror in found[-1]["mirrors"]] == [1, 2, 0]
     assert {row["mirror"] for row in found if row["type"] == "finding"} == {"bad"}
+
+    assert run(["audit", "good", "bad", "-q"]) == 1
+    assert "good" not in said.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["audit", "repair", "changes", "diff"])
+def test_a_configured_mirror_without_a_pull_is_pulled_by_its_name(
+    command: str, source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    more = [source.url] if command == "diff" else []
+
+    assert run([command, "museum", *more]) == 2
+
+    error = said.readouterr().err
+    assert "make it one: resourcesync pull museum\n" in error
+
+
+def test_diff_takes_the_name_of_a_mirror(source: TinySource, said: Said) -> None:
+    put(museum(source))
+    run(["pull", "museum"])
+    assert run(["diff", "museum", source.url]) == 0
 
 
 def test_an_audit_asks_nobody_when_told_so(source: TinySource, said: Said) -> None:

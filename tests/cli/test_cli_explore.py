@@ -290,3 +290,13 @@ def test_the_interface_needs_a_terminal_and_no_json(said: Said) -> None:
     assert run(["explore", "http://127.0.0.1:9", "--tui", "--json"]) == 2
 
     assert said.readouterr().err.startswith("error[config]: --tui needs a ")
+
+
+def test_a_folder_that_is_a_mirror_leads_to_its_source(source: TinySource, said: Said) -> None:
+    assert run(["pull", source.url, "copies"]) == 0
+
+    assert run(["explore", "copies"]) == 5
+
+    error = said.readouterr().err
+    assert "copies is a mirror, and has no ResourceSync documents" in error
+    assert f"its Source has them: resourcesync explore {source.url}" in error

@@ -354,6 +354,26 @@ class MirrorConfiguration:
         self.check_name(place)
         return self.planned_folder(place)
 
+    def pulled_folder(self, place: str) -> Path:
+        """Return the folder of a mirror as `folder` does, for a command that needs its copies.
+
+        Raises:
+            ConfigurationError: As of `folder`; or the mirror of this name was never pulled.
+        """
+        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+        folder = self.folder(place)
+        is_pulled = mirror_state.is_mirror(folder) or mirror_state.is_folder_of_sets(folder)
+        if place in self and not is_pulled:
+            raise ConfigurationError(
+                f"{folder} is not a mirror",
+                evidence=(("mirror", place),),
+                hint="make it one",
+                remedy=Remedy("pull", target=place),
+                code="not-a-mirror",
+            )
+        return folder
+
     def check_name(self, place: str) -> None:
         """Refuse what is neither a mirror's name nor on the disk, and is similar to a name.
 

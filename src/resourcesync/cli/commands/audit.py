@@ -182,6 +182,8 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
         is_one = len(targets) + len(outcomes) == 1
         for mirror, network in targets.items():
             several = {} if is_one else {"mirror": str(mirror)}
+            if several:
+                screen.report("mirror", several)
             try:
                 job = _AuditTarget(mirror, network, several)
                 outcomes.append(_audit(job, arguments, screen, write))
@@ -189,12 +191,15 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
                 outcomes.append(_failed(error, str(mirror), screen))
     code = worst(outcome.exit for outcome in outcomes)
     lines = tuple(line for outcome in outcomes for line in outcome.closing)
+    failed = tuple(line for outcome in outcomes if outcome.exit for line in outcome.closing)
     fields = outcomes[0].fields
     if len(outcomes) > 1:
         fields = {"mirrors": [{**outcome.fields, "exit": outcome.exit} for outcome in outcomes]}
     # A list of findings on stdout is for a program: no line follows it, not even the exit code.
     has_stdout = "-" in arguments.lists.values()
-    return CommandOutcome(exit=code, closing=lines, fields=fields, shows_exit=has_stdout)
+    return CommandOutcome(
+        exit=code, closing=lines, fields=fields, shows_exit=has_stdout, failed=failed
+    )
 
 
 def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
@@ -202,7 +207,7 @@ def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], 
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     configuration = arguments.configuration
-    folders = mirror_state.each_mirror([configuration.folder(place)])
+    folders = mirror_state.each_mirror([configuration.pulled_folder(place)])
     if arguments.offline:
         return folders, Network()
     return folders, configuration.network(place, arguments.connection)

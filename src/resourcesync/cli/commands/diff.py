@@ -29,9 +29,10 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     """Compare the resources of two Sources, lists or mirrors.
 
     A and B are each the address of a Source or of a list, a file or folder of documents, or a
-    mirror. A Source is read from its Resource List and the changes since then. Resources with the
-    same URI are compared by hash, or without one by length and lastmod; no resource is fetched.
-    A mirror is what its state has recorded: no copy is read, see audit.
+    mirror, also by its name in the configuration file. A Source is read from its Resource List and
+    the changes since then. Resources with the same URI are compared by hash, or without one by
+    length and lastmod; no resource is fetched. A mirror is what its state has recorded: no copy is
+    read, see audit.
     Symbols: + only in B, - only in A, * different, ? not verifiable by a hash.
     Exit 0 when both are the same, 1 when not.
 
@@ -39,7 +40,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     resourcesync diff ./museum https://museum.example
     resourcesync diff monday/resourcelist.xml tuesday/resourcelist.xml
     """  # noqa: D301 - click's mark for lines that are not to be filled
-    a, b = values["a"], values["b"]
+    a, b = asking.mirror_or_place(values["a"]), asking.mirror_or_place(values["b"])
     asking.check_one_source((a, b))
 
     def work(screen: Screen) -> CommandOutcome:

@@ -1,6 +1,7 @@
 """``resourcesync explore``: show a Source's documents as a tree, or what its mirrors cost it."""
 
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -12,7 +13,7 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import SourceAccess, source_options
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceMissingError
 
 _COST_INPUTS: Final = {
     "resources": "resources",
@@ -83,11 +84,15 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
         raise click.UsageError("--tui is for people, --json for programs: choose one")
 
     def work(screen: Screen) -> CommandOutcome:
-        if values["cost"]:
-            return _estimate(source, given, asking, screen)
-        if values["tui"]:
-            return _browse(source, depth, asking)
-        return _explore(source, depth, asking, screen)
+        try:
+            if values["cost"]:
+                return _estimate(source, given, asking, screen)
+            if values["tui"]:
+                return _browse(source, depth, asking)
+            return _explore(source, depth, asking, screen)
+        except ResourceMissingError as error:
+            _refuse_mirror(source, error)
+            raise
 
     from resourcesync.cli.render.explore import ExploreRenderer  # noqa: PLC0415 - help stays quick
 
@@ -100,6 +105,23 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
         fields={"source": source, "depth": depth},
         resume_command=f"resourcesync explore {source}",
     )
+
+
+def _refuse_mirror(source: str, error: ResourceMissingError) -> None:
+    """Raise a better error if a folder without documents is a mirror.
+
+    Raises:
+        ResourceMissingError: It is one.
+    """
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - for a mistake only
+
+    if "://" not in source and mirror_state.is_mirror(Path(source)):
+        raise ResourceMissingError(
+            f"{source} is a mirror, and has no ResourceSync documents",
+            uri=source,
+            hint="its Source has them",
+            remedy=Remedy("explore", target=mirror_state.read_status(Path(source)).source),
+        ) from error
 
 
 def _cost_inputs(context: click.Context) -> dict[str, Any]:

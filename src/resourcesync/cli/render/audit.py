@@ -38,7 +38,9 @@ class AuditRenderer(msgspec.Struct, kw_only=True):
 
     def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
         """Yield the lines for one event."""
-        if event == "source" and self.is_shown:
+        if event == "mirror" and self.is_shown:
+            yield TextLine(str(fields["mirror"]), "Mirror")
+        elif event == "source" and self.is_shown:
             lists = map(fields.get, ("resource_list", "resource_dump", "entry"))
             yield TextLine(f"{next(filter(None, lists))}", "Reference")
         elif event == "finding" and self.is_shown:
