@@ -81,3 +81,12 @@ def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
     assert err.startswith("error[config]: there is no rule")
     assert "RS4  Times" in err
     assert "fix     resourcesync why RS" in err
+
+
+@pytest.mark.parametrize("word", ["absent", "skipped", "held", "resting"])
+def test_a_word_of_the_closing_lines_is_explained(word: str, said: Said) -> None:
+    assert run(["why", word]) == 0
+    assert said.readouterr().out.startswith(f"{word}  The ")
+
+    assert run(["why", word, "--json"]) == 0
+    assert [row["word"] for row in rows(said) if row["type"] == "word"] == [word]

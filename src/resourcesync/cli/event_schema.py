@@ -357,6 +357,10 @@ EVENTS: Final = {
         meaning="An error code, and the exit code of a command that ends with it.",
         always="code meaning:text exit_code:integer exit_meaning:text passes:flag page:text",
     ),
+    "word": EventSpec(
+        meaning="A word of the lines at the end of a run, and what it means.",
+        always="word:text meaning:text",
+    ),
     "part": EventSpec(
         meaning="A part of the table of a mirror's copies: a file, and its first and last URI.",
         always="name rows:count first:text last:text size:count",

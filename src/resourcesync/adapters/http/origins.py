@@ -22,6 +22,7 @@ from resourcesync.adapters.http.request_state import RequestState
 from resourcesync.adapters.http.response_head import range_fields
 from resourcesync.adapters.http.robots import RULES_LIFETIME, KnownRules, RobotsRules, parse_rules
 from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.transfer_errors import blocked_error
 from resourcesync.errors import SourceError, SourceRefusedError
 from resourcesync.ports import Clock, Purpose
 
@@ -161,11 +162,11 @@ class Origins:
             max_wait=settings.max_wait,
         )
         origin = OriginState(name, settings, politeness)
-        if is_ambiguous_number(host) or (
-            is_address(host) and not origin.private and not is_public(host)
-        ):
+        if is_address(host) and not origin.private and not is_public(host):
+            raise blocked_error(uri, host)
+        if is_ambiguous_number(host):
             raise SourceRefusedError(
-                "the host is an address that the policy forbids",
+                "the host is a number that only a resolver reads as an address",
                 uri=uri,
                 evidence=(("tried", host),),
                 code="egress",

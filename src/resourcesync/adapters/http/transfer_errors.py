@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pycurl
 
-from resourcesync.adapters.http.addresses import without_query
+from resourcesync.adapters.http.addresses import origin_of, without_query
 from resourcesync.adapters.http.response_head import ResponseHead
 from resourcesync.errors import (
     BadResponseError,
@@ -180,6 +180,7 @@ def blocked_error(uri: str, address: str) -> SourceRefusedError:
         uri=uri,
         evidence=(("tried", address),),
         hint="name the origin, or allow private addresses, if this is meant",
+        remedy=Remedy("allow-origin", value=origin_of(uri) or ""),
         code="egress",
     )
 

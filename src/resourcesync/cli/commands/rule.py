@@ -69,6 +69,9 @@ def _explain(name: str, screen: Screen) -> CommandOutcome:
         screen.report("error-code", error)
         return CommandOutcome(fields={"rules": 0})
     start = name.strip().lower()
+    if start in WORDS:
+        screen.report("word", {"word": start, "meaning": WORDS[start]})
+        return CommandOutcome(fields={"rules": 0})
     found = [rule for rule in RULES.values() if rule.code.lower().startswith(start)]
     found = found or [rule for rule in RULES.values() if rule.id.lower().startswith(start)]
     if not found or not start:
@@ -183,6 +186,8 @@ def _render_rule(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         if fields["passes"]:
             yield TextLine("  again   it may pass: run the command again", level=QUIET)
         yield TextLine(f"  page    {fields['page']}", level=QUIET)
+    elif event == "word":
+        yield TextLine(f"{fields['word']}  {fields['meaning']}", level=QUIET)
     elif event == "rule" and fields.get("brief"):
         head = f"{fields['code']}  {fields['id']:<5}  {fields['severity']:<7}"
         yield TextLine(f"{head}  {fields['sentence']}", level=QUIET)
@@ -372,6 +377,19 @@ warning
   bad-package        A package cannot be used; its resources are fetched one by one.
   bad-members        Members of a package cannot be used; they are fetched one by one.
 """
+
+
+WORDS: Final = {
+    "absent": "The Source lists the resource, but its server does not have it (404 or 410).",
+    "skipped": "The Source lists the resource, but its robots.txt or a redirect denies it.",
+    "held": "The deletion is not applied: a safety limit, or changes that may be missing.",
+    "resting": "The resource failed often: only a pull after a pause tries it again.",
+    "pending": "The resource is listed, but the mirror does not have it as listed.",
+    "refused": "The entry of the list cannot be used.",
+    "suspect": "The copy was changed in the mirror: the next pull fetches it again.",
+    "paused": "An operator paused the mirror: `watch` does not pull it until it is resumed.",
+}
+"""What the words of the lines at the end of a run mean, which are no codes."""
 
 
 class CodeMeaning(NamedTuple):
