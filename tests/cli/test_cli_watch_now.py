@@ -243,3 +243,17 @@ def test_a_service_without_a_free_descriptor_accepts_requests_again_later(tmp_pa
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         early.close()
         assert request_pulls(tmp_path, [tmp_path]) == {tmp_path}
+
+
+def test_a_second_service_of_the_same_user_is_no_invalid_request(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "state"
+
+    with accept_requests(folder, lambda folders: folders):
+        [path] = folder.glob("*.sock")
+        with socket.socket(socket.AF_UNIX) as second:  # it looks whether the first one is alive
+            second.connect(str(path))
+        assert request_pulls(folder, [tmp_path]) == {tmp_path}
+
+    assert caplog.messages == []

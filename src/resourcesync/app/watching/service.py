@@ -140,7 +140,10 @@ def _serve(listener: socket.socket, pull_now: PullNow, is_over: threading.Event)
                 return
             connection.settimeout(_SECONDS)
             try:
-                request = msgspec.json.decode(_read_all(connection), type=PullRequest)
+                message = _read_all(connection)
+                if not message:  # another service only looked whether this one is alive
+                    continue
+                request = msgspec.json.decode(message, type=PullRequest)
                 connection.sendall(msgspec.json.encode(tuple(pull_now(request.folders))))
             except (OSError, msgspec.MsgspecError) as error:
                 _LOG.warning("a request to pull now is not valid: %s", error)
