@@ -61,8 +61,9 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_its_name(
     assert "was a mirror, and is none now" in error
     assert f"resourcesync pull {source.url} {folder.absolute()}" in error
     assert list(folder.iterdir()) == []
-    assert run(["status", "museum"]) == 8
-    assert "was a mirror, and is none now" in said.readouterr().err
+    for command in ("status", "audit", "changes"):
+        assert run([command, "museum"]) == 8
+        assert "was a mirror, and is none now" in said.readouterr().err
 
     folder.rmdir()
     assert run(["pull", source.url, str(folder)]) == 0

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from resourcesync.cli import formatting, options
 from resourcesync.cli.remedies import with_command
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError, Remedy, StorageError
 from resourcesync.settings import environment, files
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import FreshnessSettings, ServiceSettings
@@ -151,6 +151,15 @@ def resolve_folder(folder: Path) -> Path:
         return folder.resolve()
     except (OSError, RuntimeError):  # a circle of links: it cannot be used anyway
         return folder.absolute()
+
+
+def vanished_error(name: str, folder: str, source: str | None) -> StorageError:
+    """Return the error of a mirror whose folder is gone."""
+    return StorageError(
+        f"{folder} was a mirror, and is none now",
+        evidence=(("mirror", name), ("kept", "nothing was fetched")),
+        hint=f"mount its disk; to fetch everything again: resourcesync pull {source} {folder}",
+    )
 
 
 class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
@@ -359,12 +368,13 @@ class MirrorConfiguration:
 
         Raises:
             ConfigurationError: As of `folder`; or the mirror of this name was never pulled.
+            StorageError: It was, and its folder is gone.
         """
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
         folder = self.folder(place)
-        is_pulled = mirror_state.is_mirror(folder) or mirror_state.is_folder_of_sets(folder)
-        if place in self and not is_pulled:
+        if place in self and not mirror_state.is_present(folder):
+            self.check_there(place)
             raise ConfigurationError(
                 f"{folder} is not a mirror",
                 evidence=(("mirror", place),),
@@ -373,6 +383,22 @@ class MirrorConfiguration:
                 code="not-a-mirror",
             )
         return folder
+
+    def check_there(self, name: str) -> None:
+        """Refuse a mirror that was pulled, and whose folder is none now: its disk may be away.
+
+        Raises:
+            StorageError: It is such a mirror.
+        """
+        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
+
+        mirror = self.mirror(name)
+        folder = str(mirror.dest.absolute())
+        if mirror.store or mirror_state.is_present(mirror.dest):
+            return
+        if folder in StoredNames(self.state_file("pulled")).names:
+            raise vanished_error(name, folder, mirror.source)
 
     def check_name(self, place: str) -> None:
         """Refuse what is neither a mirror's name nor on the disk, and is similar to a name.

@@ -169,19 +169,10 @@ def _check_folder(target: PullTarget, pulled: "StoredNames") -> None:
     folder = str(target.folder.absolute())
     if not mirror_state.is_present(target.folder):
         if folder in pulled.names:
-            raise vanished_error(target.name, folder, target.address)
+            raise configured_mirrors.vanished_error(target.name, folder, target.address)
     elif folder not in pulled.names:
         with suppress(StorageError):  # then a pull that finds nothing there is not refused
             pulled.set(folder, is_in=True)
-
-
-def vanished_error(name: str, folder: str, source: str | None) -> StorageError:
-    """Return the error of a mirror whose folder is gone."""
-    return StorageError(
-        f"{folder} was a mirror, and is none now",
-        evidence=(("mirror", name), ("kept", "nothing was fetched")),
-        hint=f"mount its disk; to fetch everything again: resourcesync pull {source} {folder}",
-    )
 
 
 def _pull(

@@ -142,7 +142,8 @@ class _StatusTarget(NamedTuple):
             return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
         if not mirror_state.is_mirror(self.folder):
-            self._check_never_pulled(self.mirror)
+            assert self.configuration is not None, "it has the table of the mirror"
+            self.configuration.check_there(name)
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
         found = replace(read(self.folder), folder=name)
         return (
@@ -167,18 +168,6 @@ class _StatusTarget(NamedTuple):
             remedy=error.remedy,
         )
         return replace(found, state=MirrorState.FAILING, failed=failed)
-
-    def _check_never_pulled(self, mirror: ConfiguredMirror) -> None:
-        from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
-        from resourcesync.cli.pull_run import vanished_error  # noqa: PLC0415 - the same
-
-        folder = str(self.folder.absolute())
-        assert self.configuration is not None, "it has the table of the mirror"
-        if (
-            not mirror.store
-            and folder in StoredNames(self.configuration.state_file("pulled")).names
-        ):
-            raise vanished_error(mirror.name, folder, mirror.source)
 
     @property
     def limits(self) -> FreshnessSettings:
@@ -282,11 +271,9 @@ def _targets(
     """Yield the mirrors; a name whose table has a mistake is yielded as that name."""
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
-    def is_ours(folder: Path) -> bool:
-        return mirror_state.is_mirror(folder) or mirror_state.is_folder_of_sets(folder)
-
     if not places:
-        yield from map(_StatusTarget, mirror_state.each_mirror(_mirrors_in_folder(is_ours)))
+        here = _mirrors_in_folder(mirror_state.is_present)
+        yield from map(_StatusTarget, mirror_state.each_mirror(here))
     seen: set[Path] = set()
     for place in places:
         try:

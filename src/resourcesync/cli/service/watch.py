@@ -144,8 +144,7 @@ def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
             remedy=Remedy("pull-from", value=name),
         )
     folder = configuration.folder(name)
-    is_pulled = mirror_state.is_mirror(folder) or mirror_state.is_folder_of_sets(folder)
-    if name not in configuration and not is_pulled:
+    if name not in configuration and not mirror_state.is_present(folder):
         raise mirror_state.not_a_mirror_error(folder)
 
 
