@@ -40,6 +40,7 @@ EXPECTED = {
     "DigestMismatchError": 3,
     "SyncError": 7,
     "DiscontinuityError": 7,
+    "ChangesLostError": 7,
     "RollbackError": 7,
     "OutOfScopeError": 6,
     "PlanOutdatedError": 7,

@@ -80,7 +80,7 @@ def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
     err = said.readouterr().err
     assert err.startswith("error[config]: there is no rule")
     assert "RS4  Times" in err
-    assert "fix     resourcesync why RS" in err
+    assert "the rules of a family: resourcesync why RS4;" in err
 
 
 @pytest.mark.parametrize("word", ["absent", "skipped", "held", "resting"])

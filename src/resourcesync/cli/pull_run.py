@@ -124,13 +124,14 @@ class PullContext(NamedTuple):
         configuration: The file's mirrors and secrets.
         renderer: Its ``first`` is set for each mirror.
         cancel: The request to stop, and the clock.
-        pulled: The folders of configured mirrors that were pulled before.
+        pulled: The folders of configured mirrors that were pulled before; ``None`` where no
+            mirror is configured.
     """
 
     configuration: MirrorConfiguration
     renderer: "PullRenderer"
     cancel: "CancelToken"
-    pulled: "StoredNames"
+    pulled: "StoredNames | None"
 
 
 def pull(
@@ -156,13 +157,13 @@ def pull(
     return outcome
 
 
-def _check_folder(target: PullTarget, pulled: "StoredNames") -> None:
+def _check_folder(target: PullTarget, pulled: "StoredNames | None") -> None:
     """Record that a folder is a mirror; refuse one that was a mirror, and is none.
 
     Raises:
         StorageError: It is none.
     """
-    if not target.is_configured or target.store:
+    if not target.is_configured or target.store or pulled is None:
         return
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 

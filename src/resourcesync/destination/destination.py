@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
+from resourcesync.destination.links import PatchSizeLimits, link_filter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
@@ -29,10 +29,10 @@ from resourcesync.destination.runs import (
     describe_skew,
     new_run_id,
 )
-from resourcesync.destination.scope import Filters, Scope
+from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState
-from resourcesync.destination.tasks import gone_rows
+from resourcesync.destination.tasks import gone_rows, refused_item
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
@@ -364,21 +364,11 @@ class Destination:
         scope = identity.scope(filters)
         known = (row.uri for row in equipment.state.refused())
         refusals = Refusals(self._report_refused, known)
-        links = self._link_filter(scope, filters)
+        links = link_filter(scope, filters)
         yielding = self._sync_state.relocated_uris
         mapping = identity.mapping(equipment.mappers, yielding)
         largest = PatchSizeLimits(equipment.patches)
         return ResourceSelection(scope, mapping, refusals, largest, links, identity.moved)
-
-    def _link_filter(self, scope: Scope, filters: Filters) -> LinkFilter | None:
-        """Return the filter of links: those of selected entries, whatever their target.
-
-        Filters that include entries do not apply to links; those that exclude do.
-        """
-        if not filters.links:
-            return None
-        wide = Scope(origins=scope.origins, exclude=filters.exclude, max_size=filters.max_size)
-        return LinkFilter(relations=frozenset(map(check_relation, filters.links)), scope=wide)
 
     def _new_identity(
         self, address: str, found: SourceLists, options: PullOptions
@@ -399,17 +389,7 @@ class Destination:
         )
 
     def _report_refused(self, refused: RefusedRow) -> None:
-        self._dependencies.report(
-            "item",
-            {
-                "status": "impossible",
-                "action": "refuse",
-                "uri": refused.uri,
-                "path": "",
-                "code": refused.code,
-                "reason": refused.reason,
-            },
-        )
+        self._dependencies.report("item", refused_item(refused))
 
     def repair(
         self,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from resourcesync.destination.scope import Scope
+from resourcesync.destination.scope import Filters, Scope
 from resourcesync.discovery.uris import normalise, normalise_if_possible
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.digests import STRONG, format_digests, usable
@@ -73,6 +73,17 @@ class LinkFilter(msgspec.Struct, frozen=True, kw_only=True):
             digests = format_digests(link.digests)
             found[link.href] = (link.href, digests, link.length, modified)
         return tuple(found.values())[:_MAX_FOLLOWED_LINKS]
+
+
+def link_filter(scope: Scope, filters: Filters) -> LinkFilter | None:
+    """Return the filter of links: those of selected entries, whatever their target.
+
+    Filters that include entries do not apply to links; those that exclude do.
+    """
+    if not filters.links:
+        return None
+    wide = Scope(origins=scope.origins, exclude=filters.exclude, max_size=filters.max_size)
+    return LinkFilter(relations=frozenset(map(check_relation, filters.links)), scope=wide)
 
 
 def check_relation(name: str) -> str:

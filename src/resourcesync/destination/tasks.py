@@ -19,7 +19,7 @@ from resourcesync.destination.planner import (
     is_restored,
 )
 from resourcesync.destination.task_codes import RESTORED
-from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask
+from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask, RefusedRow
 
 _IMMEDIATE_TRIES: Final = 5
 _MINUTE: Final = 60_000_000
@@ -159,6 +159,18 @@ def gone_rows(state: MirrorStateStore) -> Iterator[Pending]:
 def undone_tasks(state: MirrorStateStore) -> Iterator[Pending]:
     """Yield the tasks that decisions depend on: fetches and gone resources, in URI order."""
     return merge(state.pending(PendingTask.FETCH), gone_rows(state), key=attrgetter("uri"))
+
+
+def refused_item(refused: RefusedRow) -> dict[str, object]:
+    """Return the fields of an entry of the Source that cannot be used."""
+    return {
+        "status": "impossible",
+        "action": "refuse",
+        "uri": refused.uri,
+        "path": "",
+        "code": refused.code,
+        "reason": refused.reason,
+    }
 
 
 def quarantine_warning(path: str, place: str) -> dict[str, object]:

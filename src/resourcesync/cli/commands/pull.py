@@ -266,10 +266,14 @@ def _job_of_many(
 
 def _context(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - help stays quick
+
+    cancel = machine.new_cancel_token()
+    if not configuration.names:
+        return PullContext(configuration, words, cancel, None)
+    from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
 
     pulled = StoredNames(configuration.state_file("pulled"))
-    return PullContext(configuration, words, machine.new_cancel_token(), pulled)
+    return PullContext(configuration, words, cancel, pulled)
 
 
 def _check(
