@@ -16,7 +16,14 @@ from typing import Final, Self
 import msgspec
 
 from resourcesync.durable_folders import make_folder, sync_name
-from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.errors import (
+    ConfigurationError,
+    DiskFullError,
+    LockedError,
+    ResourceSyncError,
+    StateError,
+    StorageError,
+)
 
 Connection = sqlite3.Connection
 """A connection to a SQLite file."""
@@ -128,7 +135,12 @@ class SqliteErrors:
     def _evidence(self) -> tuple[tuple[str, str], ...]:
         return ("file", str(self._path)), ("kept", self._kind.retained)
 
-    def _translate(self, error: sqlite3.Error) -> StorageError:
+    def _translate(self, error: sqlite3.Error) -> ResourceSyncError:
+        if isinstance(error, sqlite3.ProgrammingError) and "thread" in str(error):
+            return ConfigurationError(
+                f"{self._path} was opened by another thread",
+                hint="read in the thread that began to read",
+            )
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of Python itself have none
         if code == sqlite3.SQLITE_FULL:
             return DiskFullError(
@@ -241,8 +253,9 @@ class SqliteFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file, with its lock."""
-        self.connection.close()
+        """Close the file, with its lock; for another thread, as soon as nothing refers to it."""
+        with suppress(sqlite3.ProgrammingError):
+            self.connection.close()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:

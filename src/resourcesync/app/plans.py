@@ -128,14 +128,22 @@ class Plan:
 
     def __iter__(self) -> Iterator[PlannedAction]:
         at = 0
+        self._check_open()
         while at < self._end:
+            self._check_open()
             try:
                 self._file.seek(at)
                 lines = self._file.readlines(_BLOCK)
-            except (OSError, ValueError) as error:  # ValueError: it is closed
+            except OSError as error:
                 raise StorageError(f"the plan cannot be read: {error}") from error
             at += sum(map(len, lines))
             yield from map(_decode, lines)
+
+    def _check_open(self) -> None:
+        if not self._close.alive:
+            raise StorageError(
+                "the plan is closed: only its counts are left", hint="iterate before it is closed"
+            )
 
     def __enter__(self) -> Self:
         return self

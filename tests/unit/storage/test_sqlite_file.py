@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +17,13 @@ from resourcesync.adapters.hub import FileFollowers, FileHub
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState
 from resourcesync.backends.sitemap.measurements import MeasurementStore
-from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.errors import (
+    ConfigurationError,
+    DiskFullError,
+    LockedError,
+    StateError,
+    StorageError,
+)
 from resourcesync.sqlite_file import (
     NOTE_TABLE,
     TEMPORARY_ERRORS,
@@ -213,6 +220,14 @@ def test_a_full_disk_is_told_and_what_was_stored_stays(path: Path) -> None:
             file.write_notes({"b": "x" * 100_000})
         assert dict(caught.value.evidence) == {"file": str(path), "kept": "all"}
         assert (file.note("a"), file.note("b")) == ("1", None)
+
+
+def test_a_file_is_for_the_thread_that_opened_it(path: Path) -> None:
+    with SqliteFile(path, KIND) as file, ThreadPoolExecutor() as threads:
+        with pytest.raises(ConfigurationError, match="opened by another thread"):
+            threads.submit(file.note, "a").result()
+        threads.submit(file.close).result()
+        assert file.note("a") is None
 
 
 def test_a_damaged_file_says_what_to_do(path: Path) -> None:

@@ -132,7 +132,7 @@ CATALOGUE_FORMAT: Final = SqliteFormat(
     durability=Durability.SHARED,
     any_thread=True,
     retained="what was recorded and published before",
-    repair="delete {path}: the next publish starts a new Resource List",
+    repair="move {path} away, then publish with the address again: a new Resource List begins",
     bad_row=BAD_ROW,
 )
 

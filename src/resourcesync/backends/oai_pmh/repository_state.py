@@ -66,7 +66,7 @@ _FORMAT: Final = SqliteFormat(
     migrations=(_SCHEMA, "ALTER TABLE file ADD COLUMN links TEXT NOT NULL DEFAULT '';"),
     durability=Durability.EXCLUSIVE,
     retained="what was harvested and published before",
-    repair="remove it, and everything is harvested again: {path}",
+    repair="move {path} away: everything is harvested again",
 )
 
 Row = tuple[Any, ...]
