@@ -151,6 +151,11 @@ class Mirror:
         engine: str | Executor | None = None,
         **options: Unpack[MirrorOptions],
     ) -> None:
+        if source == "":
+            raise ConfigurationError(
+                "the address of the Source is empty",
+                hint="name it, or use None for the one that the mirror remembers",
+            )
         self.source = source
         self._home = _home_of(folder, state)
         if engine is not None:
@@ -167,7 +172,9 @@ class Mirror:
 
     def __enter__(self) -> Self:
         if self._held is not None:
-            raise ConfigurationError(f"{self!r} is already open")
+            raise ConfigurationError(
+                f"{self!r} is already open", hint="use it in the block that opened it"
+            )
         self._thread = threading.get_ident()
         self._held = self._holding.enter_context(self._open())
         return self
@@ -483,6 +490,10 @@ class Mirror:
 
 
 def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | None) -> stores.Home:
+    if isinstance(folder, str) and folder.lower().startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"{folder!r:.200} is no folder", hint="name the Source first, then the mirror's folder"
+        )
     if isinstance(folder, str) and stores.is_store_address(folder):
         if state is None:
             raise ConfigurationError(
@@ -491,4 +502,8 @@ def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | Non
         return stores.home_of(folder, state)
     if state is not None:
         raise ConfigurationError("a mirror in a folder has its state there: leave state out")
+    if Path(folder).is_file():
+        raise ConfigurationError(
+            f"{folder!s:.200} is a file", hint="name a folder for the mirror; it may be a new one"
+        )
     return stores.Home(Path(folder))

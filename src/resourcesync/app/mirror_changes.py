@@ -180,7 +180,9 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
                 return content
             if copy.length >= 0:
                 if copy == seen:  # no run replaced the file between the two
-                    raise self._error("is damaged", "audit and repair the mirror")
+                    is_there = (self.mirror / copy.path).is_file()
+                    trouble = "is damaged" if is_there else "is missing"
+                    raise self._error(trouble, "audit and repair the mirror")
             elif is_idle:
                 return None  # a run was killed: the next one logs an update
             else:
@@ -258,7 +260,7 @@ def _parse(since: int | str) -> ChangeLogPosition:
     if position is None:
         raise ConfigurationError(
             f"since is not the position of a change: {str(since)[:100]!r}",
-            hint='use the position of a change, or since="start"',
+            hint='use the position of a change, since="start", or a datetime',
         )
     return position
 

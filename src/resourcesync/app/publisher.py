@@ -28,8 +28,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         url: The address that the folder is published for.
-        files: Files that are published.
-        bytes: Their bytes.
+        files: Files that are published, or resources of a catalogue.
+        bytes: Bytes of the files; 0 for a catalogue, which has none.
         created: New resources.
         updated: Resources with new bytes.
         deleted: Resources that are gone.
@@ -94,7 +94,7 @@ class Publisher:
 
     def __init__(self, folder: str | os.PathLike[str], **options: Unpack[PublisherOptions]) -> None:
         self.folder = Path(folder)
-        self._chosen = publisher_settings(options)
+        self._chosen = publisher_settings(options, "Publisher")
         out = str(self._chosen.get("out", ""))
         self._out = Path(out) if out and not document_stores.is_store(out) else None
         if out:
@@ -251,7 +251,7 @@ class Catalogue:
             StorageError: It cannot be read, or a document cannot be written.
             LockedError: Another run is publishing it.
         """
-        chosen = publisher_settings(options)
+        chosen = publisher_settings(options, "Catalogue.publish")
         out = Path(str(chosen.pop("out"))) if "out" in chosen else None
         done = catalogues.publish(
             self.file, out, chosen, clock=machine.system_clock(), asked=PublishRequest()
@@ -259,7 +259,7 @@ class Catalogue:
         made = done.publication
         return replace(
             publication_summary(done),
-            created=made.created,
+            created=done.scan.files if made.first else made.created,
             updated=made.updated,
             deleted=made.deleted,
         )

@@ -126,14 +126,18 @@ def _network(options: MirrorOptions, pull: PullSettings) -> Network:
     return chosen
 
 
-def publisher_settings(options: PublisherOptions) -> dict[str, object]:
+def publisher_settings(options: PublisherOptions, call: str) -> dict[str, object]:
     """Return the settings that were given, by their names.
+
+    Args:
+        options: The settings.
+        call: The call that they were given to.
 
     Raises:
         ConfigurationError: A value cannot work.
         TypeError: There is no such option.
     """
-    check_names(options, PublisherOptions.__annotations__, "Publisher")
+    check_names(options, PublisherOptions.__annotations__, call)
     return from_keywords(PublicationSettings, cast("Mapping[str, object]", options))
 
 

@@ -523,7 +523,7 @@ def read(
         strict: True if to raise for what would be forgiven or refused.
 
     Raises:
-        TypeError: Neither bytes nor an open file; the name of a file is not read.
+        TypeError: Neither bytes nor an open binary file; the name of a file is not read.
         NotAListError: Neither a ResourceSync document nor a sitemap, such as an HTML error page.
         UnexpectedDocumentError: A document of a capability that this version does not know.
         TruncatedDocumentError: It stops before its end.
@@ -536,9 +536,12 @@ def read(
         ...     print(document.header.phrase, sum(1 for entry in document.entries()))
         Resource List 2
     """
-    if not isinstance(source, bytes) and not hasattr(source, "read"):
+    is_text = isinstance(source, io.TextIOBase)  # such as of open(name)
+    if is_text or not (isinstance(source, bytes) or hasattr(source, "read")):
         kind = type(source).__name__
-        raise TypeError(f"read takes bytes or an open file, as of open(name, 'rb'), not {kind}")
+        raise TypeError(
+            f"read takes bytes or an open binary file, as of open(name, 'rb'), not {kind}"
+        )
     return read_stream(
         io.BytesIO(source) if isinstance(source, bytes) else source,
         uri=uri,

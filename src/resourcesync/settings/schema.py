@@ -114,6 +114,19 @@ PROXY: Final = _form("proxy", parse_proxy)
 BINDING: Final = _form("address", parse_binding)
 
 
+_SAMPLES: Final = {
+    "duration": "90s",
+    "size": "5M",
+    "rate": "5/s",
+    "limit": "10%",
+    "time": "-7d",
+    "proxy": "http://proxy.example:3128",
+    "header": "Name: value",
+    "pair": "KEY=VALUE",
+    "address": "127.0.0.1:8080",
+}
+
+
 class Setting(msgspec.Struct, frozen=True):
     """The description of one setting.
 
@@ -333,9 +346,22 @@ def from_keywords(schema: type[msgspec.Struct], given: Mapping[str, object]) -> 
             found[name] = _from_keyword(fields[name], value) if name in fields else value
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"{name}={value!r} {error.message}", hint=error.hint, remedy=error.remedy
+                f"{name}={value!r} {error.message}",
+                hint=error.hint or f"use {_form_phrase(fields[name])}",
+                remedy=error.remedy,
             ) from None
     return found
+
+
+def _form_phrase(field: Field) -> str:
+    """Return the forms of the value of a keyword argument in words."""
+    if field.is_flag:
+        return "True or False"
+    if field.choices:
+        return f"one of {', '.join(field.choices)}"
+    if field.form.is_whole or not field.form.pattern:
+        return "a whole number" if field.form.is_whole else "a string"
+    return f"a number, or text such as {_SAMPLES[field.form.name]!r}"
 
 
 def _from_keyword(field: Field, value: object) -> Any:
@@ -369,7 +395,7 @@ def _one_from_keyword(field: Field, value: object) -> Any:
             raise ConfigurationError("must be a datetime or a timedelta")
         return value
     if type(value) not in field.form.numbers or not isinstance(value, int | float):
-        raise ConfigurationError("must be a number")
+        raise ConfigurationError(f"must be {_form_phrase(field)}")
     if not value >= 0:
         raise ConfigurationError("is negative")
     return float(value) if float in field.form.numbers else field.parse(str(value))

@@ -261,11 +261,14 @@ def test_a_wrong_keyword_of_a_publication_is_refused(
     options: PublisherOptions, message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        publisher_settings(options)
+        publisher_settings(options, "Publisher")
 
 
 def test_an_empty_folder_of_versions_is_the_usual_one() -> None:
-    assert publisher_settings({"versions_in": "", "hubs": [""]}) == {"versions_in": "", "hubs": ()}
+    assert publisher_settings({"versions_in": "", "hubs": [""]}, "Publisher") == {
+        "versions_in": "",
+        "hubs": (),
+    }
 
 
 def test_an_empty_list_in_the_file_removes_nothing() -> None:
@@ -276,7 +279,7 @@ def test_an_unknown_keyword_is_refused_as_python_does() -> None:
     with pytest.raises(TypeError, match="trash_days"):
         mirror_settings({"trash_days": 3})  # type: ignore[typeddict-unknown-key]  # the mistake
     with pytest.raises(TypeError, match="algorithms"):
-        publisher_settings({"algorithms": ()})  # type: ignore[typeddict-unknown-key]  # as above
+        publisher_settings({"algorithms": ()}, "Publisher")  # type: ignore[typeddict-unknown-key]  # as above
 
 
 def test_settings_of_requests_show_no_secret() -> None:
