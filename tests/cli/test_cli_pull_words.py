@@ -7,7 +7,8 @@ import pytest
 
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import DETAIL, NORMAL, TextLine
-from resourcesync.cli.render.pull import PullRenderer, conclude
+from resourcesync.cli.render.pull import PullRenderer
+from resourcesync.cli.render.pull_outcome import conclude
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 
 AS_OF = datetime(2026, 11, 20, 11, 4, 9, tzinfo=UTC)

@@ -229,7 +229,7 @@ def _pull_one(
 ) -> CommandOutcome:
     """Pull one mirror."""
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
 
     address, folder = pull.target.address, pull.folder
     words, cancel = context.renderer, context.cancel

@@ -374,16 +374,12 @@ class Destination:
         self, address: str, found: SourceLists, options: PullOptions
     ) -> MirrorIdentity:
         home = origin(found.entry)
-        profile = (
-            FileSystemProfile.POSIX
-            if self._dependencies.is_case_sensitive
-            else FileSystemProfile.PORTABLE
-        )
+        is_posix = self._dependencies.is_case_sensitive
         return MirrorIdentity(
             source=address,
             base=f"{home}/",
             origins=tuple(dict.fromkeys((home, origin(address)))),
-            profile=profile,
+            profile=FileSystemProfile.POSIX if is_posix else FileSystemProfile.PORTABLE,
             set_uri=found.set_uri if options.set_name else "",
             mapper=_requested_mapper(options),
         )

@@ -223,7 +223,7 @@ class _Demo:
     def _pull(self, source: str | None) -> "RunReport":
         from resourcesync.app import machine  # noqa: PLC0415 - the same
         from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
-        from resourcesync.cli.render import pull as render_pull  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.render.pull_outcome import conclude, pull_fields  # noqa: PLC0415 - the same
         from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - the same
         from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
@@ -235,11 +235,11 @@ class _Demo:
             cancel=machine.new_cancel_token(),
         ) as destination:
             pulled = destination.pull(PullOptions())
-        ended = render_pull.conclude(pulled, "the mirror", first=source is not None, plan={})
+        ended = conclude(pulled, "the mirror", first=source is not None, plan={})
         self._step(
             "pulled",
             f"{pulled.mode.value}: {ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **render_pull.pull_fields(pulled),
+            **pull_fields(pulled),
         )
         return pulled
 
