@@ -43,7 +43,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import ProcessedDocument, RefusedRow, StateTransaction
+from resourcesync.ports.mirror import ProcessedDocument, StateTransaction
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.audit import AuditMethod
@@ -363,7 +363,7 @@ class Destination:
         equipment = self._dependencies
         scope = identity.scope(filters)
         known = (row.uri for row in equipment.state.refused())
-        refusals = Refusals(self._report_refused, known)
+        refusals = Refusals(lambda row: equipment.report("item", refused_item(row)), known)
         links = link_filter(scope, filters)
         yielding = self._sync_state.relocated_uris
         mapping = identity.mapping(equipment.mappers, yielding)
@@ -383,9 +383,6 @@ class Destination:
             set_uri=found.set_uri if options.set_name else "",
             mapper=_requested_mapper(options),
         )
-
-    def _report_refused(self, refused: RefusedRow) -> None:
-        self._dependencies.report("item", refused_item(refused))
 
     def repair(
         self,
