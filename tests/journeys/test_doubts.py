@@ -88,7 +88,7 @@ def test_it_is_told_where_a_damaged_copy_that_was_taken_away_is_kept(
     assert str(warning["message"]).startswith(f"{NAME} had content")
 
 
-@pytest.mark.parametrize("options", [{}, {"mode": "baseline"}, {"mode": "incremental"}])
+@pytest.mark.parametrize("options", [{}, {"mode": "baseline"}])
 def test_the_next_pull_mends_it_and_keeps_the_altered_file(
     damaged: World[PublishedSource], options: dict[str, str]
 ) -> None:

@@ -221,8 +221,8 @@ class Mirror:
         report's ``state`` is not ``IN_SYNC``, and the next pull tries it again.
 
         Args:
-            mode: ``auto`` and ``incremental`` follow the Change Lists when they reach back;
-                ``baseline`` compares with the whole Resource List.
+            mode: ``auto`` follows the Change Lists when they reach back; ``baseline`` compares
+                with the whole Resource List.
             on_event: Receives the events, on this thread.
             stop: Called many times a second; ``True`` ends the pull soon. Complete copies stay.
 

@@ -185,7 +185,7 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         """The Source's address."""
         return str(self.settings["source"].value)
 
-    def other_source_error(self, known: str) -> ConfigurationError:
+    def source_conflict_error(self, known: str) -> ConfigurationError:
         """Return the error that its folder is a mirror of another Source."""
         return ConfigurationError(
             f"[mirror.{self.name}] has a `dest` that is a mirror of another Source",
@@ -374,7 +374,7 @@ class MirrorConfiguration:
 
         folder = self.folder(place)
         if place in self and not mirror_state.is_present(folder):
-            self.check_there(place)
+            self.check_present(place)
             raise ConfigurationError(
                 f"{folder} is not a mirror",
                 evidence=(("mirror", place),),
@@ -384,7 +384,7 @@ class MirrorConfiguration:
             )
         return folder
 
-    def check_there(self, name: str) -> None:
+    def check_present(self, name: str) -> None:
         """Refuse a mirror that was pulled, and whose folder is none now: its disk may be away.
 
         Raises:

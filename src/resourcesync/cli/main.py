@@ -289,7 +289,7 @@ def _usage(error: click.ClickException) -> Problem:
     message, likely = error.format_message(), ""
     if isinstance(error, click.NoSuchCommand | click.NoSuchOption):
         message = error.message
-        meant = _meant_word(error) or "".join((error.possibilities or [])[:1])
+        meant = _intended_word(error) or "".join((error.possibilities or [])[:1])
         likely = f"did you mean {meant}? " if meant else ""
     return Problem(
         code="usage",
@@ -299,7 +299,7 @@ def _usage(error: click.ClickException) -> Problem:
     )
 
 
-def _meant_word(error: click.NoSuchCommand | click.NoSuchOption) -> str:
+def _intended_word(error: click.NoSuchCommand | click.NoSuchOption) -> str:
     """Return our command or option for one that other programs have, if the command has ours."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else error.command_name
     command = None if error.ctx is None else error.ctx.command

@@ -470,12 +470,12 @@ def item_review(report: "Reporter", folder: Path) -> "Review":
             if fields.get("action") == "create":
                 in_the_way += os.path.lexists(folder / str(fields["path"]))
         if in_the_way:
-            report("warning", _set_aside_warning(in_the_way))
+            report("warning", _quarantine_warning(in_the_way))
 
     return review
 
 
-def _set_aside_warning(files: int) -> Mapping[str, object]:
+def _quarantine_warning(files: int) -> Mapping[str, object]:
     are = "file is" if files == 1 else "files are"
     moved = "those whose content differs will be moved to .resourcesync/quarantine"
     message = f"{formatting.count(files)} {are} at the paths of resources: {moved}"

@@ -206,4 +206,4 @@ def _other_source(configuration: MirrorConfiguration, name: str) -> Iterator[Con
     except ResourceSyncError:  # `status` and `pull` report a damaged state
         return
     if known:
-        yield mirror.other_source_error(known)
+        yield mirror.source_conflict_error(known)

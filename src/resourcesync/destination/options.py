@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from resourcesync.ports.patches import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
-PullMode = Literal["auto", "baseline", "incremental"]
+PullMode = Literal["auto", "baseline"]
 DumpPolicy = Literal["auto", "never", "always"]
 """Use of dumps: where they are cheaper, not at all, or wherever they help."""
 Review = Callable[[Mode, Callable[[], Iterator[ReviewedDecision]], int], None]
@@ -35,7 +35,8 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of one pull.
 
     Attributes:
-        mode: ``auto`` uses the Change Lists if they reach back to the last state.
+        mode: ``auto`` uses the Change Lists if they reach back to the last state; ``baseline``
+            compares with the whole Resource List.
         dry_run: Read and plan, change nothing.
         filters: All filters; ``None`` uses those of the last pull.
         changes: Filters that replace those, by name; the others stay.

@@ -125,11 +125,11 @@ class Repair:
             self._delete(pulled, extra, listed.checkpoint)
         else:
             pulled.are_deletions_done = not pulled.tally.gone  # the next pull deletes those
-        self._report_others(wanted)
+        self._report_remaining(wanted)
         pulled.is_complete = pulled.is_complete and self._is_in_sync(listed)
         return pulled
 
-    def _report_others(self, wanted: set[str]) -> None:
+    def _report_remaining(self, wanted: set[str]) -> None:
         """Report the failures that are no part of this repair: they count in its result."""
         for task in islice(failing_tasks(self._pull.state), _MAX_REPORTED):
             if task.uri not in wanted and task.code != LOCAL_CHANGE:

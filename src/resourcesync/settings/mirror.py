@@ -83,10 +83,10 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = False
     mode: Annotated[
-        Literal["auto", "baseline", "incremental"],
+        Literal["auto", "baseline"],
         Setting(
-            "Follow the Change Lists (incremental), or compare with the whole Resource List "
-            "(baseline).",
+            "Follow the Change Lists where they reach back (auto), or compare with the whole "
+            "Resource List (baseline).",
             shown="auto",
             in_library=False,
         ),

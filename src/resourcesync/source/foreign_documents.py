@@ -58,7 +58,7 @@ def refuse_foreign(
         if leads_to is not None and step is not PublicationStep.INITIALISE:
             raise _not_written_error(name)
         if leads_to and leads_to != names.uri(_ABOVE[name][1]):
-            raise _other_address_error(name, leads_to)
+            raise _address_conflict_error(name, leads_to)
 
 
 def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) -> None:
@@ -141,7 +141,7 @@ def _not_written_error(name: str) -> ConfigurationError:
     )
 
 
-def _other_address_error(name: str, leads_to: str) -> ConfigurationError:
+def _address_conflict_error(name: str, leads_to: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} already exists, and is of a Source with another address",
         evidence=(("leads to", leads_to), ("kept", "nothing was changed")),

@@ -143,7 +143,7 @@ class _StatusTarget(NamedTuple):
         name, source = self.mirror.name, self.mirror.source
         if not mirror_state.is_mirror(self.folder):
             assert self.configuration is not None, "it has the table of the mirror"
-            self.configuration.check_there(name)
+            self.configuration.check_present(name)
             return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
         found = replace(read(self.folder), folder=name)
         return (
@@ -159,7 +159,7 @@ class _StatusTarget(NamedTuple):
         source = mirror.source
         if found.source == source or not mirror_state.other_source(self.folder, source):
             return found
-        error = mirror.other_source_error(found.source)
+        error = mirror.source_conflict_error(found.source)
         failed = FailedRun(
             code=error.code,
             kind=type(error).__name__,
