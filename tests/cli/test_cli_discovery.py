@@ -229,6 +229,7 @@ def test_the_lists_of_the_whole_site_are_named_where_a_page_leads_to_none(
     warning = said.readouterr().err
     assert "warning[whole-site]: no list was found at the address" in warning
     assert f"(well-known URI of {source.url})" in warning
+    assert "select what is below the address: --include '/about/**'" in warning
 
     assert run(["pull", "museum"]) == 0
     assert "whole-site" not in said.readouterr().err

@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "baseline": "resourcesync pull {target|MIRROR} --mode baseline",
     "exclude": "resourcesync pull {target|MIRROR} --exclude GLOB",
     "allow-origin": "--allow-origin {value|URL}",
+    "select": "--include {value|GLOB}",
     "limit-rate": "--rate {value|N/h}",
     "limit-size": "--max-size {value|5M}",
     "map-paths": "--map {value|MAPPER}",

@@ -6,6 +6,7 @@ is requested too, one small request, to see whether the lists moved.
 
 import logging
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -306,6 +307,9 @@ def report_source(pull: SyncSession) -> None:
             "as_of": None if as_of is None else format_w3c(as_of),
         },
     )
-    if as_of is None and found.is_of_site:
+    if as_of is None and found.is_of_site and pull.identity is not None:
         message = f"no list was found at the address: these are of the whole site ({found.road})"
-        pull.dependencies.report("warning", {"code": "whole-site", "message": message})
+        folder = urlsplit(pull.identity.source).path.rpartition("/")[0]
+        part = Remedy("select", value=f"{folder}/**") if folder else None
+        hint = "select what is below the address" if folder else ""
+        pull.warn("whole-site", message, hint=hint, remedy=part)
