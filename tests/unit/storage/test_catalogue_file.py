@@ -176,7 +176,7 @@ def test_a_damaged_catalogue_says_what_to_do(tmp_path: Path, offset: int) -> Non
         list(catalogue.fingerprints())
 
     assert "damaged" in caught.value.message
-    assert caught.value.hint.startswith(f"delete {path}")
+    assert caught.value.hint.startswith(f"move {path}")
     with pytest.raises(StateError), open_file(path) as catalogue:  # the lock was given back
         list(catalogue.fingerprints())
 
