@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.serving.applications import find_tree
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said
 
@@ -104,3 +105,18 @@ def test_a_source_may_return_to_an_earlier_place_of_its_documents(museum: Path, 
     assert run(["publish", "museum"]) == 0
 
     assert run(["publish", "museum", "--out", "museum"]) == 0
+
+
+def test_documents_that_move_leave_a_warning_and_are_found_by_the_server(
+    museum: Path, said: Said
+) -> None:
+    assert run(["publish", "museum", "--out", "lists"]) == 0
+    warning = said.readouterr().err
+    message = "the documents in the published folder are no longer written"
+    assert f"warning[out-changed]: {message}" in warning
+
+    (museum / "resourcesync").rename("former")
+    (museum / ".well-known").rename("former/.well-known")
+    assert find_tree(museum).out.resolve() == Path("lists").resolve()
+    assert run(["publish", "museum"]) == 0
+    assert "out-changed" not in said.readouterr().err

@@ -129,6 +129,8 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         notified: The result of notifying the hubs.
         left: The address before, if it was another one.
         unmatched: The globs that no file matches, among those that are new; all in a dry run.
+        dropped: The globs of before that new ones have replaced, with the names of their settings.
+        former_out: The place of the documents before, if it was another one.
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
         leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
@@ -146,6 +148,8 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     notified: "Notified | None" = None
     left: LeftAddress | None = None
     unmatched: tuple[str, ...] = ()
+    dropped: tuple[tuple[str, str], ...] = ()
+    former_out: str = ""
     foreign_origins: tuple[str, ...] = ()
     leniencies: tuple[Mapping[str, object], ...] = ()
     seconds: float = 0.0

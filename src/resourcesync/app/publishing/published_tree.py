@@ -50,13 +50,16 @@ def published_settings(root: Path) -> PublicationSettings:
 
 
 def documents_of(root: Path) -> Path:
-    """Return the default folder of a tree's documents.
+    """Return the folder of a tree's documents: the one of the last publication.
 
     Raises:
         StorageError: The catalogue cannot be read.
     """
-    out = root / PUBLICATION
-    return out if is_aggregated(root) and out.is_dir() else root
+    if is_aggregated(root):
+        below = root / PUBLICATION
+        return below if below.is_dir() else root
+    out = published_settings(root).out
+    return root if document_stores.is_store(out) else root / out
 
 
 def published_files(root: Path) -> Callable[[str], bool]:

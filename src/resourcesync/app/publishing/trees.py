@@ -173,13 +173,28 @@ def publish_tree(
         done = TreePublication(tree, clock).publish(
             asked, anew=entry_settings_of(settings) != entry_settings_of(known)
         )
-        globs = _globs_of(settings) - _globs_of(known)
-        unmatched = tuple(glob for glob in found.unmatched() if asked.dry_run or glob in globs)
-        return structs.replace(done, left=left, unmatched=unmatched)
+        done = structs.replace(done, left=left, unmatched=found.unmatched())
+        return _with_changes(done, settings, known)
 
 
-def _globs_of(settings: PublicationSettings) -> set[str]:
-    return {*settings.include, *settings.exclude}
+def _with_changes(
+    done: PublicationResult, settings: PublicationSettings, known: PublicationSettings
+) -> PublicationResult:
+    """Return the result with what is new in the settings, and what is no longer in force."""
+    former, globs = (_globs_of(of) for of in (known, settings))
+    new = {glob for _, glob in globs} - {glob for _, glob in former}
+    return structs.replace(
+        done,
+        unmatched=tuple(glob for glob in done.unmatched if done.dry_run or glob in new),
+        dropped=tuple(glob for glob in former if glob not in globs),
+        former_out=known.out if known.url and known.out != settings.out else "",
+    )
+
+
+def _globs_of(settings: PublicationSettings) -> list[tuple[str, str]]:
+    """Return the globs of some settings, with the names of these."""
+    included = [("include", glob) for glob in settings.include]
+    return included + [("exclude", glob) for glob in settings.exclude]
 
 
 def _refuse_other_input(root: Path, catalogue: CatalogueStore) -> None:

@@ -247,8 +247,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     The first run writes a Resource List, an empty Change List, a Capability List and a Source
     Description. Later runs list the changes, close old lists, and write nothing if nothing changed.
-    The options are remembered with the tree, except --initialise, --update, --rebase, --allow-empty
-    and --dry-run. Hidden files are left out.
+    --url and the options under Selection, Documents and Versions are remembered with the tree; a
+    new value replaces all former ones of its option. Hidden files are left out.
 
     NAME is a table [source.NAME] of the configuration file; its settings are used in each run.
 

@@ -347,6 +347,8 @@ warning
   ignored            A setting of another program's configuration has no meaning in this one.
   never              An event of a scenario is after its end.
   omitted            A file is not published, for the reason given.
+  globs-dropped      New values of --include or --exclude replaced those of before: give them all.
+  out-changed        The documents have another place; those in the former one are not updated.
   unmatched-glob     No file matches a glob of --include or --exclude; compare it with the paths.
   no-extra           The printed file needs an extra that is not installed on this machine.
   no-secret          A secret that the configuration names is missing in the environment.

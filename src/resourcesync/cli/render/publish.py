@@ -3,7 +3,7 @@
 import glob
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +52,7 @@ def _warnings(done: "PublicationResult") -> Iterator[dict[str, object]]:
         yield {
             "code": "omitted",
             "message": message,
-            "hint": _omission_hint(omission.name, omission.reason),
+            "hint": _omission_hint(omission.name, omission.reason, done.settings.exclude),
         }
     if done.retained.unkept:
         files = formatting.counted(done.retained.unkept, "file")
@@ -63,16 +63,29 @@ def _warnings(done: "PublicationResult") -> Iterator[dict[str, object]]:
     for pattern in done.unmatched:
         hint = "a glob is compared with the whole path below the folder, as in '*/name.txt'"
         yield {"code": "unmatched-glob", "message": f"no file matches {pattern!r}", "hint": hint}
+    if done.dropped:
+        globs = " ".join(f"--{name} {shlex.quote(glob)}" for name, glob in done.dropped)
+        hint = "a new value replaces all of before: give the option once for each glob"
+        yield {"code": "globs-dropped", "message": f"no longer in force: {globs}", "hint": hint}
+    if done.former_out:
+        former, now = map(_place_of, (done.former_out, done.settings.out))
+        message, hint = f"the documents in {former} are no longer written", f"serve those in {now}"
+        yield {"code": "out-changed", "message": message, "hint": hint}
     for left in done.scan.left:
         yield {"code": left.code, "message": left.reason, "hint": left.hint}
 
 
-def _omission_hint(name: str, reason: str) -> str:
+def _place_of(out: str) -> str:
+    return "the published folder" if out == "." else out
+
+
+def _omission_hint(name: str, reason: str, exclude: Sequence[str]) -> str:
     """Return what to do about a symbolic link; empty for any other omission."""
     if "symbolic link" not in reason:
         return ""
-    excluded = shlex.quote(f"/{glob.escape(name)}")
-    return f"copy or mount what it leads to in its place, or leave it out: --exclude {excluded}"
+    globs = [*exclude, f"/{glob.escape(name)}"]  # new values replace those of before
+    excluded = " ".join(f"--exclude {shlex.quote(each)}" for each in globs)
+    return f"copy or mount what it leads to in its place, or leave it out: {excluded}"
 
 
 def _address_warning(left: "LeftAddress", done: "PublicationResult") -> dict[str, object]:
