@@ -299,7 +299,7 @@ def read_note(catalogue: CatalogueStore, key: str, make: Callable[[Any], T]) -> 
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise StateError(
             f"the publisher's note {key!r} in the catalogue is damaged: {error}",
-            hint="move the catalogue away, then publish with the address again",
+            hint="move the catalogue away, then begin anew with the address (step initialise)",
         ) from error
 
 

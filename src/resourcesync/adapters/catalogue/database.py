@@ -132,7 +132,7 @@ CATALOGUE_FORMAT: Final = SqliteFormat(
     durability=Durability.SHARED,
     any_thread=True,
     retained="what was recorded and published before",
-    repair="move {path} away, then publish with the address again: a new Resource List begins",
+    repair="move {path} away, then begin anew with the address (step initialise)",
     bad_row=BAD_ROW,
 )
 
