@@ -63,7 +63,7 @@ def test_a_pull_is_only_in_a_mode_that_there_is(tmp_path: Path, word: Any) -> No
     mirror = Mirror("http://127.0.0.1:9/", tmp_path / "copy")
 
     for call in (mirror.pull, mirror.plan):
-        with pytest.raises(ConfigurationError, match="must be one of auto, baseline, incremental"):
+        with pytest.raises(ConfigurationError, match="must be one of auto, baseline"):
             call(mode=word)
     assert not mirror.folder.exists()
 
