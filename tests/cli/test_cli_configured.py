@@ -326,6 +326,7 @@ def test_the_environment_sets_lists_flags_and_numbers_of_a_mirror(
         (["pull", "127.0.0.1:8090", "here"], "such as http://127.0.0.1:8090/"),
         (["pull", "http:/127.0.0.1:8090", "here"], "such as http://127.0.0.1:8090/"),
         (["pull", "./folder", "./here"], "a Source is an address, such as https://HOST/"),
+        (["pull", "published", "copy"], "'published' is neither a mirror nor the address"),
         (["pull", "./a", "http://h/"], "comes first: resourcesync pull http://h/ ./a"),
         (["pull", "file.txt"], "is a file"),
         (["pull", "http://h/", "--auth", "x"], "there is no [auth.x] in the configuration"),
@@ -336,6 +337,7 @@ def test_the_environment_sets_lists_flags_and_numbers_of_a_mirror(
 def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, said: Said) -> None:
     Path("file.txt").write_text("")
     Path("folder").mkdir()
+    Path("published/.resourcesync").mkdir(parents=True)
 
     assert run(arguments) == 2
 

@@ -317,17 +317,17 @@ def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bo
         return
     _check_folder(place)
     configuration.check_name(place)
-    if not is_only and not _is_mirror(place):
+    if is_only:
+        return
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+    if not mirror_state.is_present(Path(place)):
         from resourcesync.app.document_access import likely_address  # noqa: PLC0415 - rarely
 
         is_path = place.startswith((".", "/", "~")) or os.path.lexists(place)
         address = "https://HOST/" if is_path else f"{likely_address(place).rstrip('/')}/"
         hint = f"a Source is an address, such as {address}"
         raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")
-
-
-def _is_mirror(place: str) -> bool:
-    return os.path.lexists(Path(place) / ".resourcesync")
 
 
 def _is_web_address(place: str) -> bool:
