@@ -215,7 +215,7 @@ _NEAR: Final = 0.8
 _ENDS: Final = {"unreadable-file": ExitCode.PARTIAL}
 """How a run ends that goes on without what an error is about."""
 _FIXES: Final = {
-    "config": "The line `fix` of the message says what to change; check a file with config check.",
+    "config": "Correct the setting that the message names; check a file with config check.",
     "storage": "Check that the folder exists, that its disk is mounted, and who may write there.",
     "missing": "Run pull again: what the Source deleted is then no longer listed.",
     "unavailable": "Run again later; doctor ADDRESS shows whether it answers from here.",
