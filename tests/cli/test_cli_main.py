@@ -128,7 +128,7 @@ def test_a_mistyped_word_gets_the_nearest_one(
     [
         (
             ["publish", "d", "--dumps"],
-            "Option '--dumps' requires an argument: --dumps [resources|changes|all]",
+            "Option '--dumps' requires an argument: --dumps [none|resources|changes|all]",
             "resourcesync publish --help",
         ),
         (

@@ -7,6 +7,7 @@ import pytest
 from resourcesync import Catalogue, Resource
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
+from tests.support.commands.settings_file import put
 
 TEXT = """
 [source.museum]
@@ -45,6 +46,17 @@ def test_a_source_is_published_by_its_name(sources: Path, said: Said) -> None:
     assert "secret" not in "".join(
         path.read_text() for path in (sources / "public/resourcesync").iterdir()
     )
+
+
+def test_the_file_says_which_sources_have_dumps(sources: Path, said: Said) -> None:
+    put(TEXT.replace('path = "public"', 'path = "public"\ndumps = "resources"'))
+
+    assert run(["publish", "museum", "-n"]) == 0
+    assert not (sources / "public/resourcesync").exists()
+    assert run(["publish", "--all", "-q"]) == 0
+
+    assert (sources / "public/resourcesync/resourcedump.xml").exists()
+    assert not (sources / "prints/lists/resourcesync/resourcedump.xml").exists()
 
 
 def test_a_name_that_is_also_another_folder_is_refused(sources: Path, said: Said) -> None:

@@ -235,12 +235,21 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of a publication of another system, a store or a table."""
+    """Settings of a publication that are not stored with it."""
 
     path: Annotated[
         str,
         Setting("The tree, or catalogue:FILE; a relative path starts at the folder of the file."),
     ] = ""
+    dumps: Annotated[
+        Literal["none", "resources", "changes", "all"],
+        Setting(
+            "Also pack all files into a Resource Dump (resources), the changes since the last run"
+            " into a Change Dump (changes), or both (all). Only changed files are packed again; not"
+            " in a dry run, nor with --watch.",
+            shown="none",
+        ),
+    ] = "none"
     state: Annotated[
         Path | None,
         Setting(

@@ -65,17 +65,12 @@ STEPS: Final = (
 )
 DUMPS: Final = (
     option(
-        "--dumps",
-        type=click.Choice(["resources", "changes", "all"]),
-        help="Also pack all files into a Resource Dump (resources), the changes since the last run"
-        " into a Change Dump (changes), or both (all). Only changed files are packed again.",
-    ),
-    option(
         "--max-package",
         type=options.PACKAGE_SIZE,
         help="Most bytes of content in one package of --dumps; default: 256M.",
     ),
 )
+_NO_DUMPS: Final = "none"
 _PLACES: Final = frozenset({"out", "versions_in"})
 """Settings that are stored as they are from the tree."""
 
@@ -278,6 +273,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     sources = ConfiguredSources(files.find(values["config"]))
     options.use_log_settings(sources.log)
     given = options.given_options()
+    _check_dumps(values, given)
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given, output)
@@ -298,6 +294,13 @@ def command(output: OutputOptions, **values: Any) -> Job:
         fields={"tree": tree, "dry_run": values["dry_run"]},
         resume_command=f"resourcesync publish {tree}",
     )
+
+
+def _check_dumps(values: Mapping[str, Any], given: frozenset[str]) -> None:
+    """Refuse to request packages where none are made; those of a table are left out there."""
+    for name in ("watch", "dry_run"):
+        if "dumps" in given and values[name]:
+            raise ConfigurationError(f"--dumps and --{name.replace('_', '-')} exclude each other")
 
 
 def _resolve_target(
@@ -383,7 +386,8 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
-    if values["dumps"]:
+    has_dumps = (values["dumps"] or _NO_DUMPS) != _NO_DUMPS
+    if has_dumps and not (values["dry_run"] or values["watch"]):
         return _publish_dumps(target, chosen, asked, values, screen)
     if is_table_address(target):
         return publish_table(target, chosen, asked, values, screen)
@@ -417,15 +421,12 @@ def _publish_dumps(
     """Publish a folder and its dumps.
 
     Raises:
-        ConfigurationError: It is no folder, or an option excludes dumps.
+        ConfigurationError: It is no folder.
     """
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
     from resourcesync.cli.commands.dump import request_dumps, with_packages  # noqa: PLC0415 - rarely needed
 
-    for name in ("watch", "dry_run"):
-        if values[name]:
-            raise ConfigurationError(f"--dumps and --{name.replace('_', '-')} exclude each other")
     is_folder = not (is_table_address(target) or publish_inputs.is_originals_address(target))
     if not is_folder or publish_inputs.external_name(target):
         raise ConfigurationError(f"--dumps is only for folders; {target} is not a folder")
