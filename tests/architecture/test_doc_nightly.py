@@ -106,4 +106,4 @@ def test_one_line_publishes_all_folders_of_the_configuration(folder: Path) -> No
         ran = by_cron(variables + job, folder)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
-    assert (folder / "archive" / "resourcesync" / "resourcedump.xml").is_file()
+    assert (folder / "museum" / "resourcesync" / "resourcedump.xml").is_file()

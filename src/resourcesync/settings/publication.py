@@ -246,7 +246,7 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
         Setting(
             "Also pack all files into a Resource Dump (resources), the changes since the last run"
             " into a Change Dump (changes), or both (all). Only changed files are packed again; not"
-            " in a dry run, nor with --watch.",
+            " in a dry run, nor while publish watches.",
             shown="none",
         ),
     ] = "none"
