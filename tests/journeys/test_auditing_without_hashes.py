@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import MirrorState
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.tiny_source import TinySource
 from tests.support.worlds.dated_server import DatedServer
@@ -45,6 +47,23 @@ def test_the_server_can_prove_what_no_list_proves(world: World[DatedServer]) -> 
     changed = world.audit(method="remote")
     assert not changed.in_sync
     assert (changed.accurate, changed.present, changed.unproven) == (2, 3, 0)
+
+
+@pytest.mark.parametrize("listed", ["2025-01-01", ""])
+def test_a_repair_fetches_what_the_server_was_found_to_serve_otherwise(
+    world: World[DatedServer], listed: str
+) -> None:
+    world.source.sitemap = dict.fromkeys(PAGES, listed)
+    world.pull()
+    world.clock.advance(hours=1)
+    world.source.edit("b", "2")
+    found = world.audit(method="remote")
+
+    with world.destination() as destination:
+        report = destination.repair(found.findings, PullOptions())
+
+    assert (report.state, report.applied) == (MirrorState.IN_SYNC, 1)
+    assert world.audit(method="remote").in_sync
 
 
 def test_a_damaged_copy_bounds_what_is_accurate(world: World[DatedServer]) -> None:

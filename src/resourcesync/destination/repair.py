@@ -34,7 +34,7 @@ from resourcesync.destination.status import failing_tasks
 from resourcesync.destination.task_codes import LOCAL_CHANGE
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import combine_tallies
-from resourcesync.model.digests import disagree, parse_digests
+from resourcesync.model.digests import disagree, parse_digests, usable
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
@@ -198,12 +198,14 @@ class Repair:
     def _fetches(
         self, listed: ListedRows, wanted: set[str], inspector: CopyInspector
     ) -> Iterator[Fetch]:
-        """Yield the fetches of copies that are missing or certainly not as listed."""
+        """Yield the fetches of what is missing, or may not be as listed: the server tells."""
         for row in self._rows(listed):
             if row.uri in wanted:
                 copy, is_missing = self._inspected_copy(row.uri, inspector)
                 decision = decide(copy, row, None, self._policy)
-                if isinstance(decision, Fetch) and not decision.is_conditional:
+                if not isinstance(decision, Fetch) and not usable(parse_digests(row.hash)):
+                    decision = Fetch(row, copy, is_conditional=True)  # its list proves nothing
+                if isinstance(decision, Fetch):
                     yield decision._replace(is_missing=is_missing)
 
     def _inspected_copy(self, uri: str, inspector: CopyInspector) -> tuple[Copy | None, bool]:
