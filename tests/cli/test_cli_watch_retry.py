@@ -129,8 +129,13 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
     put(museum(source, 'every = "1s"\nall_sets = true' if sets else 'every = "1s"'))
     folder, away, port = Path("copies/museum"), Path("away"), free_port()
 
-    def is_in_sync() -> bool:
-        return resourcesync("status", "museum", "--check", cwd=Path.cwd()).code == 0
+    def has_pulled() -> bool:
+        with (
+            suppress(OSError),
+            urlopen(f"http://127.0.0.1:{port}/api/status.json", timeout=10) as up,
+        ):
+            return bool(json.load(up)["ended"])
+        return False
 
     def vanish() -> bool:
         folder.rename(away)
@@ -146,7 +151,7 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
         return False
 
     for steps in (
-        [is_in_sync, vanish, is_refused],
+        [has_pulled, vanish, is_refused],
         [is_refused],
     ):  # the service, and after a restart
         with meanwhile(*steps):

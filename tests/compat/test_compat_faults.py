@@ -423,16 +423,24 @@ def test_a_killed_run_leaves_whole_copies_and_no_time(source: TinySource, done: 
     entries = [source.entry(target, body) for target, body in files.items()]
     source.put_document("/resourcelist.xml", LIST, entries)
     code = (
+        "import sys\n"
         "from resourcesync.compat.resync import Client\n"
         "class Telling(Client):\n"
         "    def log_event(self, change):\n"
         "        print(change.uri, flush=True)\n"
+        "        sys.stdin.readline()\n"
         "made = Telling()\n"
         f"made.set_mappings([{source.url!r}, 'copy'])\nmade.baseline_or_audit()"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
-        assert all(process.stdout.readline() for _ in range(done))
+        for _ in range(done):  # it waits for each answer, so it is killed before its end
+            process.stdin.write(b"\n")
+            assert process.stdout.readline()
         process.kill()
 
     found = files_of(Path("copy"))

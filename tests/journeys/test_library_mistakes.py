@@ -120,7 +120,7 @@ def test_what_is_no_catalogue_is_moved_away_and_never_deleted(tmp_path: Path) ->
         Catalogue(path).fill([])
 
     assert f"move {path} away" in refused.value.hint
-    assert "publish with the address again" in refused.value.hint
+    assert "begin anew with the address" in refused.value.hint
 
 
 def test_an_option_that_does_not_exist_is_that_of_its_call(tmp_path: Path) -> None:

@@ -38,4 +38,4 @@ def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
     finally:
         over.set()  # what ended before its time gets no signal
         thread.join()
-    assert not failed
+    assert not failed, failed
