@@ -61,8 +61,8 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_its_name(
     assert "was a mirror, and is none now" in error
     assert f"resourcesync pull {source.url} {folder.absolute()}" in error
     assert list(folder.iterdir()) == []
-    for command in ("status", "audit", "changes"):
-        assert run([command, "museum"]) == 8
+    for command in ("status", "audit", "changes", "trash list"):
+        assert run([*command.split(), "museum"]) == 8
         assert "was a mirror, and is none now" in said.readouterr().err
 
     folder.rmdir()

@@ -95,6 +95,7 @@ def _home_of(mirror: str, config: Any) -> "Home":
 
     configuration = configured_mirrors.load(config)
     if mirror in configuration.names:
+        configuration.check_present(mirror)
         known = configuration.mirror(mirror)
         return Home(known.dest, known.store)
     folder, store = locate_mirror(mirror, None)
