@@ -34,7 +34,7 @@ from resourcesync.destination.status import failing_tasks
 from resourcesync.destination.task_codes import LOCAL_CHANGE
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import combine_tallies
-from resourcesync.model.digests import disagree, parse_digests, usable
+from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
@@ -202,11 +202,10 @@ class Repair:
         for row in self._rows(listed):
             if row.uri in wanted:
                 copy, is_missing = self._inspected_copy(row.uri, inspector)
-                decision = decide(copy, row, None, self._policy)
-                if not isinstance(decision, Fetch) and not usable(parse_digests(row.hash)):
-                    decision = Fetch(row, copy, is_conditional=True)  # its list proves nothing
+                undated = copy and copy._replace(lastmod=None)  # a time does not refute a finding
+                decision = decide(undated, row, None, self._policy)
                 if isinstance(decision, Fetch):
-                    yield decision._replace(is_missing=is_missing)
+                    yield decision._replace(before=copy, is_missing=is_missing)
 
     def _inspected_copy(self, uri: str, inspector: CopyInspector) -> tuple[Copy | None, bool]:
         """Return a copy, suspect if its file is not as installed, and whether it has no file."""
