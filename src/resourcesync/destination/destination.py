@@ -258,7 +258,7 @@ class Destination:
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
             pulled = self._synchronize(pull, options, lists, is_due=is_due)
-        if pulled is not None and pulled.selected_count == 0 and filters.are_set:
+        if pulled is not None and pulled.selected_count == 0 and pull.selection.has_filters:
             pull.warn("nothing-selected", "no listed resource matches the filters")
         pull.warn_dropped_values()
         pull.report_leniencies()

@@ -186,11 +186,6 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     allow_origins: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
 
-    @property
-    def are_set(self) -> bool:
-        """True if some listed resources may not be selected."""
-        return msgspec.structs.replace(self, allow_origins=(), links=()) != Filters()
-
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Origins that a Source may list, and the operator's filters.

@@ -227,6 +227,11 @@ class ResourceSelection:
         self.has_twins = False
         self.has_entries = False
 
+    @property
+    def has_filters(self) -> bool:
+        """True if the operator selects less than the Source may list."""
+        return self._scope.has_filters
+
     def add_source_addresses(self, *uris: str) -> None:
         """Add addresses that the Source itself leads to, by a redirect or by name.
 
