@@ -214,6 +214,14 @@ def test_a_damaged_list_of_paused_mirrors_is_reported_and_one_that_cannot_be_wri
     assert paused.names == {"b"}
 
 
+def test_names_that_another_process_added_stay(tmp_path: Path) -> None:
+    ours, theirs = (StoredNames(tmp_path / "pulled.json") for _ in range(2))
+    theirs.set("b", is_in=True)
+    ours.set("a", is_in=True)
+
+    assert StoredNames(tmp_path / "pulled.json").names == {"a", "b"}
+
+
 def test_mirrors_that_are_paused_at_the_same_moment_are_all_paused(tmp_path: Path) -> None:
     seen: list[frozenset[str]] = []
     paused = StoredNames(tmp_path / "paused.json", seen.append)

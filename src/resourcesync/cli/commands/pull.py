@@ -246,9 +246,13 @@ def _job_of_many(
     from resourcesync.cli.pull_run import pull_many  # noqa: PLC0415 - help stays quick
 
     def work(screen: Screen) -> CommandOutcome:
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+
+        shared = _context(chosen.configuration, words)
+
         def pull_one(name: str, report: "Reporter") -> CommandOutcome:
-            target = chosen.target(name)
-            return pull(target, _context(chosen.configuration, words), screen, report)
+            context = shared._replace(cancel=machine.new_cancel_token())
+            return pull(chosen.target(name), context, screen, report)
 
         return pull_many(names, pull_one, screen)
 
