@@ -55,7 +55,11 @@ def test_the_file_says_which_sources_have_dumps(sources: Path, said: Said) -> No
     assert not (sources / "public/resourcesync").exists()
     assert run(["publish", "--all", "-q"]) == 0
 
-    assert (sources / "public/resourcesync/resourcedump.xml").exists()
+    dump = sources / "public/resourcesync/resourcedump.xml"
+    before = dump.read_bytes()
+    (sources / "public/new.txt").write_text("new")
+    assert run(["publish", "museum", "--dumps", "none"]) == 0
+    assert dump.read_bytes() == before
     assert not (sources / "prints/lists/resourcesync/resourcedump.xml").exists()
 
 

@@ -70,7 +70,7 @@ DUMPS: Final = (
         help="Most bytes of content in one package of --dumps; default: 256M.",
     ),
 )
-_NO_DUMPS: Final = "none"
+_NO_DUMPS: Final = (None, "none")
 _PLACES: Final = frozenset({"out", "versions_in"})
 """Settings that are stored as they are from the tree."""
 
@@ -386,8 +386,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
-    has_dumps = (values["dumps"] or _NO_DUMPS) != _NO_DUMPS
-    if has_dumps and not (values["dry_run"] or values["watch"]):
+    if values["dumps"] not in _NO_DUMPS and not (values["dry_run"] or values["watch"]):
         return _publish_dumps(target, chosen, asked, values, screen)
     if is_table_address(target):
         return publish_table(target, chosen, asked, values, screen)
