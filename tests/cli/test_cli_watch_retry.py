@@ -24,7 +24,7 @@ from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.settings_file import museum, put
-from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.servers.tiny_source import Answer, Asked, TinySource
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 
@@ -118,6 +118,31 @@ def test_a_pull_of_the_service_that_its_configuration_ended_is_failing_everywher
 
     assert "failing" in seen["status"]
     assert "failing" in seen["page"]
+
+
+def test_a_disk_that_goes_while_a_set_is_pulled_is_not_written_to_by_the_next_one(
+    source: TinySource, said: Said
+) -> None:
+    offer_sets(source, SETS)
+    put(museum(source, "all_sets = true"))
+    assert run(["pull", "museum"]) == 0
+    folder = Path("copies/museum")
+
+    def vanish(asked: Asked) -> Answer | None:
+        if asked.target != "/maps/new.txt":
+            return None
+        folder.rename("away")
+        folder.mkdir()  # as where its disk is mounted
+        return Answer(body=b"new")
+
+    offer_sets(source, {**SETS, "maps": {"/maps/new.txt": b"new"}}, at="2026-01-02T00:00:00Z")
+    del source.answers["/maps/new.txt"]
+    source.respond = vanish
+
+    assert run(["pull", "museum"]) == 8
+
+    assert "was a mirror, and is none now" in said.readouterr().err
+    assert list(folder.glob("*")) == []
 
 
 @pytest.mark.parametrize("sets", [False, True])
