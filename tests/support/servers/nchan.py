@@ -2,14 +2,12 @@
 
 import contextlib
 import os
-import socket
-import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.support.commands.run import free_port
+from tests.support.servers.nginx import is_ready
+from tests.support.servers.second_try import started
 
 MODULE: Final = Path("/usr/lib/nginx/modules/ngx_nchan_module.so")
 _CONFIG: Final = """\
@@ -53,21 +51,13 @@ def installed() -> bool:
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[str]:
     """Keep it running; yield its origin."""
-    port = free_port()
     config = folder / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""
-    config.write_text(_CONFIG.format(module=MODULE, run=folder, port=port, user=user))
-    with subprocess.Popen(
-        ["/usr/sbin/nginx", "-e", str(folder / "error.log"), "-c", str(config)]
-    ) as process:
-        try:
-            for _ in range(500):
-                with (
-                    contextlib.suppress(OSError),
-                    socket.create_connection(("127.0.0.1", port), 1),
-                ):
-                    break
-                time.sleep(0.02)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
+
+    def command(ports: Mapping[str, int]) -> list[str | Path]:
+        (port,) = ports.values()
+        config.write_text(_CONFIG.format(module=MODULE, run=folder, port=port, user=user))
+        return ["/usr/sbin/nginx", "-e", folder / "error.log", "-c", config]
+
+    with started(command, folder / "said", ready=lambda it: is_ready(it, folder)) as found:
+        yield f"http://127.0.0.1:{found.port}"

@@ -3,15 +3,13 @@
 import contextlib
 import os
 import shutil
-import socket
-import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.support.commands.run import free_port
+from tests.support.servers.second_try import Program, started
 
 _CONFIG: Final = """\
 {user}
@@ -185,23 +183,18 @@ def proxying(to: str, run: Path) -> Iterator[str]:
 def _running(run: Path, address: str = "127.0.0.1", **parts: str) -> Iterator[int]:
     run.mkdir()
     (run / "asked.log").touch()
-    port = free_port()
     config = run / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""
-    config.write_text(_CONFIG.format(user=user, run=run, address=address, port=port, **parts))
-    with subprocess.Popen(
-        ["nginx", "-p", run, "-c", config], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
-        try:
-            _wait(address, port)
-            yield port
-        finally:
-            process.terminate()
+
+    def command(ports: Mapping[str, int]) -> list[str | Path]:
+        (port,) = ports.values()
+        config.write_text(_CONFIG.format(user=user, run=run, address=address, port=port, **parts))
+        return ["nginx", "-p", run, "-c", config]
+
+    with started(command, run / "said", ready=lambda found: is_ready(found, run, address)) as found:
+        yield found.port
 
 
-def _wait(address: str, port: int) -> None:
-    for _ in range(200):
-        with contextlib.suppress(OSError), socket.create_connection((address, port), 1):
-            return
-        time.sleep(0.02)
-    raise AssertionError("nginx did not start")
+def is_ready(program: Program, run: Path, address: str = "127.0.0.1") -> bool:
+    """Whether it has its port, which it writes its number after, and accepts connections."""
+    return (run / "nginx.pid").exists() and program.accepts(address)

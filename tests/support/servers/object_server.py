@@ -6,9 +6,7 @@ import json
 import secrets
 import shutil
 import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.commands.run import free_port
+from tests.support.servers.second_try import Program, started
 
 KEY: Final = "museum"
 SECRET: Final = "not-so-secret"
@@ -88,41 +86,41 @@ def running(folder: Path, address: str = "127.0.0.1") -> Iterator[ObjectServer]:
     """Run a server in a folder while the block runs; it listens at an address."""
     weed = program()
     assert weed is not None
-    (folder / "data").mkdir(parents=True)
+    folder.mkdir(parents=True)
     (folder / "s3.json").write_text(json.dumps(_IDENTITY))
-    ports = {name: free_port() for name in (*_PORTS, *(f"{port}.grpc" for port in _PORTS))}
-    processes: list[subprocess.Popen[bytes]] = []
 
-    def start() -> None:
-        command = [weed, "-logtostderr", "server", *_options(folder, address, ports)]
-        with (folder / "log").open("ab") as log:
-            processes.append(
-                subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
-                )
-            )
+    def command(ports: Mapping[str, int]) -> list[str]:
+        shutil.rmtree(folder / "data", ignore_errors=True)
+        (folder / "data").mkdir()
+        return [weed, "-logtostderr", "server", *_options(folder, address, ports)]
 
-    def kill() -> None:
-        processes[-1].kill()
-        processes[-1].wait()
+    names = (*_PORTS, *(f"{port}.grpc" for port in _PORTS))
+    with started(
+        command,
+        folder / "log",
+        ready=lambda found: _is_ready(_server(address, found)),
+        names=names,
+        seconds=30,
+        cwd=folder,
+    ) as found:
+        try:
+            yield _server(address, found)
+        finally:
+            found.kill()  # nothing of it is kept, and this takes no time
+            for left in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):
+                if left.stem.rpartition("-")[2] in {str(port) for port in found.ports.values()}:
+                    left.unlink(missing_ok=True)
 
-    start()
-    try:
-        server = ObjectServer(
-            address=address,
-            port=ports["s3"],
-            filer=ports["filer"],
-            pid=processes[0].pid,
-            kill=kill,
-            start=start,
-        )
-        _wait(server, processes[0])
-        yield server
-    finally:
-        kill()
-        for left in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):
-            if left.stem.rpartition("-")[2] in {str(port) for port in ports.values()}:
-                left.unlink(missing_ok=True)
+
+def _server(address: str, found: Program) -> ObjectServer:
+    return ObjectServer(
+        address=address,
+        port=found.ports["s3"],
+        filer=found.ports["filer"],
+        pid=found.pid,
+        kill=found.kill,
+        start=found.start,
+    )
 
 
 def _options(folder: Path, address: str, ports: Mapping[str, int]) -> list[str]:
@@ -150,17 +148,13 @@ def _option(name: str) -> str:
     return f"{kind}.port.grpc" if grpc else f"{kind}.port"
 
 
-def _wait(server: ObjectServer, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a bucket can be made and something put into it."""
-    for _ in range(600):
-        assert process.poll() is None, "the server did not start"
-        with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
-            _ask(server, "PUT", "/ready/yet", b"yes")
-            address = (server.address, server.port)
-            with socket.create_connection(address, 1):
-                return
-        time.sleep(0.05)
-    raise AssertionError("the server did not start")
+def _is_ready(server: ObjectServer) -> bool:
+    """Whether a bucket can be made and something put into it."""
+    with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
+        _ask(server, "PUT", "/ready/yet", b"yes")
+        with socket.create_connection((server.address, server.port), 1):
+            return True
+    return False
 
 
 def _ask(server: ObjectServer, method: str, path: str, body: bytes = b"") -> None:

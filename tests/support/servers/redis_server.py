@@ -1,14 +1,11 @@
 """A real Redis on loopback."""
 
 import shutil
-import socket
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.commands.run import free_port
+from tests.support.servers.second_try import started
 
 
 def installed() -> bool:
@@ -19,18 +16,15 @@ def installed() -> bool:
 @contextmanager
 def running(folder: Path, *words: str) -> Iterator[str]:
     """Keep a server running that forgets everything in the end; yield its address."""
-    port = free_port()
-    command = ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
-    with subprocess.Popen(
-        [*command, "--dir", str(folder), *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            for _ in range(500):
-                with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    break
-                time.sleep(0.02)
-            yield f"redis://127.0.0.1:{port}/0"
-        finally:
-            process.terminate()
+
+    def command(ports: Mapping[str, int]) -> list[str | Path]:
+        (port,) = ports.values()
+        here = ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
+        return [*here, "--dir", folder, *words]
+
+    with started(
+        command,
+        folder / "redis.log",
+        ready=lambda found: "Ready to accept connections" in found.said(),
+    ) as found:
+        yield f"redis://127.0.0.1:{found.port}/0"

@@ -11,16 +11,16 @@ import os
 import pwd
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.servers.second_try import Program, started
 
 _GIVEN_UP = 180.0
 _MAVEN = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy"
@@ -123,8 +123,6 @@ def running(distribution: Distribution) -> Iterator[str]:
 
 
 def _run(distribution: Distribution, java: Path, home: Path, folder: Path) -> Iterator[str]:
-    port = _free_port()
-    _configure(distribution, home, folder, port)
     words = distribution.variables
     environment = {
         "PATH": os.environ["PATH"],
@@ -134,30 +132,30 @@ def _run(distribution: Distribution, java: Path, home: Path, folder: Path) -> It
         f"{words}_PATH_CONF": str(folder / "config"),
         f"{words}_TMPDIR": str(folder / "tmp"),
     }
-    command = [str(home / "bin" / distribution.name)]
     setpriv = shutil.which("setpriv")
-    if setpriv:  # it ends with us, however we end
-        command = [setpriv, "--pdeathsig", "TERM", *command]
-    with (folder / "output").open("wb") as output:
-        server = subprocess.Popen(
-            command,
-            env=environment,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            user=_NOT_ROOT if os.getuid() == 0 else None,
-            extra_groups=[] if os.getuid() == 0 else None,
-        )
-        try:
-            yield _answering(f"http://127.0.0.1:{port}", server, folder)
-        finally:
-            server.terminate()
-            try:
-                server.wait(30)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
+    # It ends with us, however we end.
+    before = [setpriv, "--pdeathsig", "TERM"] if setpriv else []
+
+    def command(ports: Mapping[str, int]) -> list[str | Path]:
+        _configure(distribution, home, folder, ports)
+        return [*before, home / "bin" / distribution.name]
+
+    with started(
+        command,
+        folder / "output",
+        ready=lambda found: _answers(_address(found)),
+        names=("http", "transport"),
+        seconds=_GIVEN_UP,
+        env=environment,
+        cwd=folder,
+        user=_NOT_ROOT if os.getuid() == 0 else None,
+        extra_groups=[] if os.getuid() == 0 else None,
+    ) as found:
+        yield _address(found)
+
+
+def _address(found: Program) -> str:
+    return f"http://127.0.0.1:{found.ports['http']}"
 
 
 @contextlib.contextmanager
@@ -229,43 +227,35 @@ def _java_version(home: Path) -> int:
     return int(match[1]) if match and (home / "bin/java").exists() else 0
 
 
-def _configure(distribution: Distribution, home: Path, folder: Path, port: int) -> None:
-    shutil.copytree(home / "config", folder / "config")
+def _configure(
+    distribution: Distribution, home: Path, folder: Path, ports: Mapping[str, int]
+) -> None:
+    shutil.copytree(home / "config", folder / "config", dirs_exist_ok=True)
     options = folder / "config/jvm.options"
     lines = options.read_text().splitlines()
     kept = (line for line in lines if "gc.log" not in line and "G1" not in line)
     options.write_text("\n".join(kept))
     (folder / f"config/{distribution.name}.yml").write_text(
         f"path.data: {folder}/data\npath.logs: {folder}/logs\n"
-        f"network.host: 127.0.0.1\nhttp.port: {port}\ntransport.port: {_free_port()}\n"
+        f"network.host: 127.0.0.1\nhttp.port: {ports['http']}\n"
+        f"transport.port: {ports['transport']}\n"
         "discovery.type: single-node\ncluster.routing.allocation.disk.threshold_enabled: false\n"
         + distribution.settings
     )
     for name in ("data", "logs", "tmp"):
-        (folder / name).mkdir()
+        (folder / name).mkdir(exist_ok=True)
     if os.getuid() == 0:
         user = pwd.getpwnam(_NOT_ROOT)
         for place in [folder, *folder.rglob("*")]:
             os.chown(place, user.pw_uid, user.pw_gid)
 
 
-def _answering(url: str, server: "subprocess.Popen[bytes]", folder: Path) -> str:
-    until = time.monotonic() + _GIVEN_UP
-    while time.monotonic() < until and server.poll() is None:
-        try:
-            version_of(url)
-        except (OSError, urllib.error.URLError, ValueError):
-            time.sleep(0.2)
-        else:
-            return url
-    said = (folder / "output").read_bytes()[-2000:].decode(errors="replace")
-    raise RuntimeError(f"{url} does not answer:\n{said}")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+def _answers(url: str) -> bool:
+    try:
+        version_of(url)
+    except (OSError, urllib.error.URLError, ValueError):
+        return False
+    return True
 
 
 if __name__ == "__main__":

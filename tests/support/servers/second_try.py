@@ -1,0 +1,155 @@
+"""Programs that listen on loopback: one that does not start gets a second try on other ports."""
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.commands.run import free_port
+
+TRIES: Final = 2
+"""A port that was free a moment ago may be taken by now; twice in a row it is something else."""
+_END: Final = 30.0
+
+
+class NotStartedError(AssertionError):
+    """A program did not start, not at the second try either; says what it printed."""
+
+
+class Program:
+    """A program that runs.
+
+    Args:
+        command: Its words.
+        log: The file for its output; made anew.
+        ports: Where it listens.
+        options: More for the process.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        log: Path,
+        ports: Mapping[str, int],
+        options: Mapping[str, Any],
+    ) -> None:
+        self.ports = ports
+        self._command, self._log, self._options = command, log, options
+        log.unlink(missing_ok=True)
+        self.start()
+
+    @property
+    def port(self) -> int:
+        """Its only port."""
+        (port,) = self.ports.values()
+        return port
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, again where it was; it may not be ready yet."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                **self._options,
+            )
+
+    def kill(self) -> None:
+        """Kill it."""
+        self._process.kill()
+        self._process.wait()
+
+    def end(self) -> None:
+        """Let it end; kill it where it does not."""
+        self._process.terminate()
+        try:
+            self._process.wait(_END)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def lives(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def said(self) -> str:
+        """Return what it printed so far."""
+        return self._log.read_bytes().decode(errors="replace")
+
+    def accepts(self, address: str = "127.0.0.1") -> bool:
+        """Whether somebody accepts connections on its port."""
+        with contextlib.suppress(OSError), socket.create_connection((address, self.port), 1):
+            return True
+        return False
+
+
+@contextlib.contextmanager
+def started(
+    command: Callable[[Mapping[str, int]], Sequence[str | Path]],
+    log: Path,
+    *,
+    ready: Callable[[Program], bool],
+    names: Sequence[str] = ("",),
+    seconds: float = 20,
+    **options: Any,
+) -> Iterator[Program]:
+    """Run a program while the block runs; the block starts when it is ready.
+
+    Args:
+        command: Prepares what the program needs for these ports, and returns its words.
+        log: The file for its output.
+        ready: Whether it is ready, and not another that has its port; asked again and again.
+        names: Of the ports that it needs.
+        seconds: How long it may take.
+        options: More for the process.
+
+    Raises:
+        NotStartedError: It did not start, twice.
+    """
+    program = _first_that_starts(
+        lambda ports: Program(command(ports), log, ports, options),
+        lambda: {name: free_port() for name in names},
+        ready,
+        seconds,
+    )
+    try:
+        yield program
+    finally:
+        program.end()
+
+
+def _first_that_starts(
+    start: Callable[[Mapping[str, int]], Program],
+    ports: Callable[[], Mapping[str, int]],
+    ready: Callable[[Program], bool],
+    seconds: float,
+) -> Program:
+    said = list[str]()
+    for _ in range(TRIES):
+        program = start(ports())
+        try:
+            if _is_ready(program, ready, seconds):
+                return program
+        except BaseException:
+            program.end()
+            raise
+        program.end()
+        said.append(program.said())
+    raise NotStartedError("\n".join([f"the server did not start, tried {TRIES} times:", *said]))
+
+
+def _is_ready(program: Program, ready: Callable[[Program], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and program.lives():
+        if ready(program):
+            return program.lives()
+        time.sleep(0.02)
+    return False
