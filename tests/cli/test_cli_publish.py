@@ -209,7 +209,7 @@ def test_an_address_in_the_place_of_a_folder_is_shown_as_it_was_given(said: Said
 
     err = said.readouterr().err
     assert "http://museum.example/sitemap.xml is an address, not a folder" in err
-    assert "resourcesync publish sitemap:http://museum.example/sitemap.xml --out DIR" in err
+    assert "resourcesync publish DIR --url http://museum.example/sitemap.xml" in err
 
 
 def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said: Said) -> None:

@@ -22,7 +22,6 @@ SECRETIVE = [
     f"redis://h.example/0?db=1&password={SECRET}",
     f"elasticsearch:https://me:{SECRET}@h.example/i",
     f"oai:https://me:{SECRET}@h.example/oai",
-    f"sitemap:https://me:{SECRET}@h.example/",
     f"sse:https://me:{SECRET}@h.example/events",
 ]
 

@@ -175,8 +175,7 @@ def check_folder(target: str, values: Mapping[str, Any]) -> None:
     if target.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{target} is an address, not a folder",
-            hint=f"a folder: resourcesync publish DIR --url {target}; the pages of a sitemap:"
-            f" resourcesync publish sitemap:{target} --out DIR",
+            hint=f"resourcesync publish DIR --url {target}",
         )
     try:
         if Path(target).is_file():

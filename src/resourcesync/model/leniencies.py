@@ -15,7 +15,6 @@ class Leniency(StrEnum):
     TEXT_OPEN = "text-open"
     RSS_FORM = "rss-form"
     ATOM_FORM = "atom-form"
-    FEED_UNREAD = "feed-unread"
     INDEX_LISTS_ITSELF = "index-lists-itself"
     SCHEME_MISSING = "scheme-missing"
     HOST_TWIN = "host-twin"
@@ -60,7 +59,6 @@ LENIENCIES: Final = {
     Leniency.TEXT_OPEN: ("G01", "The last line has no end, so the text may have been cut"),
     Leniency.RSS_FORM: ("G02", "The sitemap is an RSS feed, which lists recent pages only"),
     Leniency.ATOM_FORM: ("G02", "The sitemap is an Atom feed, which lists recent pages only"),
-    Leniency.FEED_UNREAD: ("", "A feed beside a sitemap is not read: it lists recent pages only"),
     Leniency.INDEX_LISTS_ITSELF: ("", "The index lists itself; that entry is left out"),
     Leniency.SCHEME_MISSING: ("G13", "An address has no http:// or https://"),
     Leniency.HOST_TWIN: ("", "An entry is on the same host with www., or without it"),

@@ -10,7 +10,6 @@ from resourcesync.adapters.hub import FileHub
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.backends.oai_pmh import repository_state as oai
-from resourcesync.backends.sitemap import measurements as sitemap
 from resourcesync.durable_folders import make_folder, sync_folder
 
 
@@ -23,16 +22,11 @@ def harvest(folder: Path) -> None:
         pass
 
 
-def measured(folder: Path) -> None:
-    with sitemap.MeasurementStore(folder):
-        pass
-
-
 def home(folder: Path) -> None:
     stores.bind(Home(folder, f"file://{folder.parent.parent}/copies"))
 
 
-@pytest.mark.parametrize("make", [make_folder, hub, harvest, measured, home])
+@pytest.mark.parametrize("make", [make_folder, hub, harvest, home])
 def test_the_names_of_all_folders_that_were_made_are_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
 ) -> None:

@@ -16,7 +16,6 @@ from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT, read_note
 from resourcesync.adapters.hub import FileFollowers, FileHub
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState
-from resourcesync.backends.sitemap.measurements import MeasurementStore
 from resourcesync.errors import (
     ConfigurationError,
     DiskFullError,
@@ -64,7 +63,6 @@ def pragma(connection: sqlite3.Connection, name: str) -> object:
         (lambda folder: FileHub(folder / "hub.db"), "wal", "normal"),
         (lambda folder: FileFollowers(folder / "push.db"), "wal", "normal"),
         (RepositoryState, "wal", "exclusive"),
-        (MeasurementStore, "delete", "normal"),
     ],
 )
 def test_every_commit_of_every_file_survives_a_power_cut(
