@@ -37,7 +37,6 @@ SIZES: Final = {
     "power": Sizes(300_000, ci=20_000),
     "push": Sizes(500),
     "race": Sizes(300_000),
-    "replay": Sizes(1_000),
     "soak": Sizes(30),
     "spread": Sizes(40),
     "suites": Sizes(1),

@@ -137,20 +137,6 @@ SUITES: Final = (
         run=judges.judge_sarif,
     ),
     Suite(
-        name="bagit",
-        had="PyPI `bagit`, in `requirements/test.txt`",
-        judges="`export --format bagit`",
-        cases=10,
-        run=_tests("tests/cli/test_cli_export.py", "tests/cli/test_cli_odd_names.py", "-kbag"),
-    ),
-    Suite(
-        name="warcio",
-        had="PyPI `warcio`, in `requirements/test.txt`",
-        judges="`export --format warc`",
-        cases=2,
-        run=_tests("tests/journeys/test_replaying.py", "-kwarcio"),
-    ),
-    Suite(
         name="oaipmh",
         had="PyPI `oaipmh`, in `requirements/test.txt`",
         judges="`publish oai:` harvests this provider, which came from `pyoai`",

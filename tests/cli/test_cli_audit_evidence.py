@@ -198,18 +198,16 @@ def test_an_audit_of_the_source_itself_finds_what_it_serves_otherwise(
     assert "accuracy 83.3 % (10 of 12)" in text
 
 
-def test_the_manifest_of_an_audit_is_that_of_the_bag_that_is_exported(
+def test_the_manifest_of_an_audit_can_be_checked_as_the_page_says_it(
     source: TinySource, said: Said
 ) -> None:
     source.offer({**FILES, "/a%20b?c=%25": b"asked"})
     assert run(["pull", source.url, "museum"]) == 0
     assert run(["audit", "museum", "--report", "bagit", "--out", "out"]) == 0
-    assert run(["export", "museum", "--format", "bagit", "--out", "bag"]) == 0
 
     manifest = evidence() / "manifest-sha256.txt"
-    assert manifest.read_bytes() == Path("bag/manifest-sha256.txt").read_bytes()
     assert "%25" in manifest.read_text()
-    # As the page on evidence says it: sha256sum does not know the encoding of BagIt.
+    # sha256sum does not know the encoding of BagIt.
     Path("data").symlink_to("museum")
     decoded = manifest.read_text().replace("%25", "%")
     checked = ["sha256sum", "--check", "--strict", "--quiet"]

@@ -48,7 +48,7 @@ def test_the_beginning_of_a_command_completes(completed: Completed) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *("audit", "changes", "doctor", "export", "pull", "repair", "status", "watch", "why"),
+        *("audit", "changes", "doctor", "pull", "repair", "status", "watch", "why"),
         *("tables show", "trash list", "pull music"),
     ],
 )

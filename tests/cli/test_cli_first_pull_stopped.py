@@ -1,6 +1,5 @@
 """A first pull that was stopped: nobody knows how much is missing, so nothing is in sync."""
 
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -67,22 +66,12 @@ def test_an_offline_audit_of_a_first_pull_that_was_stopped_is_not_in_sync(
     assert (end["begun"], end["in_sync"], end["coverage"]) == (True, False, None)
 
 
-def test_an_export_of_a_first_pull_that_was_stopped_says_that_it_is_a_part(
-    begun: str, said: Said
-) -> None:
-    assert run(["export", begun, "--format", "zip", "--out", "part.zip"]) == 3
-
-    assert "incomplete: the first pull never completed" in said.readouterr().out
-    assert zipfile.is_zipfile("part.zip")
-
-
 def test_what_was_unknown_is_known_again_when_the_pull_has_come_to_its_end(
     begun: str, said: Said
 ) -> None:
     assert run(["pull", begun]) == 0
     assert run(["status", begun, "--check"]) == 0
     assert run(["audit", begun, "--offline"]) == 0
-    assert run(["export", begun, "--format", "zip", "--out", "all.zip"]) == 0
     said.readouterr()
 
 

@@ -26,7 +26,6 @@ def mirror(source: TinySource, said: Said) -> Path:
         ["audit", "museum", "-q"],
         ["repair", "museum", "-q"],
         ["status", "--check", "-q"],
-        ["export", "museum", "--format", "zip", "--out", "there", "-q"],
     ],
 )
 def test_a_mirror_that_is_well_is_no_news(command: list[str], mirror: Path, said: Said) -> None:

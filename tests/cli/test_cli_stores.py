@@ -117,18 +117,6 @@ def test_what_others_do_to_the_store_is_found_kept_and_mended(
     assert stream.read() == b"somebody's own\n"
 
 
-def test_a_mirror_in_a_store_is_exported_from_there(
-    source: TinySource, shelf: ShelfStore, address: str, said: Said
-) -> None:
-    assert run(["pull", source.url, address]) == 0
-    assert run(["export", address, "--format", "bagit", "--out", "bag"]) == 0
-    found = {path: Path("bag/data", path).read_bytes() for path in COPIES}
-    assert found == COPIES
-    shelf.spoil("objects/0001.txt", b"objecT 1\n", openly=False)
-    assert run(["export", address, "--format", "bagit", "--out", "other"]) == 1
-    assert not Path("other").exists()
-
-
 def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
     source: TinySource, shelf: ShelfStore, address: str, said: Said
 ) -> None:

@@ -199,11 +199,8 @@ def test_every_command_finds_the_copies_of_a_table(
     def told() -> list[dict[str, object]]:
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
-        exported = ["export", str(home), "--format"]
         return [
             *(_told(["audit", str(home), "--method", name], capsys) for name in ("lists", "hash")),
-            _told([*exported, "zip", "--out", f"{out}/copies.zip"], capsys),
-            _told([*exported, "bagit", "--out", f"{out}/bag", "--since", "-1d"], capsys),
             _told(["publish", str(home), "--url", "http://a.example", "--out", f"{out}"], capsys),
             _told(["diff", str(home), site.url], capsys),
             _told(["changes", str(home)], capsys),
@@ -215,11 +212,7 @@ def test_every_command_finds_the_copies_of_a_table(
     without = told()
     assert run(["tables", "make", str(home), "-q"]) == 0
     assert told() == without
-    assert [fields.get("copies", fields.get("resources")) for fields in without[2:5]] == [
-        23,
-        23,
-        23,
-    ]
+    assert [fields.get("copies", fields.get("resources")) for fields in without[2:3]] == [23]
 
 
 def test_a_reader_of_a_table_sees_one_moment_while_the_next_one_is_made(

@@ -102,16 +102,6 @@ class StoreCopyInspector:
             else:
                 yield None if found is None else (found[0], format_digests(found[1]))
 
-    def reading(self, path: str) -> Iterator[bytes] | None:
-        """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
-
-        Raises:
-            StorageError: They cannot be read; also raised while they are read.
-        """
-        with guard_store(f"reading {path}"):
-            blocks = self._blocks(path)
-        return None if blocks is None else _guard_blocks(blocks, path)
-
     def _blocks(self, path: str) -> Iterator[bytes] | None:
         stream = self._store.open(path) if is_copy_path(path) else None
         return None if stream is None else _read(stream)
@@ -452,11 +442,6 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
 def _in_flight(store: Store) -> int:
     number: object = store.max_in_flight if isinstance(store, ParallelStore) else 1
     return max(1, min(number, _MOST_IN_FLIGHT)) if isinstance(number, int) else 1
-
-
-def _guard_blocks(blocks: Iterator[bytes], path: str) -> Iterator[bytes]:
-    with guard_store(f"reading {path}"):
-        yield from blocks
 
 
 def _read(stream: BinaryIO) -> Iterator[bytes]:

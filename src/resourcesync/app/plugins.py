@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 MAPPERS: Final = "resourcesync.mappers"
 PATCHES: Final = "resourcesync.patches"
 PATCH_MAKERS: Final = "resourcesync.patch_makers"
-EXPORTERS: Final = "resourcesync.exporters"
 ACCOUNTS: Final = "resourcesync.accounts"
 ORIGINALS: Final = "resourcesync.originals"
 STORES: Final = "resourcesync.stores"
@@ -41,12 +40,6 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "application/json-patch+json": "resourcesync.documents.patches.json_diff:compute",
         "application/xml-patch+xml": "resourcesync.documents.patches.xml_diff:compute",
     },
-    EXPORTERS: {
-        "bagit": "resourcesync.destination.exports.exporters:export_bag",
-        "warc": "resourcesync.destination.exports.web_archives:export_warc",
-        "wacz": "resourcesync.destination.exports.web_archives:export_wacz",
-        "zip": "resourcesync.destination.exports.exporters:export_packages",
-    },
     TRANSPORTS: {
         "http": "resourcesync.adapters.http.fetcher:CurlFetcher",
         "https": "resourcesync.adapters.http.fetcher:CurlFetcher",
@@ -61,7 +54,6 @@ GROUPS: Final = (
     MAPPERS,
     PATCHES,
     PATCH_MAKERS,
-    EXPORTERS,
     ACCOUNTS,
     ORIGINALS,
     STORES,

@@ -245,7 +245,7 @@ EVENTS: Final = {
     ),
     "finding": EventSpec(
         meaning=(
-            "A finding of an audit, an export or a comparison (kind: + missing, * different, "
+            "A finding of an audit or a comparison (kind: + missing, * different, "
             "- extra, ! failed, ? not verifiable), or of the validator."
         ),
         always="uri",

@@ -42,7 +42,6 @@ GROUPS: Final = {
         "audit": "compare every copy with the Source; write evidence",
         "repair": "fetch missing and damaged copies again",
         "trash": "list, restore or remove deleted files",
-        "export": "export the copies: ZIP packages or a bag",
         "tables": "store the state of a large mirror as Parquet files",
     },
     "Publish": {

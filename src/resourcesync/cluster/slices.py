@@ -414,7 +414,7 @@ class _Total:
 def _recorded(copy: Copy, before: Copy | None, now: int) -> Copy:
     """Return a copy as it is recorded: installed now, unless only its description changed.
 
-    An export since its last run must not miss it.
+    Whoever reads what came since a moment must not miss it.
     """
     is_same = before is not None and copy.installed == before.installed
     return copy if is_same else copy._replace(installed=now)

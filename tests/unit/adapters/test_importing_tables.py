@@ -165,7 +165,7 @@ def test_a_moment_is_read_in_each_of_its_forms(
         "lastmod": pa.array(told, kind),
         "sha256": pa.array([b"\xab" * 32, None, b"\x01" * 32], pa.binary()),
         "length": [1, None, 3],
-        "filename": ["one.warc", "two.warc", ""],
+        "filename": ["one.gz", "two.gz", ""],
     }
     parquet.write_table(pa.table(columns), world.table)
     world.values = {"uri": "page", "memory": "500MB"}

@@ -45,9 +45,9 @@ def test_a_plug_in_is_found_by_its_group_and_name_and_imported_only_when_it_is_l
 
 
 def test_a_name_that_nobody_brings_is_refused_with_those_that_are_there(site: Path) -> None:
-    install(site, "acme_one", {plugins.EXPORTERS: {"there": "acme_one:go"}}, "def go(): ...\n")
+    install(site, "acme_one", {plugins.MAPPERS: {"there": "acme_one:go"}}, "def go(): ...\n")
     with pytest.raises(ConfigurationError, match="no plug-in 'gone'") as caught:
-        plugins.load(plugins.EXPORTERS, "gone")
+        plugins.load(plugins.MAPPERS, "gone")
     assert caught.value.code == "no-plugin"
     assert ("installed", "there") in caught.value.evidence
 

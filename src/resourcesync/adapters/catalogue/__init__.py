@@ -10,7 +10,6 @@ from resourcesync.adapters.catalogue.sqlite_catalogue import (
 from resourcesync.adapters.catalogue.versions import (
     FileVersionReader,
     FileVersions,
-    open_all_versions,
 )
 
 __all__ = [
@@ -20,6 +19,5 @@ __all__ = [
     "FileVersionReader",
     "FileVersions",
     "PostedCatalogue",
-    "open_all_versions",
     "read_note",
 ]

@@ -4,7 +4,7 @@ The index writes on the catalogue's own connection, inside the open recording: a
 change are recorded together or not at all.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -211,25 +211,6 @@ class FileVersionReader:
     def _find_all(self, query: str, *values: object) -> list[ResourceVersion]:
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return [_version(row) for row in connection.execute(query, values)]
-
-
-@contextmanager
-def open_all_versions(path: Path) -> Iterator[Callable[[], Iterator[ResourceVersion]]]:
-    """Open the versions in a catalogue as they are now, while it may be written.
-
-    Args:
-        path: The catalogue's file.
-
-    Yields:
-        A function that returns all versions, in the order of URI and moment.
-
-    Raises:
-        StateError: The catalogue is damaged.
-        StorageError: It cannot be read.
-    """
-    query = f"SELECT {_READ} FROM version ORDER BY uri, moment_us"  # noqa: S608 - our own text
-    with open_snapshot(path, CATALOGUE_FORMAT) as connection:
-        yield lambda: map(_version, connection.execute(query))
 
 
 def _version(row: tuple[Any, ...]) -> ResourceVersion:

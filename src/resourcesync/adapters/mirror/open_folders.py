@@ -231,22 +231,6 @@ class FolderCopyInspector:
                 pass  # it is advice: not every file system takes it
         return file
 
-    def reading(self, path: str) -> Iterator[bytes] | None:
-        """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
-
-        A caller that does not read to the end closes the iterator.
-
-        Raises:
-            StorageError: The file cannot be read; also while it is read.
-        """
-        file = self._open(path)
-        if file is None:
-            return None
-        if not is_regular(os.fstat(file)):
-            os.close(file)
-            return None
-        return _pieces(file, path)
-
     def _open(self, path: str) -> int | None:
         try:
             folder, leaf = self._folders.locate(path, create=False)
@@ -270,15 +254,5 @@ def _content_of(
         return content_of(file, algorithms, info.st_size)
     except OSError as error:
         return mirror_error(error, f"reading {path}")
-    finally:
-        os.close(file)
-
-
-def _pieces(file: int, path: str) -> Iterator[bytes]:
-    try:
-        while piece := os.read(file, _PIECE):
-            yield piece
-    except OSError as error:
-        raise mirror_error(error, f"reading {path}") from error
     finally:
         os.close(file)

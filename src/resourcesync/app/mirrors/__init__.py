@@ -1,4 +1,4 @@
 """Mirrors that are put together from a folder or store, its state and the network.
 
-A place and settings come in; what can be pulled, viewed, exported or restored goes out.
+A place and settings come in; what can be pulled, viewed or restored goes out.
 """

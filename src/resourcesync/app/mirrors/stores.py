@@ -8,13 +8,12 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, is_mirror
 from resourcesync.app import plugins
 from resourcesync.durable_folders import make_folder, sync_name
@@ -23,7 +22,7 @@ from resourcesync.ports import Clock
 from resourcesync.settings import environment
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.stored_copies import StoreCopyInspector, StoredCopies
+    from resourcesync.adapters.stored_copies import StoredCopies
     from resourcesync.app.engines import Workers
     from resourcesync.ports.stores import Store, StoreFactory
 
@@ -237,27 +236,6 @@ def _lease_name(file: Path) -> str:
         return file.read_text("ascii")[:_MAX_LEASE_NAME]
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{file} cannot be used: {error}") from error
-
-
-@contextmanager
-def open_copy_reader(folder: Path) -> Iterator["FolderCopyInspector | StoreCopyInspector"]:
-    """Open the copies of a mirror, in its folder or in its store; a pull may go on meanwhile.
-
-    Raises:
-        ConfigurationError: There is no plug-in for its store, or it cannot be used.
-    """
-    address = store_of(folder)
-    if address:
-        from resourcesync.adapters.stored_copies import StoreCopyInspector  # noqa: PLC0415 - rarely
-
-        yield StoreCopyInspector(open_store(address))
-        return
-    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with closing(FolderCopyInspector(root)) as inspector:
-            yield inspector
-    finally:
-        os.close(root)
 
 
 def open_store(address: str) -> "Store":

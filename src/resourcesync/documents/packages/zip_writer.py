@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from struct import Struct
-from typing import BinaryIO, Final, NamedTuple, TypeGuard
+from typing import Final, TypeGuard
 
 from resourcesync.documents.packages.manifest_agreement import (
     check_bytes,
@@ -141,18 +141,6 @@ class Deflater:
         return self._deflater.flush()
 
 
-class _Unchanged:
-    """The method "stored" for a long member; its reader must know the directory."""
-
-    def compress(self, piece: bytes) -> bytes:
-        """Return the piece."""
-        return piece
-
-    def flush(self) -> bytes:
-        """Return nothing: there is no rest."""
-        return b""
-
-
 BUFFERED: Final = 262_144
 """Bytes of a member that are buffered to learn its CRC; a longer member is followed by it."""
 MADE_BY: Final = 3 << 8  # Unix, so that the attributes count
@@ -204,17 +192,14 @@ def short_member(
 class MemberWriter:
     """A writer of one member, in one piece when it is short, else with its CRC after it."""
 
-    def __init__(
-        self, name: str, member: Resource | Link | None, *, wide: bool, is_stored: bool = False
-    ) -> None:
+    def __init__(self, name: str, member: Resource | Link | None, *, wide: bool) -> None:
         self._name = name.encode()
         self._member = member
         self._wide = wide
         self._flags = 0 if name.isascii() else UTF8
         self._method = DEFLATED
         self._crc = self._size = self._packed = 0
-        self._is_stored = is_stored
-        self._is_compact = is_stored or (member is not None and is_compact(member))
+        self._is_compact = member is not None and is_compact(member)
         self._claim = None if member is None else running_digest(member.digests)
         self.written = 0
 
@@ -239,9 +224,7 @@ class MemberWriter:
 
     def _long(self, held: list[bytes], chunks: Iterator[bytes]) -> Iterator[bytes]:
         self._flags |= DESCRIBED
-        deflater: Deflater | _Unchanged = Deflater(compact=self._is_compact)
-        if self._is_stored:
-            self._method, deflater = STORED, _Unchanged()
+        deflater = Deflater(compact=self._is_compact)
         yield self._count_written(self._local_header(0, 0, 0))
         for chunk in held:
             yield self._count_packed(deflater.compress(chunk))
@@ -476,46 +459,3 @@ def end_records(count: int, size: int, offset: int) -> bytes:
         ) + LOCATOR.pack(LOCATOR_MARK, 0, offset + size, 1)
     count, size, offset = min(count, FULL16), min(size, FULL32), min(offset, FULL32)
     return start + END.pack(END_MARK, 0, 0, count, count, size, offset, 0)
-
-
-_PIECE: Final = 1 << 20
-
-
-class ZipMember(NamedTuple):
-    """A file to be written into a ZIP.
-
-    Attributes:
-        name: Its name there, with ``/``.
-        content: Its bytes, in pieces.
-        most: Bytes that it has at most, when that may be nearly 4 GiB or more.
-        is_stored: True if it is not compressed, so that a program can read a part of it in place.
-    """
-
-    name: str
-    content: Iterable[bytes]
-    most: int = 0
-    is_stored: bool = False
-
-
-def write_zip(members: Iterable[ZipMember], directory: BinaryIO) -> Iterator[bytes]:
-    """Yield a ZIP in pieces: members in the order given, at 1980-01-01, with plain attributes.
-
-    Memory does not grow with the members: what ends the ZIP waits in a file.
-
-    Args:
-        members: The members to pack; their names must differ, which is not checked.
-        directory: An empty file to write and read; it stays the caller's.
-    """
-    offset = count = 0
-    for member in members:
-        wide = member.most > FULL32 - WIDE_MARGIN
-        writer = MemberWriter(member.name, None, wide=wide, is_stored=member.is_stored)
-        yield from writer.pieces(member.content)
-        directory.write(writer.central_record(offset))
-        offset += writer.written
-        count += 1
-    size = directory.tell()
-    directory.seek(0)
-    while piece := directory.read(_PIECE):
-        yield piece
-    yield end_records(count, size, offset)
