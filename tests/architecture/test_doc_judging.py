@@ -66,7 +66,6 @@ def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tree: 
         "explore",
         "validate",
         "convert",
-        "diff",
         "why",
     }
     with running(ours, "serve", "./public", "--bind", f"127.0.0.1:{port}", port=port, cwd=tree):

@@ -113,23 +113,16 @@ def test_several_mirrors_are_audited_and_the_worst_code_wins(
     assert "good" not in said.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["audit", "repair", "changes", "diff"])
+@pytest.mark.parametrize("command", ["audit", "repair", "changes"])
 def test_a_configured_mirror_without_a_pull_is_pulled_by_its_name(
     command: str, source: TinySource, said: Said
 ) -> None:
     put(museum(source))
-    more = [source.url] if command == "diff" else []
 
-    assert run([command, "museum", *more]) == 2
+    assert run([command, "museum"]) == 2
 
     error = said.readouterr().err
     assert "make it one: resourcesync pull museum\n" in error
-
-
-def test_diff_takes_the_name_of_a_mirror(source: TinySource, said: Said) -> None:
-    put(museum(source))
-    run(["pull", "museum"])
-    assert run(["diff", "museum", source.url]) == 0
 
 
 def test_an_audit_asks_nobody_when_told_so(source: TinySource, said: Said) -> None:

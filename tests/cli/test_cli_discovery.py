@@ -109,7 +109,7 @@ def test_a_robots_file_that_is_late_is_not_taken_for_none(hidden: TinySource) ->
 
 @pytest.mark.parametrize(
     "command",
-    [("explore", "{}"), ("validate", "{}"), ("diff", "{}", "{}")],
+    [("explore", "{}"), ("validate", "{}")],
     ids=lambda command: command[0],
 )
 def test_who_looks_at_a_source_is_led_to_an_allowed_origin_too(

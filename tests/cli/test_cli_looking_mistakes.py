@@ -15,7 +15,7 @@ WHOLE = (
     + '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>\n'
     + "<url><loc>http://h.example/a</loc></url>\n</urlset>\n"
 )
-COMMANDS = [("explore", "{}"), ("diff", "{}", "{}"), ("convert", "{}", "--to", "1.0")]
+COMMANDS = [("explore", "{}"), ("convert", "{}", "--to", "1.0")]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
@@ -66,7 +66,7 @@ def test_a_package_that_is_cut_short_is_an_error(here: Path, said: Said) -> None
     assert run(["validate", "cut.zip", write("good.xml", WHOLE)]) == 1
 
 
-@pytest.mark.parametrize("command", ["validate", "explore", "diff"])
+@pytest.mark.parametrize("command", ["validate", "explore"])
 @pytest.mark.parametrize(
     ("target", "hint"),
     [
@@ -81,7 +81,7 @@ def test_a_package_that_is_cut_short_is_an_error(here: Path, said: Said) -> None
 def test_a_name_that_is_nothing_gets_the_hint_that_fits(
     command: str, target: str, hint: str, said: Said
 ) -> None:
-    assert run([command, target, *[target] * (command == "diff")]) == 2
+    assert run([command, target]) == 2
 
     told = said.readouterr().err
     assert f"  fix    {hint}" in told

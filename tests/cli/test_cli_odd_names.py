@@ -93,19 +93,6 @@ def test_what_was_deleted_is_listed_and_restored_under_its_name(
     assert run(["status", str(mirror)]) == 0
 
 
-def test_diff_knows_the_same_names_at_both_ends(
-    source: TinySource, mirror: Path, said: Said
-) -> None:
-    assert run(["diff", str(mirror), source.url]) == 0
-    assert run(["pull", source.url, "old", "--map", "tree/1"]) == 0
-    assert run(["diff", str(mirror), "old"]) == 0
-    source.offer({name: body for name, body in FILES.items() if name != "/a"}, at=LATER)
-    said.readouterr()
-
-    assert run(["diff", str(mirror), source.url]) == 1
-    assert f"- {source.url}/a   only in A" in said.readouterr().out
-
-
 def test_an_audit_and_its_evidence_name_what_is_wrong(
     source: TinySource, mirror: Path, said: Said
 ) -> None:

@@ -47,7 +47,6 @@ ASKING = [
     ("pull", "{url}", "here", "--dry-run"),
     ("explore", "{url}"),
     ("validate", "{url}"),
-    ("diff", "{url}", "museum"),
     ("audit", "museum"),
     ("audit", "museum", "--method", "remote"),
     ("repair", "museum"),

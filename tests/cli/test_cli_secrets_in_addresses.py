@@ -89,7 +89,6 @@ COMMANDS = [
     ["explore", "{}"],
     ["validate", "{}"],
     ["validate", "{}", "--live"],
-    ["diff", "{}", "{}"],
     ["audit", "{}"],
     ["doctor", "{}"],
     ["why", "https://h.example/a", "--from", "{}"],

@@ -52,7 +52,7 @@ def test_they_are_named_in_the_tree_and_are_no_failure(gifted: TinySource, said:
 
 @pytest.mark.parametrize(
     "command",
-    [("pull", "{}", "museum"), ("explore", "{}"), ("diff", "{}", "{}")],
+    [("pull", "{}", "museum"), ("explore", "{}")],
     ids=lambda command: command[0],
 )
 def test_who_points_to_one_is_told_what_it_is(
@@ -129,7 +129,6 @@ def test_where_nothing_else_is_offered_the_unknown_is_named(gifted: TinySource, 
     [
         (("explore", "{}"), 3, "12 resources"),
         (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not reachable"),
-        (("diff", "{}/index.xml", "{}"), 5, "error[no-address]"),
     ],
     ids=lambda item: item[0] if isinstance(item, tuple) else "",
 )
@@ -139,11 +138,6 @@ def test_what_is_no_address_is_told_and_costs_nothing_else(
     entries = ['<url><loc>http://[</loc><rs:md capability="changelist"/></url>']
     entries.append(source.pointer("/resourcelist.xml", "resourcelist"))
     source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', entries)
-    index = (
-        '<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
-        "<sitemap><loc>http://[</loc></sitemap></sitemapindex>"
-    )
-    source.put("/index.xml", index.encode(), "application/xml")
 
     assert run([word.format(source.url) for word in command]) == code
 

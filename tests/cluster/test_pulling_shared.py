@@ -202,7 +202,6 @@ def test_every_command_finds_the_copies_of_a_table(
         return [
             *(_told(["audit", str(home), "--method", name], capsys) for name in ("lists", "hash")),
             _told(["publish", str(home), "--url", "http://a.example", "--out", f"{out}"], capsys),
-            _told(["diff", str(home), site.url], capsys),
             _told(["changes", str(home)], capsys),
             _told(["why", str(home), first], capsys),
             _told(["status", str(home)], capsys),

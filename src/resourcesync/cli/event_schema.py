@@ -245,7 +245,7 @@ EVENTS: Final = {
     ),
     "finding": EventSpec(
         meaning=(
-            "A finding of an audit or a comparison (kind: + missing, * different, "
+            "A finding of an audit (kind: + missing, * different, "
             "- extra, ! failed, ? not verifiable), or of the validator."
         ),
         always="uri",
@@ -268,10 +268,6 @@ EVENTS: Final = {
     ),
     "file": EventSpec(meaning="A file that config prints.", always="name text"),
     "schema": EventSpec(meaning="A JSON Schema.", always="schema"),
-    "account": EventSpec(
-        meaning="One side of a comparison, as far as it was read.",
-        always="name target documents at? entries changes:count refused gap",
-    ),
     "alone": EventSpec(
         meaning="A document was checked without the other documents of its Source.",
         always="uri others",

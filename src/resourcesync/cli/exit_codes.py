@@ -39,7 +39,7 @@ class ExitCode(IntEnum):
 
 _MEANINGS: Final = {
     ExitCode.OK: "success; for pull: the mirror is in sync",
-    ExitCode.FINDINGS: "completed with findings (audit, diff, validate, status)",
+    ExitCode.FINDINGS: "completed with findings (audit, validate, status)",
     ExitCode.USAGE: "bad option or configuration; nothing was attempted",
     ExitCode.PARTIAL: "completed, but some resources failed; the others are in place",
     ExitCode.UNREACHABLE: "the Source does not answer now",

@@ -53,7 +53,6 @@ GROUPS: Final = {
     "Inspect": {
         "explore": "show a Source's documents as a tree",
         "validate": "check documents against the specification",
-        "diff": "compare two Sources, lists or mirrors",
         "convert": "write a document in another version of the format",
         "why": "explain one resource, or the code of an error or a rule",
     },

@@ -99,15 +99,6 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
             option = "--header" if self.header else "--auth"
             raise click.UsageError(f"{option} would send a secret of one Source to the other")
 
-    def mirror_or_place(self, target: str) -> str:
-        """Return the folder of a mirror for its name; any other target as it is.
-
-        Raises:
-            ConfigurationError: The mirror's table has a mistake, or it was never pulled.
-        """
-        configuration = self.configuration
-        return str(configuration.pulled_folder(target)) if target in configuration else target
-
     def resolve(self, target: str) -> "tuple[str, SourceAccess]":
         """Return the address of a Source and its access; those of its mirror for a mirror's name.
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
-from resourcesync.discovery.search import Search, use_first
+from resourcesync.discovery.search import Search
 from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, SourceLists, choose
 from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentError, NotAListError, SourceError, UnexpectedDocumentError
@@ -45,18 +45,6 @@ def discover(
             is chosen, or not the one that is.
     """
     return _SourceResolver(documents, address, choice, allowed).find()
-
-
-def discover_locally(documents: DocumentProvider, path: str) -> SourceLists:
-    """Return the lists that a local document leads to, as `discover` does for an address.
-
-    Raises:
-        SourceError: A document is not there.
-        DocumentError: A document cannot be used.
-        StorageError: A document cannot be read.
-        ConfigurationError: It offers several sets.
-    """
-    return use_first(documents, path, _SourceResolver(documents, path, ANY, ()).begin)
 
 
 def offered_sets(
