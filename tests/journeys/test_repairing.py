@@ -8,6 +8,7 @@ import pytest
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
+from resourcesync.destination.proof import ListMoments
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import RollbackError
 from tests.support.storage.cursors import set_cursor
@@ -198,7 +199,7 @@ def test_a_source_that_was_set_back_repairs_nothing(world: World[PublishedSource
     world.pull()
     (world.folder / "objects/0001.html").unlink()
     with world.state() as state:
-        set_cursor(state, resource_list_at=1 << 52)
+        set_cursor(state, moments=ListMoments(at=1 << 52))
 
     with pytest.raises(RollbackError):
         repair(world)

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import attrgetter
 from typing import Final
 
 from msgspec import structs
 
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
-from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.cursor import Cursor, Phase, after_list
+from resourcesync.destination.external_sort import ExternalSorter, merge_sorted
 from resourcesync.destination.listed_rows import (
     ENTRY_LINKS_COMPLETE,
     ListedRows,
@@ -26,6 +27,7 @@ from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     ABSENT,
+    MISSED,
     Absence,
     Decision,
     DecisionCounts,
@@ -39,11 +41,13 @@ from resourcesync.destination.planner import (
     as_unknown,
     decide_all,
 )
+from resourcesync.destination.proof import ListReading, proven_absence
 from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.removal.deletion import DeletionResult
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import (
     CUT_LIST,
+    MISSED_COPIES,
     NO_CHANGES,
     OLD_PART,
     SyncOutcome,
@@ -60,6 +64,7 @@ from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, ProcessedDocument, StateTransaction
 
+_by_uri = attrgetter("uri")
 _CHUNK: Final = 1_000
 _MAX_NEW: Final = 5_000
 """Limit of new resources whose names are looked up singly; above it all are compared."""
@@ -77,7 +82,7 @@ class Baseline:
         self._listed_at = 0
         self._swept_at: int | None = None
         self._kept: list[Decision] | None = None
-        self._is_cut = self._has_gap = self._is_undecided = False
+        self._is_cut = self._has_gap = self._is_undecided = self._has_missed = False
 
     def run(
         self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
@@ -100,7 +105,7 @@ class Baseline:
                 if snapshot is None or (newer and not self._is_newer(snapshot)):
                     return None
                 self._check_time(snapshot, gap=gap)
-                history = self._read_changes(snapshot, held)
+                history = self._read_changes(snapshot, sorter, held)
                 sorters = [sorter] if history is None else [sorter, history.sorter]
                 rows = deduplicated_rows(sorters, ignore_conflict)
                 self._linked = collect_linked(self._pull, rows, held)
@@ -119,9 +124,10 @@ class Baseline:
         snapshot = self._pull.read_list(self._resource_list(), sorter)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         self._check_time(snapshot, gap=False)
-        history = self._read_changes(snapshot, held)
+        history = self._read_changes(snapshot, sorter, held)
         through, reaches = self._coverage(snapshot, history)
-        complete = self._proves_absence(snapshot, through, reaches=reaches)
+        absence, absent_at = self._absence(snapshot, history, reaches=reaches)
+        complete = absence is Absence.DELETED
         if complete and not self._is_whole(snapshot):
             self._pull.warn("cut-list", CUT_LIST)
             complete = False
@@ -129,8 +135,11 @@ class Baseline:
         linked = collect_linked(self._pull, deduplicated_rows(sorters, ignore_conflict), held)
         return ListedRows(
             sorters=sorters,
+            at=None if snapshot.at is None else through,
             checkpoint=through,
+            has_gap=not reaches or snapshot.outdated_parts > 0,
             proves_absence=complete and not self._pull.selection.refusals.count,
+            absent_at=absent_at,
             linked=linked,
             was_read=self._pull.was_read(snapshot.at, history),
         )
@@ -169,7 +178,7 @@ class Baseline:
         through = self._pull.cursor.checkpoint
         if snapshot.at is None or self._is_forced:
             return
-        check_no_older(snapshot.at, self._pull.cursor.resource_list_at)
+        snapshot.moments.check_no_older(self._pull.cursor.moments)
         if gap and through is not None and snapshot.at <= through:
             raise DiscontinuityError(
                 "the Change Lists no longer reach back to the mirror's last state, and the Resource"
@@ -182,7 +191,27 @@ class Baseline:
                 hint="wait for the Source's next Resource List and run again",
             )
 
-    def _read_changes(self, snapshot: ListSnapshot, held: ExitStack) -> ChangeHistory | None:
+    def _has_known_change(
+        self, listed: ExternalSorter[ListedEntry], history: ChangeHistory
+    ) -> bool:
+        """True if a Change List without an interval begins before the Resource List.
+
+        It does if it has a change that the Resource List includes, with the same content and date.
+        An empty one is taken for the list of a Source that has no changes yet, unless the Source is
+        known to replace its lists.
+        """
+        if not history.change_count:
+            return not self._pull.cursor.replaces_lists
+        for _, rows in groupby(merge_sorted([listed, history.sorter], _by_uri), _by_uri):
+            first, *others = rows
+            is_listed = not first.change and first.hash != "" and first.lastmod is not None
+            if is_listed and any(row.change and row[3:6] == first[3:6] for row in others):
+                return True
+        return False
+
+    def _read_changes(
+        self, snapshot: ListSnapshot, sorter: ExternalSorter[ListedEntry], held: ExitStack
+    ) -> ChangeHistory | None:
         """Read the changes since the Resource List, so that each resource is fetched once."""
         if self._pull.found.change_list is None or snapshot.at is None:
             self._pull.warn_no_time()
@@ -192,6 +221,9 @@ class Baseline:
             self._pull.found.change_list, snapshot.at, positions
         )
         held.enter_context(history.sorter)
+        if history.window is not None and not history.is_continuous:
+            proven = self._has_known_change(sorter, history)
+            history = structs.replace(history, is_continuous=proven)
         if not self._is_forced:
             history = after_list(self._pull.cursor, history, self._pull.now)
         if not history.reaches_back:
@@ -224,6 +256,9 @@ class Baseline:
     ) -> SyncOutcome:
         through = self._assess(snapshot, history)
         counts, foreseen = self._plan(sorters)
+        self._has_missed = counts.missed > 0
+        if self._has_missed:
+            self._pull.warn("parts-of-moments", MISSED_COPIES.format(counts.missed))
         self._assign_paths(sorters, counts.plan.create)
         pulled = self._outcome(counts, foreseen, snapshot)
         if self._pull.options.dry_run:
@@ -246,7 +281,7 @@ class Baseline:
             self._is_undecided = pulled.tally.undecided > 0
             with timed_phase(self._pull.dependencies, "commit"):
                 self._finish(snapshot, history, through, unsure=unsure)
-            pulled.is_complete = not snapshot.outdated_parts
+            pulled.is_complete = not (snapshot.outdated_parts or self._has_missed)
         if pulled.are_deletions_done:
             self._pull.delete_pending(pulled)
         return pulled
@@ -311,7 +346,7 @@ class Baseline:
                 counts = planned.count(decisions, Mode.BASELINE)
                 if refusals.count == known:
                     return counts, planned.report(counts)
-            if self._policy.absence is Absence.DELETED:
+            if self._policy.absence is not Absence.UNPROVEN:
                 self._check_understood()
                 self._swept_at = None
                 self._policy = structs.replace(self._policy, absence=Absence.UNPROVEN)
@@ -377,7 +412,8 @@ class Baseline:
     def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> int:
         """Determine what absence means; return the moment up to which the lists report."""
         through, reaches = self._coverage(snapshot, history)
-        may = self._proves_absence(snapshot, through, reaches=reaches) and self._check_understood()
+        absence, absent_at = self._absence(snapshot, history, reaches=reaches)
+        may = absence is not Absence.UNPROVEN and self._check_understood()
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
         self._is_cut, sweeping = may and not is_whole, may and is_whole
         self._has_gap = not reaches
@@ -389,18 +425,27 @@ class Baseline:
             self._pull.warn("change-gap", NO_CHANGES)
         self._swept_at = snapshot.at if sweeping else None
         self._listed_at = through if snapshot.at is None else snapshot.at
-        self._policy = self._pull.decision_policy(Absence.DELETED if sweeping else Absence.UNPROVEN)
+        self._policy = self._pull.decision_policy(
+            absence if sweeping else Absence.UNPROVEN, absent_at=absent_at
+        )
         return through
 
-    def _proves_absence(self, snapshot: ListSnapshot, through: int, *, reaches: bool) -> bool:
-        """True if what is not listed is really gone; policy decides whether its copy goes."""
-        if not snapshot.proves_absence:
-            return False
-        if snapshot.at is None:
-            return self._pull.options.delete == "absent"
-        is_older = through < (self._pull.cursor.checkpoint or 0)
-        # A requested baseline accepts a Source restored from an older state.
-        return reaches and (not is_older or self._pull.options.mode == "baseline")
+    def _absence(
+        self, snapshot: ListSnapshot, history: ChangeHistory | None, *, reaches: bool
+    ) -> tuple[Absence, int]:
+        """Return what the absence of an entry means; policy decides whether its copy goes."""
+        options, cursor = self._pull.options, self._pull.cursor
+        through = snapshot.at or 0 if history is None else history.list_clock_checkpoint
+        reading = ListReading(
+            is_complete=snapshot.proves_absence,
+            is_one_moment=snapshot.is_one_moment,
+            moments=snapshot.moments,
+            served=self._pull.now if snapshot.served is None else snapshot.served,
+            through=through if reaches else None,
+            accepts_undated=options.delete == "absent",
+            accepts_older=self._is_forced,
+        )
+        return proven_absence(reading, cursor.moments, cursor.list_clock or 0)
 
     def _rows_of(
         self,
@@ -467,7 +512,7 @@ class Baseline:
         *,
         at: int,
     ) -> Pending:
-        is_absent = isinstance(decision, Delete | Retain) and decision.reason == ABSENT
+        is_absent = isinstance(decision, Delete | Retain) and decision.reason in {ABSENT, MISSED}
         at, pull = self._listed_at if is_absent else at, self._pull
         return task_of(decision, known, now=pull.now, at=at, generation=pull.generation)
 
@@ -505,7 +550,7 @@ class Baseline:
             phase=self._phase_after(snapshot),
             checkpoint=through,
             list_clock=through,
-            resource_list_at=pull.cursor.resource_list_at if at is None else at,
+            moments=pull.cursor.moments if at is None else snapshot.moments.to_store(),
             generation=pull.generation,
             completed_generation=pull.generation,
         )
@@ -514,13 +559,13 @@ class Baseline:
                 cursor, swept_at=self._swept_at, swept_entries=snapshot.entries
             )
         if history is None or at is None:
-            return structs.replace(cursor, head="", processed=(), last_changes=())
+            return structs.replace(cursor, head="", processed=(), last_changes=(), window=None)
         positions = pull.cursor.list_positions(at).after(history)
         cursor = structs.replace(cursor.after(history), positions_at=at, positions=positions)
         return structs.replace(cursor, checkpoint=through)
 
     def _phase_after(self, snapshot: ListSnapshot) -> Phase:
-        if self._is_undecided or snapshot.outdated_parts:
+        if self._is_undecided or self._has_missed or snapshot.outdated_parts:
             return Phase.BASELINE_DUE
         if self._is_cut:
             return Phase.CUT_LIST

@@ -14,7 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import OVERLAP, ListPositions, ReadingStart
-from resourcesync.errors import Remedy, RollbackError, SourceUnavailableError
+from resourcesync.destination.changes.window import Window
+from resourcesync.destination.proof import ListMoments
+from resourcesync.errors import Remedy, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import ProcessedDocument
 
@@ -55,7 +57,9 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
             the newest one. Each with its processed prefix.
         last_changes: The resource whose change was listed last, with the time of that change.
         is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
-        resource_list_at: ``at`` of the last Resource List.
+        moments: Moments of the last Resource List and of its parts.
+        window: The Change List that was processed, if it gives no interval; else ``None``.
+        replaces_lists: The Source replaced such a list by one that proves no continuity.
         swept_at: ``at`` of the last Resource List that proved absence.
         swept_entries: Number of entries of that list.
         positions_at: ``at`` of the Resource List that ``positions`` belong to.
@@ -73,7 +77,9 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     processed: tuple[ProcessedDocument, ...] = ()
     last_changes: tuple[tuple[str, int | None], ...] = ()
     is_resource_clock_ahead: bool = False
-    resource_list_at: int | None = None
+    moments: ListMoments = ListMoments()
+    window: Window | None = None
+    replaces_lists: bool = False
     swept_at: int | None = None
     swept_entries: int = 0
     positions_at: int | None = None
@@ -81,6 +87,11 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     generation: int = 0
     completed_generation: int = 0
     closed_lists_checked_at: int | None = None
+
+    @property
+    def resource_list_at(self) -> int | None:
+        """``at`` of the last Resource List."""
+        return self.moments.at
 
     @property
     def is_baseline_due(self) -> bool:
@@ -121,6 +132,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
             open_lists=self.open_lists,
             last_changes=self.last_changes,
             is_resource_clock_ahead=self.is_resource_clock_ahead,
+            window=self.window,
         )
 
     def list_positions(self, at: int) -> ListPositions:
@@ -146,6 +158,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
             processed=_frontier(history, self),
             last_changes=history.last_changes,
             is_resource_clock_ahead=history.is_resource_clock_ahead,
+            window=self.window if history.is_unchanged_head else history.window,
         )
 
 
@@ -171,6 +184,10 @@ class Gap(msgspec.Struct, frozen=True):
     """Verdict: changes between the processed ones and the lists are missing."""
 
 
+class Unproven(msgspec.Struct, frozen=True):
+    """Verdict: a list without an interval does not prove that it continues the last one."""
+
+
 class Rewritten(msgspec.Struct, frozen=True):
     """Verdict: nothing proves that the lists still have what was processed.
 
@@ -193,7 +210,7 @@ class Stale(msgspec.Struct, frozen=True):
     reported: int
 
 
-Verdict = Following | Gap | Rewritten | Stale
+Verdict = Following | Gap | Unproven | Rewritten | Stale
 
 
 def judge(cursor: Cursor, history: "ChangeHistory") -> Verdict:
@@ -203,6 +220,8 @@ def judge(cursor: Cursor, history: "ChangeHistory") -> Verdict:
         cursor: Position of the mirror.
         history: The lists as read from there.
     """
+    if history.window is not None:
+        return Following() if history.is_continuous else Unproven()
     if not history.is_contiguous:
         return Gap()
     changed = [read.record for read in history.lists if not read.is_intact]
@@ -272,30 +291,6 @@ def _is_replaced(cursor: Cursor, history: "ChangeHistory") -> bool:
     """
     is_there = any(read.is_of(done) for read in history.lists for done in cursor.processed)
     return len(cursor.processed) == 1 and not is_there
-
-
-def check_no_older(at: int, known: int | None) -> None:
-    """Check that a Resource List is not of an earlier moment than the last one processed.
-
-    Args:
-        at: Moment of the list, microseconds.
-        known: Moment of the last list; ``None`` if none had one.
-
-    Raises:
-        RollbackError: It is older: a stale copy of a cache, or the Source was restored from an
-            older state.
-    """
-    if known is not None and at < known:
-        raise RollbackError(
-            "the Source's Resource List is older than the one already processed",
-            evidence=(
-                ("here", f"Resource List at {format_w3c(from_microseconds(known))}"),
-                ("got", f"Resource List at {format_w3c(from_microseconds(at))}"),
-                ("kept", "nothing was changed"),
-            ),
-            hint="if the Source was restored from an older state, read its whole list",
-            remedy=Remedy("baseline"),
-        )
 
 
 def after_list(cursor: Cursor, history: "ChangeHistory", now: int) -> "ChangeHistory":

@@ -15,10 +15,11 @@ from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.times import is_plausible
 from resourcesync.destination.cursor import (
     Following,
-    Gap,
     Phase,
     Rewritten,
     Stale,
+    Unproven,
+    Verdict,
     is_followed,
     judge,
     stale_lists,
@@ -68,6 +69,10 @@ from resourcesync.ports.mirror import Pending, PendingTask, StateTransaction
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000
 _GAP: Final = "the Change Lists no longer reach back to the mirror's last state: running a baseline"
+UNPROVEN_LIST: Final = (
+    "the Change List gives no interval and has nothing of the one before: changes may be missing"
+    " until the Source's next Resource List, which proves what there is"
+)
 _UNLINKED: Final = Pending(
     "", "", "", PendingTask.DELETE, "", None, None, "", UNLINKED_REASON, 0, 0, 0, 0, 0
 )
@@ -87,6 +92,7 @@ class Incremental:
         self._offers_moved_lists = are_others
         self._linked: ExternalSorter[ListedEntry] | None = None
         self._has_gap = pull.cursor.has_gap
+        self._is_unproven = False
         self._orphans: Callable[[], Iterator[str]] = lambda: iter(())
         self._policy = pull.decision_policy(Absence.UNCHANGED)
         self._retained_count = 0
@@ -111,21 +117,37 @@ class Incremental:
             held.enter_context(history.sorter)
             if self._offers_moved_lists():  # even with news: a moved list may still grow
                 return None
-            match judge(pull.cursor, history):
-                case Gap():
-                    pull.warn("change-gap", _GAP)
-                    return self._from_baseline()
-                case Stale(reported):
-                    return self._from_stale(uri, reported)
-                case Rewritten(changed):
-                    return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
-                case Following():
-                    pass
-            if changed := self._find_changed_list():
+            verdict = judge(pull.cursor, history)
+            if isinstance(verdict, Following):
+                return self._follow(uri, history, held)
+            return self._recover(uri, verdict, history, held)
+
+    def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
+        """Apply lists that continue the mirror, unless others show that it is not as they say."""
+        if changed := self._find_changed_list():
+            return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
+        if not self._leads_to_all(uri, history) and self._check_for_newer_list():
+            return self._from_baseline(gap=False)
+        return self._apply(history, held)
+
+    def _recover(
+        self, uri: str, verdict: Verdict, history: ChangeHistory, held: ExitStack
+    ) -> SyncOutcome:
+        """Go on from lists that do not continue the mirror."""
+        match verdict:
+            case Stale(reported):
+                return self._from_stale(uri, reported)
+            case Rewritten(changed):
                 return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
-            if not self._leads_to_all(uri, history) and self._check_for_newer_list():
+            case Unproven() if not self._check_for_newer_list():
+                self._has_gap = self._is_unproven = True
+                self._pull.warn("change-gap", UNPROVEN_LIST)
+                return self._apply(history, held)
+            case Unproven():
                 return self._from_baseline(gap=False)
-            return self._apply(history, held)
+            case _:
+                self._pull.warn("change-gap", _GAP)
+                return self._from_baseline()
 
     def _from_rewritten(self, message: str) -> SyncOutcome:
         """Run a baseline, since processed changes may be withdrawn.
@@ -227,6 +249,14 @@ class Incremental:
             # New changes without a time are later all the same: T must advance.
             least = (pull.cursor.checkpoint or 0) + 1
             cursor = structs.replace(cursor, checkpoint=max(history.checkpoint, least))
+        if self._is_unproven:
+            cursor = structs.replace(
+                cursor,
+                phase=Phase.GAP if cursor.phase is Phase.FOLLOWING else cursor.phase,
+                checkpoint=pull.cursor.checkpoint,
+                list_clock=pull.cursor.list_clock,
+                replaces_lists=True,
+            )
         self._store_tasks(history, cursor.checkpoint or 0)
         pull.record_refused(add=True)
         notes = cursor_note(cursor) | encode_notes(found=pull.discovered)

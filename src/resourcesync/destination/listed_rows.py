@@ -239,15 +239,22 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         sorters: The rows of both.
-        checkpoint: The Source's time up to which they are complete, microseconds.
+        at: The Source's time up to which they are complete, microseconds; ``None`` if no list
+            states one.
+        checkpoint: The same; 0 if no list states one.
+        has_gap: The changes since do not reach back to the Resource List, or a part is outdated.
         proves_absence: What is not listed is really gone, unless a URI is listed twice.
+        absent_at: Moment up to which the rows are all that is listed, microseconds.
         linked: Link targets of the entries; ``None`` if no links are followed.
         was_read: A pull read these very lists, to the end.
     """
 
     sorters: list[ExternalSorter[ListedEntry]]
     checkpoint: int
+    at: int | None
     proves_absence: bool
+    has_gap: bool = False
+    absent_at: int = 0
     linked: ExternalSorter[ListedEntry] | None = None
     was_read: bool = False
 

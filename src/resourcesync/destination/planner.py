@@ -55,7 +55,10 @@ class ListedEntry(NamedTuple):
         entry: Links to store, as in ``EntryRow.links``; empty if there are none.
         undated: A change of which it is unknown whether the Resource List includes it.
         rivals: Candidates for the content, each by hash and length: lists contradict each other,
-            and it is unknown which is later. Empty if ``hash`` decides.
+            and it is unknown which is later. The first is that of the Resource List. Empty if
+            ``hash`` decides.
+        is_older: The change that the Resource List contradicts is dated before it. A date decides
+            no order, but what only this change says replaces no copy as the list has it.
     """
 
     uri: str
@@ -73,6 +76,7 @@ class ListedEntry(NamedTuple):
     entry: str = ""
     undated: bool = False
     rivals: tuple[tuple[str, int | None], ...] = ()
+    is_older: bool = False
 
 
 def as_retained(listed: ListedEntry) -> ListedEntry:
@@ -193,19 +197,23 @@ def decode_contradiction(listed: ListedEntry) -> ListedEntry:
     if not listed.mirrors or not listed.mirrors[-1].startswith(CONTRADICTION_PREFIX):
         return listed
     *mirrors, line = listed.mirrors
-    change, rivals = json.loads(line.removeprefix(CONTRADICTION_PREFIX))
+    change, rivals, is_older = json.loads(line.removeprefix(CONTRADICTION_PREFIX))
     contents = tuple((digest, length) for digest, length in rivals)
-    return listed._replace(change=change, mirrors=tuple(mirrors), undated=True, rivals=contents)
+    row = listed._replace(change=change, mirrors=tuple(mirrors), undated=True, rivals=contents)
+    return row._replace(is_older=is_older)
 
 
 def is_gone(task: Pending) -> bool:
     """True if the resource is gone at the Source, as far as known; its copy may be retained."""
-    is_kept = task.task == PendingTask.RETAIN and task.reason != "" and not task.code
+    is_kept = task.task == PendingTask.RETAIN and task.reason not in {"", MISSED} and not task.code
     return is_kept or task.task == PendingTask.DELETE
 
 
 ABSENT: Final = "no longer listed"
 """Reason of a deletion without a Change List: a later Resource List may list it again."""
+
+MISSED: Final = "not in the last reading of a list whose parts are of several moments"
+"""Reason to retain a copy: the next reading decides whether the resource is gone."""
 
 DELETED_BY_SOURCE: Final = "deleted by the Source"
 """Reason of a deletion that a Change List reports."""
@@ -225,6 +233,8 @@ class Absence(Enum):
     """The rows are all that is listed, but what is not listed may exist."""
     DELETED = "deleted"
     """The rows are all that is listed, and what is not listed is gone."""
+    TWICE = "twice"
+    """As before, but of several moments: what two readings in a row lack is gone."""
 
 
 class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,6 +247,8 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
         deletes_restored: Copies restored by hand are deleted, too.
         counts_until: Last reading of the Source whose deletions still count, if all that is listed
             is read again: they may have been withdrawn since. -1: none do.
+        absent_at: Moment up to which the rows are all that is listed, by the Source's clock: a
+            copy of a resource that existed later is not absent. Microseconds.
         now: Start of the run, microseconds.
     """
 
@@ -245,6 +257,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     prunes: bool = False
     deletes_restored: bool = False
     counts_until: int = -1
+    absent_at: int = 0
     now: int = 0
 
     def retains(self, reason: str) -> bool:
@@ -372,7 +385,7 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
     An earlier deletion by the Source counts, as long as it was not withdrawn since. Mere absence
     from an earlier list does not: the list read now decides, or nothing does.
     """
-    reason = ABSENT if policy.absence is Absence.DELETED else ""
+    reason = _reason_of_absence(copy, task, policy)
     if task is not None and is_gone(task):
         is_signalled = task.reason not in {ABSENT, *_OUT_OF_SCOPE_REASONS}
         still_counts = is_signalled and task.generation <= policy.counts_until
@@ -383,8 +396,21 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
     return decide_gone(copy, reason, policy)
 
 
+def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy) -> str:
+    """Return why a copy without a row is gone; empty if the rows do not prove it."""
+    if copy.evidence > policy.absent_at:
+        return ""
+    if policy.absence is Absence.TWICE and not policy.retains(ABSENT):
+        was_missed = task is not None and task.reason == MISSED
+        is_known = task is not None and task.generation <= policy.counts_until
+        return ABSENT if was_missed and is_known else MISSED
+    return ABSENT if policy.absence in {Absence.DELETED, Absence.TWICE} else ""
+
+
 def decide_gone(copy: Copy, reason: str, policy: DecisionPolicy) -> Delete | Retain:
     """Return the decision about a copy whose resource is gone; no reason: it is not gone."""
+    if reason == MISSED:
+        return Retain(copy, reason=reason)
     if not reason or (is_restored(copy) and not policy.deletes_restored):
         return Retain(copy)
     return Retain(copy, reason=reason) if policy.retains(reason) else Delete(copy, reason)
@@ -442,6 +468,7 @@ class DecisionCounts(NamedTuple):
 
     Attributes:
         retained: Number of copies that are not listed, and retained.
+        missed: Number of those that the next reading decides about.
         filtered: Number of copies that are listed, and do not match the filters.
         postponed: Number of resources that are not due yet.
         outdated: Number of those that have a copy.
@@ -454,12 +481,13 @@ class DecisionCounts(NamedTuple):
     postponed: int
     outdated: int
     unsure: bool
+    missed: int = 0
 
 
 def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts:
     """Count decisions."""
     same = create = update = delete = untold = postponed = outdated = 0
-    retained = filtered = size = unsized = 0
+    retained = filtered = size = unsized = missed = 0
     unsure = False
     for decision in decisions:
         match decision:
@@ -475,7 +503,8 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
             case Delete(_, reason):
                 delete += 1
                 untold += reason == ABSENT
-            case Retain(copy, listed):
+            case Retain(copy, listed, reason):
+                missed += reason == MISSED
                 retained += not (listed or is_restored(copy))
                 filtered += listed
             case Postponed(task, before):
@@ -492,7 +521,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
         size=size,
         unsized=unsized,
     )
-    return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure)
+    return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure, missed)
 
 
 def deduplicate(
@@ -539,7 +568,7 @@ def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEnt
         is_kept = listed.change == FILTERED and changed.change == ChangeKind.DELETED
         return listed if is_kept else changed
     if changed.change == ChangeKind.DELETED:
-        return listed._replace(change=DISPUTED, undated=True)
+        return listed._replace(change=DISPUTED, undated=True, is_older=changed.is_older)
     is_same = listed.hash == changed.hash
     if not listed.hash and not changed.hash:
         is_same = listed.lastmod is not None and listed.lastmod == changed.lastmod
@@ -600,6 +629,14 @@ def listing_status(
 
 def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
     return row.hash, row.length, row.lastmod
+
+
+def is_settled(copy: Copy | None, row: ListedEntry) -> bool:
+    """True if a copy is as the Resource List has it, and only an older change says otherwise."""
+    if not row.is_older or copy is None or is_suspect(copy):
+        return False
+    listed = row.rivals[0][0] if row.rivals else row.hash
+    return agree(parse_digests(copy.digests), usable(parse_digests(listed)))
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

@@ -5,6 +5,8 @@ from contextlib import ExitStack, closing
 from itertools import chain, islice
 from typing import Final
 
+from msgspec import structs
+
 from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
@@ -92,6 +94,7 @@ class Repair:
     def _repair(
         self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
     ) -> SyncOutcome:
+        self._policy = structs.replace(self._policy, absent_at=listed.absent_at)
         rows = (row for row in self._rows(listed) if row.uri in wanted)
         self._pull.path_assignment.assign_new(rows)
         self._discard_listed(extra, listed)

@@ -20,6 +20,7 @@ from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelect
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntry
+from resourcesync.destination.proof import ListMoments
 from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,
@@ -49,6 +50,10 @@ CUT_LIST: Final = (
 OLD_PART: Final = (
     "a part of the Resource List is older than its index says (a stale copy, or not written yet):"
     " the mirror is behind, and the next pull reads the whole list again"
+)
+MISSED_COPIES: Final = (
+    "the parts of the Resource List are of several moments, and copies are in none of them ({:,}):"
+    " a resource may have moved from one part to another; the next pull decides"
 )
 NO_CHANGES: Final = (
     "the Source no longer has Change Lists, and its Resource List is older than the mirror: later"
@@ -209,7 +214,7 @@ class SyncSession:
             f"the time of the Resource List, {format_w3c(from_microseconds(at))}, is more than a"
             " day in the future: it is ignored",
         )
-        return structs.replace(snapshot, at=None)
+        return structs.replace(snapshot, moments=ListMoments())
 
     def move(self, cursor: Cursor) -> None:
         """Set the cursor, and store it, except in a dry run."""
@@ -284,19 +289,21 @@ class SyncSession:
         )
 
     def decision_policy(
-        self, absence: Absence, *, deletes_restored: bool = False
+        self, absence: Absence, *, absent_at: int = 0, deletes_restored: bool = False
     ) -> DecisionPolicy:
         """Return the policy of the decisions of this run.
 
         Args:
             absence: Meaning of a copy that has no row.
+            absent_at: Moment up to which the rows are all that is listed.
             deletes_restored: Copies restored by hand are deleted, too.
         """
         # A baseline that is due does not judge the lists: earlier deletions may be withdrawn.
-        cursor, is_proven = self.cursor, absence is Absence.DELETED
+        cursor, is_proven = self.cursor, absence in {Absence.DELETED, Absence.TWICE}
         may_count = not cursor.is_baseline_due or (is_proven and not cursor.is_rolled_back)
         return DecisionPolicy(
             absence=absence,
+            absent_at=absent_at,
             delete=self.options.delete,
             prunes=self.options.prune,
             deletes_restored=deletes_restored,

@@ -17,6 +17,7 @@ from resourcesync.destination.mapping.path_mapping import (
     PathMapping,
     load_no_mapper,
 )
+from resourcesync.destination.proof import ListMoments
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES
@@ -326,7 +327,7 @@ def _cursor_of_notes(state: MirrorStateStore, change_list: str) -> Cursor:
         processed=_processed_lists(state, change_list),
         last_changes=_LAST_CHANGES.decode(state.note("last-changes") or "[null,[]]")[1],
         is_resource_clock_ahead=state.note("clock-ahead") == "1",
-        resource_list_at=_number_in(state, "at"),
+        moments=ListMoments(at=_number_in(state, "at")),
         swept_at=_number_in(state, "swept-at"),
         swept_entries=_number_in(state, "swept-entries") or 0,
         positions_at=positions_at,

@@ -10,6 +10,7 @@ from resourcesync.destination.links import encode_patch
 from resourcesync.destination.planner import (
     CONTRADICTION_PREFIX,
     FILTERED,
+    MISSED,
     Delete,
     Fetch,
     ListedEntry,
@@ -87,7 +88,8 @@ def encode_contradiction(listed: ListedEntry) -> tuple[str, ...]:
     if not listed.undated:
         return ()
     return (
-        CONTRADICTION_PREFIX + json.dumps([listed.change, listed.rivals], separators=(",", ":")),
+        CONTRADICTION_PREFIX
+        + json.dumps([listed.change, listed.rivals, listed.is_older], separators=(",", ":")),
     )
 
 
@@ -157,8 +159,15 @@ def gone_rows(state: MirrorStateStore) -> Iterator[Pending]:
 
 
 def undone_tasks(state: MirrorStateStore) -> Iterator[Pending]:
-    """Yield the tasks that decisions depend on: fetches and gone resources, in URI order."""
-    return merge(state.pending(PendingTask.FETCH), gone_rows(state), key=attrgetter("uri"))
+    """Yield the tasks that decisions depend on: fetches, resources gone or missed, in URI order."""
+    retained = (row for row in state.pending(PendingTask.RETAIN) if is_gone(row) or is_missed(row))
+    others = state.pending(PendingTask.FETCH), state.pending(PendingTask.DELETE)
+    return merge(*others, retained, key=attrgetter("uri"))
+
+
+def is_missed(row: Pending) -> bool:
+    """True if the last reading of a list lacks a resource, and the next one decides about it."""
+    return row.task == PendingTask.RETAIN and row.reason == MISSED
 
 
 def refused_item(refused: RefusedRow) -> dict[str, object]:

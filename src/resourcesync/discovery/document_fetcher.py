@@ -28,6 +28,7 @@ Scratch = Callable[[], BinaryIO]
 
 
 _NOT_MODIFIED: Final = 304
+_MAX_AGE_DIGITS: Final = 10
 
 
 class _FileSink:
@@ -65,8 +66,8 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
         etag, last_modified: For conditional requests.
         links: The answer's ``Link`` fields, joined with commas.
         media_type: The answer's ``Content-Type``.
-        served: Time of the answer by the server's clock (``Date``), microseconds; ``None`` if
-            absent.
+        served: Time of the answer by the server's clock (``Date``), less its ``Age`` in a cache,
+            microseconds; ``None`` if absent.
     """
 
     uri: str
@@ -281,8 +282,14 @@ def _document(outcome: FetchResponse | FetchFailure) -> FetchedDocument | None:
         last_modified=last_modified,
         links=headers.get("link", ""),
         media_type=headers.get("content-type", ""),
-        served=known_microseconds(served_at(headers)),
+        served=_served(headers),
     )
+
+
+def _served(headers: Mapping[str, str]) -> int | None:
+    served, age = known_microseconds(served_at(headers)), headers.get("age", "")
+    is_old = age.isascii() and age.isdigit() and len(age) <= _MAX_AGE_DIGITS
+    return served if served is None or not is_old else served - int(age) * 1_000_000
 
 
 def _generator(

@@ -183,6 +183,9 @@ class Copy(NamedTuple):
         signature: The file's stat signature when it was installed.
         fixity: A ``Fixity``.
         installed: Time of its installation.
+        evidence: The last moment at which the resource is known to have existed at the Source, by
+            the Source's clocks: of the answer that delivered or confirmed it, or of the list that
+            named it. Only what is later can prove it absent. 0: none.
     """
 
     uri: str
@@ -196,6 +199,7 @@ class Copy(NamedTuple):
     signature: str
     fixity: str
     installed: int
+    evidence: int = 0
 
 
 make_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)

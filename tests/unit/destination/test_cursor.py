@@ -21,6 +21,7 @@ from resourcesync.destination.cursor import (
     judge,
 )
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.proof import ListMoments
 from resourcesync.ports.mirror import ProcessedDocument
 
 OPEN = ProcessedDocument("open", 10, None, 2, "digest", "", "")
@@ -145,7 +146,9 @@ def test_lists_that_report_less_than_was_processed_are_stale() -> None:
     assert judge(at(OPEN), read(shorter, reported=12)) == Stale(12)
     assert judge(at(OPEN), read(shorter, reported=15)) == Rewritten("open")
     assert judge(at(OPEN), read(shorter, reported=None)) == Rewritten("open")
-    assert judge(at(OPEN, resource_list_at=15), read(shorter, reported=12)) == Rewritten("open")
+    assert judge(at(OPEN, moments=ListMoments(at=15)), read(shorter, reported=12)) == Rewritten(
+        "open"
+    )
 
 
 def test_the_cursor_stands_behind_the_open_lists_or_the_newest_closed_one() -> None:

@@ -12,6 +12,7 @@ from resourcesync.destination.planner import (
     DELETED_BY_SOURCE,
     DISPUTED,
     FILTERED,
+    MISSED,
     OUT_OF_SCOPE,
     Absence,
     Decision,
@@ -28,7 +29,7 @@ from resourcesync.destination.planner import (
     decide_all,
     listed_from_task,
 )
-from resourcesync.destination.tasks import pending_delete, pending_fetch, task_of
+from resourcesync.destination.tasks import is_missed, pending_delete, pending_fetch, task_of
 from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask
 
 SHA, OTHER = (f"sha-256:{letter * 64}" for letter in "ab")
@@ -47,6 +48,7 @@ GONE = ENTRY._replace(change="deleted", hash="")
 CHANGES = DecisionPolicy(absence=Absence.UNCHANGED, now=NOW, counts_until=READ)
 LISTS = structs.replace(CHANGES, absence=Absence.UNPROVEN)
 WHOLE = structs.replace(CHANGES, absence=Absence.DELETED)
+LOOSE = structs.replace(CHANGES, absence=Absence.TWICE)
 
 
 def failed(listed: ListedEntry = NEWER, due: int = LATER) -> Pending:
@@ -196,6 +198,22 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         *(RESTORED, None, None, structs.replace(WHOLE, deletes_restored=True)),
         Delete(RESTORED, ABSENT),
     ),
+    "a copy of what existed after the list stays": (
+        *(COPY._replace(evidence=NOW + 1), None, None, structs.replace(WHOLE, absent_at=NOW)),
+        Retain(COPY._replace(evidence=NOW + 1)),
+    ),
+    "a copy that parts of several moments lack waits for the next reading": (
+        *(COPY, None, None, LOOSE),
+        Retain(COPY, reason=MISSED),
+    ),
+    "a copy that two readings of such parts lack is deleted": (
+        *(COPY, None, retained(MISSED), LOOSE),
+        Delete(COPY, ABSENT),
+    ),
+    "a copy that a reading lacked which was not completed waits again": (
+        *(COPY, None, retained(MISSED)._replace(generation=READ + 1), LOOSE),
+        Retain(COPY, reason=MISSED),
+    ),
     "an earlier deletion by the Source counts while lists do not prove anything": (
         *(COPY, None, gone(), LISTS),
         Delete(COPY, DELETED_BY_SOURCE),
@@ -271,12 +289,12 @@ def test_row_of_the_table(sentence: str) -> None:
 
 
 copies = st.sampled_from(
-    [None, COPY, RESTORED, as_suspect(COPY), COPY._replace(lastmod=None, listed="")]
+    [None, COPY, RESTORED, as_suspect(COPY), COPY._replace(lastmod=None, listed="", evidence=3)]
 )
 entries = st.sampled_from([None, ENTRY, NEWER, DATED, VAGUE, EXCLUDED, GONE, as_retained(ENTRY)])
 tasks = st.sampled_from(
     [None, failed(), failed(due=NOW), failed(VAGUE)]
-    + [make(reason) for make in (gone, retained) for reason in (ABSENT, OUT_OF_SCOPE, "x")]
+    + [make(reason) for make in (gone, retained) for reason in (ABSENT, MISSED, OUT_OF_SCOPE, "x")]
 )
 policies = st.builds(
     DecisionPolicy,
@@ -285,6 +303,7 @@ policies = st.builds(
     prunes=st.booleans(),
     deletes_restored=st.booleans(),
     counts_until=st.sampled_from([-1, READ]),
+    absent_at=st.sampled_from([0, 5]),
     now=st.just(NOW),
 )
 
@@ -301,8 +320,10 @@ def test_no_row_deletes_without_a_reason_or_against_the_policy(
         assert not policy.retains(decision.reason)
         assert row is None or row.change in (FILTERED, "deleted")
         is_known = task is not None and task.reason == decision.reason
-        assert row is not None or policy.absence is Absence.DELETED or is_known
-    if isinstance(decision, Retain) and decision.reason:
+        is_proven = policy.absence is Absence.DELETED and copy.evidence <= policy.absent_at
+        is_proven |= policy.absence is Absence.TWICE and task is not None and is_missed(task)
+        assert row is not None or is_proven or is_known
+    if isinstance(decision, Retain) and decision.reason not in {"", MISSED}:
         assert policy.retains(decision.reason)
     if isinstance(decision, Fetch):
         assert row is not None

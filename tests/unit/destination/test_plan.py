@@ -84,7 +84,7 @@ def test_the_plan_counts_what_was_decided() -> None:
     plan, *counts = count_decisions(decisions, Mode.BASELINE)
 
     assert (plan.same, plan.create, plan.update, plan.delete) == (1, 1, 1, 1)
-    assert (plan.size, plan.unsized, counts) == (5, 1, [1, 2, 1, 0, False])
+    assert (plan.size, plan.unsized, counts) == (5, 1, [1, 2, 1, 0, False, 0])
     assert count_decisions([Fetch(listed(), None)], Mode.BASELINE).unsure
 
 

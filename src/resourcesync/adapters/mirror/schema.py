@@ -17,7 +17,8 @@ _FIRST: Final = f"""
 CREATE TABLE copy (
     uri TEXT PRIMARY KEY, path TEXT NOT NULL, length INTEGER NOT NULL, digests TEXT NOT NULL,
     listed TEXT NOT NULL, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
-    signature TEXT NOT NULL, fixity TEXT NOT NULL, installed INTEGER NOT NULL
+    signature TEXT NOT NULL, fixity TEXT NOT NULL, installed INTEGER NOT NULL,
+    evidence INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE pending (
     uri TEXT PRIMARY KEY, loc TEXT NOT NULL, path TEXT NOT NULL, task TEXT NOT NULL,

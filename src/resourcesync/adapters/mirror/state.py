@@ -47,7 +47,7 @@ MAX_RUNS: Final = 10_000
 _MAX_DOCUMENTS: Final = 100_000
 _NOTHING: Final = StateTransaction()
 
-_PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+_PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 # A blank, which is less than "!", separates the digests; the constant names the index.
 _FIND_COPY: Final = (
     "SELECT * FROM copy WHERE digests >= ? AND digests < ? AND length >= 16384 AND length = ?"

@@ -22,13 +22,8 @@ from resourcesync.destination.audits.fixity import (
     listed_from_copy,
 )
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
-from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_older
-from resourcesync.destination.listed_rows import (
-    collect_linked,
-    deduplicated_rows,
-    ignore_conflict,
-    merge_linked,
-)
+from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.path_assignment import new_claim_sorter
@@ -48,6 +43,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
 from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED, NOT_TRIED
+from resourcesync.destination.tasks import is_missed
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import Remedy, SourceNotFoundError, StorageError
 from resourcesync.model.digests import (
@@ -238,23 +234,9 @@ class Audit:
                 hint="audit against the mirror's own state",
                 remedy=Remedy("audit-offline"),
             )
-        sorters = [held.enter_context(pull.new_sorter())]
-        snapshot = pull.read_list(found.resource_list, sorters[0])
-        assert snapshot is not None, "an unconditional reading always returns a snapshot"
-        at, history = snapshot.at, None
-        self._has_gap = snapshot.outdated_parts > 0
-        if at is not None:
-            check_no_older(at, pull.cursor.resource_list_at)
-        if found.change_list is not None and at is not None:
-            positions = pull.cursor.list_positions(at)
-            history = pull.change_lists.read_since(found.change_list, at, positions)
-            sorters.append(held.enter_context(history.sorter))
-            history = after_list(pull.cursor, history, pull.now)
-            at = history.checkpoint
-            self._has_gap |= not history.reaches_back
-        self._is_read = pull.was_read(snapshot.at, history)
-        linked = collect_linked(pull, deduplicated_rows(sorters, ignore_conflict), held)
-        return at, merge_linked(deduplicated_rows(sorters, ignore_conflict), linked)
+        listed = Baseline(pull).read_listed_rows(held)
+        self._has_gap, self._is_read = listed.has_gap, listed.was_read
+        return listed.at, listed.rows()
 
     def _compare(self, rows: Iterator[ListedEntry], inspector: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
@@ -367,6 +349,7 @@ class Audit:
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
+        self._has_gap |= waiting is not None and is_missed(waiting)  # the next pull decides
         self._counts.extra += not is_kept
         is_held = waiting is not None and waiting.task == PendingTask.DELETE
         self._counts.held += is_held and self._pull.sync_state.last_state is MirrorState.STOPPED

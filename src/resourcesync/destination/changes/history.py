@@ -5,6 +5,7 @@ from itertools import dropwhile
 
 import msgspec
 
+from resourcesync.destination.changes.window import Window
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.model.resources import Change
@@ -54,6 +55,8 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
         is_unchanged_head: The head is the same as before: only its open lists were requested.
         is_of_dump: The manifests of a Change Dump were read in place of lists.
         archive: URI of the archive of older lists, if a list links to it.
+        window: The last list, if it gives no interval; else ``None``.
+        is_continuous: Such a list proves that no change before it is missing.
     """
 
     head: str
@@ -73,11 +76,13 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
     is_unchanged_head: bool
     is_of_dump: bool
     archive: str
+    window: Window | None = None
+    is_continuous: bool = True
 
     @property
     def reaches_back(self) -> bool:
-        """True if the lists reach back to the old T without a gap, by their times."""
-        return self.starts_in_time and self.is_contiguous
+        """True if the lists reach back to the old T without a gap."""
+        return self.starts_in_time and self.is_contiguous and self.is_continuous
 
     @property
     def news_before_processed(self) -> tuple[ReadList, ...]:

@@ -27,6 +27,7 @@ from resourcesync.destination.changes.times import (
     check_announced,
     span_of,
 )
+from resourcesync.destination.changes.window import shares
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.packages import DumpPackage, DumpPackages
 from resourcesync.destination.lists.resource_reader import (
@@ -372,11 +373,27 @@ class ChangeListReader:
         index = document.header.link(Relation.INDEX)
         if index is not None and not reading.starts_in_time and not climbed:
             self._read_head(index, reading, state, climbed=True)
+        elif reading.archived and span.from_ is None:
+            self._read_windows([*reading.archived, span], reading)
         elif reading.archived and not reading.starts_in_time:
             spans = _merge_spans(reading.archived, [span], self._selection)
             self._read_chain(spans, self._get_list, reading, state)
         else:
             self._read_list(head, span, reading, state)
+
+    def _read_windows(self, spans: list[ChangeListSpan], reading: Reading) -> None:
+        """Read lists without intervals, from the newest one that has the changes processed last."""
+        first = len(spans) - 1
+        for number in range(len(spans) - 1, -1, -1):
+            with self._get_list(spans[number].uri) as fetched:
+                listed = list(self._scan(fetched, spans[number], reading).listed_changes())
+            if shares(listed, reading.start.window):
+                first = number
+                break
+        for number in range(first, len(spans)):
+            with self._get_list(spans[number].uri) as fetched:
+                scan = self._scan(fetched, spans[number], reading)
+                scan.read_window(follows=number > first)
 
     def _get(
         self, uri: str, reading: Reading, state: MirrorStateStore | None, opened: ExitStack
@@ -526,15 +543,26 @@ class ChangeListReader:
             ended: End of the list, if its index calls it open.
         """
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
-        now = to_microseconds(self._clock.now())
         seen = reading.start.find(span, self._selection.mirror_uri)
         if seen is None and state is not None:  # an older list, which is listed again
             seen = state.document(span.uri, span.from_ or 0)
         positions = self._dependencies.positions
         before = None if positions is None else positions.position_of(span)
-        ChangeListScan(
-            fetched, span, reading, selection=self._selection, now=now, ended=ended
-        ).read(seen, before)
+        scan = self._scan(fetched, span, reading, ended)
+        if span.from_ is None and span.uri == reading.head and not reading.is_of_dump:
+            scan.read_window(before)
+        else:
+            scan.read(seen, before)
+
+    def _scan(
+        self,
+        fetched: FetchedDocument,
+        span: ChangeListSpan,
+        reading: Reading,
+        ended: int | None = None,
+    ) -> ChangeListScan:
+        now, selection = to_microseconds(self._clock.now()), self._selection
+        return ChangeListScan(fetched, span, reading, selection=selection, now=now, ended=ended)
 
 
 def _reaches_back(history: ChangeHistory) -> bool:

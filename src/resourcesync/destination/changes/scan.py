@@ -21,6 +21,14 @@ from resourcesync.destination.changes.times import (
     is_undated,
     without_borrowed_time,
 )
+from resourcesync.destination.changes.window import (
+    ListedChange,
+    Window,
+    continuation,
+    is_newest_first,
+    listed_change,
+    window_of,
+)
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
@@ -67,6 +75,8 @@ class Reading:
         self.has_undated = self.is_outdated = False
         self.is_unchanged_head = self.is_of_dump = False
         self.archive = ""
+        self.window: Window | None = None
+        self.is_continuous = True
 
     def history(self) -> ChangeHistory:
         """Return what was read."""
@@ -88,6 +98,8 @@ class Reading:
             is_unchanged_head=self.is_unchanged_head,
             is_of_dump=self.is_of_dump,
             archive=self.archive,
+            window=self.window,
+            is_continuous=self.is_continuous,
         )
 
     def add_processed(self, record: ProcessedDocument) -> None:
@@ -193,6 +205,62 @@ class ChangeListScan:
         has_news = reading.change_count > count
         reading.lists.append(ReadList(record, seen, is_intact, has_news))
 
+    def read_window(self, before: int | None = None, *, follows: bool = False) -> None:
+        """Collect the new changes of a list that gives no interval.
+
+        Args:
+            before: As for `read`.
+            follows: It comes behind a list that was just read: all of its changes are new.
+
+        Raises:
+            DocumentError: The list cannot be used.
+        """
+        reading, start = self._reading, self._reading.start
+        listed = list(self.listed_changes())
+        order: Sequence[int] = range(len(listed))
+        if is_newest_first(listed):
+            order = order[::-1]
+        ordered = [listed[position] for position in order]
+        if follows:
+            news: Sequence[int] = range(len(ordered))
+        elif start.is_resource_list:
+            news = _since_list(ordered, start.list_clock, before)
+            own = (change.own_time for change in ordered)
+            earliest = min((time for time in own if time is not None), default=None)
+            reading.is_continuous = earliest is not None and earliest <= start.list_clock
+        else:
+            reading.is_continuous, news = continuation(ordered, start.window, start.list_clock)
+        reading.has_undated |= any(not ordered[number].is_own for number in news)
+        reading.window = window_of(ordered)
+        self._add_news([order[number] for number in news])
+        self._advance()
+        record = document_record(self._fetched)._replace(
+            until=self._span.until, entries=self._prefix.entries, prefix=self._prefix.hexdigest()
+        )
+        reading.documents.append(record)
+        reading.lists.append(ReadList(record, None, has_news=bool(news)))
+
+    def listed_changes(self) -> Iterator[ListedChange]:
+        """Yield the changes of the list, in its order, as far as continuity depends on them."""
+        for change in changes_of(self._fetched.open()):
+            yield listed_change(without_borrowed_time(change, self._span))
+
+    def _add_news(self, positions: Sequence[int]) -> None:
+        """Add the rows of some changes, in this order."""
+        reading, wanted = self._reading, set(positions)
+        rows: dict[int, ListedEntry] = {}
+        document = self._fetched.open(self._selection.refuse)
+        for position, listed in enumerate(changes_of(document)):
+            change = self._record(listed)
+            if position not in wanted:
+                continue
+            reading.change_count += 1
+            row = self._selection.change_row(change)
+            if row is not None:
+                rows[position] = self._with_age(row, change)
+        self._selection.refusals.count_tolerated(document)
+        reading.sorter.add_all(rows[position] for position in positions if position in rows)
+
     def _record(self, listed: Change) -> Change:
         """Record the next change of the list; return it without a borrowed time."""
         self._prefix.add(listed)
@@ -246,8 +314,7 @@ class ChangeListScan:
             reading.change_count += 1
             row = self._selection.change_row(change)
             if row is not None:
-                is_open = self._is_age_unknown(change)
-                reading.sorter.add(row._replace(undated=True) if is_open else row)
+                reading.sorter.add(self._with_age(row, change))
 
     def _accept_by_time(self, change: Change, position: int) -> bool:
         """Return whether a change of a list that was not read before counts as new, by its time.
@@ -266,6 +333,15 @@ class ChangeListScan:
             reading.has_undated = True
         return True
 
+    def _with_age(self, row: ListedEntry, change: Change) -> ListedEntry:
+        """Return the row of a change, marked if the Resource List may include it."""
+        if not self._is_age_unknown(change):
+            return row
+        start = self._reading.start
+        at = start.list_clock if start.is_resource_list else start.resource_list_at or 0
+        is_older = change.time is not None and not is_since(change, at - at % OVERLAP)
+        return row._replace(undated=True, is_older=is_older)
+
     def _is_age_unknown(self, change: Change) -> bool:
         """True if it is unknown whether the Resource List includes this change.
 
@@ -274,7 +350,7 @@ class ChangeListScan:
         """
         start = self._reading.start
         if start.is_resource_list:
-            return not is_since(change, start.new_since + 1)
+            return not is_since(change, start.list_clock + 1)
         at = start.resource_list_at
         return at is not None and change.time is not None and not is_since(change, at)
 
@@ -305,3 +381,20 @@ class ChangeListScan:
 def is_same_prefix(prefix: ListPrefix, seen: ProcessedDocument) -> bool:
     """True if a list begins with the changes that were processed."""
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
+
+
+def _since_list(changes: Sequence[ListedChange], at: int, before: int | None) -> Sequence[int]:
+    """Return the changes that a Resource List may not include.
+
+    Args:
+        changes: The changes, oldest first.
+        at: Moment of the Resource List, microseconds.
+        before: Number of changes when it was first read; later ones count whatever their time.
+    """
+    return [
+        position
+        for position, change in enumerate(changes)
+        if change.own_time is None
+        or change.own_time >= at - at % OVERLAP
+        or (before is not None and position >= before)
+    ]

@@ -306,6 +306,7 @@ class ListPrefix:
 
 if TYPE_CHECKING:
     from resourcesync.destination.changes.history import ChangeHistory
+    from resourcesync.destination.changes.window import Window
 
 
 class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -323,6 +324,7 @@ class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
         open_lists: URIs of those that are behind an index.
         last_changes: The change that was listed last.
         is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
+        window: The list that was processed, if it gives no interval; else ``None``.
     """
 
     checkpoint: int
@@ -334,11 +336,14 @@ class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
     open_lists: tuple[str, ...] = ()
     last_changes: tuple[tuple[str, int | None], ...] = ()
     is_resource_clock_ahead: bool = False
+    window: "Window | None" = None
 
     @property
     def new_since(self) -> int:
         """Start of new changes where no processed prefix tells."""
-        return self.list_clock if self.is_resource_list else self.list_clock - OVERLAP
+        if self.is_resource_list:  # whatever happened within its second may be later
+            return self.list_clock - self.list_clock % OVERLAP
+        return self.list_clock - OVERLAP
 
     def find(self, span: ChangeListSpan, address: Callable[[str], str]) -> ProcessedDocument | None:
         """Return the record of a list: by its start, or else by its address.

@@ -5,7 +5,7 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -16,6 +16,13 @@ from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
+from resourcesync.destination.proof import (
+    ListMoments,
+    ReadPart,
+    interval_end,
+    is_of_one_moment,
+    is_pinned,
+)
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument
 from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.errors import (
@@ -26,9 +33,10 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
+from resourcesync.model.digests import Digest, agree, usable
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.resources import Resource, ResourceRun
-from resourcesync.model.timestamps import end_of_lastmod, known_microseconds, lastmod_microseconds
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import ProcessedDocument
 
@@ -46,11 +54,12 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Resource List as read.
 
     Attributes:
-        at: Moment up to which every change is included, microseconds; ``None`` if the list gives
-            none (a plain sitemap).
+        moments: Moments of the list and of its parts.
         entries: Number of entries.
-        proves_absence: Every part fits its index and came from the requested host, so that what is
-            not listed is really gone.
+        proves_absence: Every part fits its index and came from the requested host.
+        is_one_moment: The list was read as it was at one moment.
+        served: Time of the oldest answer by the server's clock, less its age in a cache,
+            microseconds; ``None`` if unknown.
         dialect: Dialect of the list.
         documents: Record of the document, for a conditional request; empty for an index, whose
             parts may change without it.
@@ -59,14 +68,21 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         version: Version of the list, or of its index; ``None`` if unknown.
     """
 
-    at: int | None
+    moments: ListMoments
     entries: int
     proves_absence: bool
     dialect: Dialect
+    is_one_moment: bool = True
+    served: int | None = None
     documents: tuple[ProcessedDocument, ...]
     unread_parts: int = 0
     outdated_parts: int = 0
     version: "ListVersion | None" = None
+
+    @property
+    def at(self) -> int | None:
+        """Moment up to which every change is included, microseconds; ``None``: none is stated."""
+        return self.moments.at
 
 
 def list_version(fetched: FetchedDocument) -> ListVersion:
@@ -109,7 +125,7 @@ def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
     """
     kept: list[ListVersion] = []
     for part, announced, served in parts:
-        over = _interval_end(announced) if _is_announced(part, announced) else None
+        over = interval_end(announced) if _is_announced(part, announced) else None
         if over is None or served is None or served < over:
             kept.append(structs.replace(part, over=over))
     return structs.replace(head, parts=tuple(kept))
@@ -134,11 +150,6 @@ def _is_announced(part: ListVersion, announced: Part) -> bool:
     """True if a part is of the moment that its index gives, as far as both give one."""
     at = known_microseconds(announced.at)
     return at is None or part.at is None or part.at == at
-
-
-def _interval_end(announced: Part) -> int | None:
-    dates = map(lastmod_microseconds, (announced.at, announced.lastmod))
-    return max((end_of_lastmod(date) for date in dates if date is not None), default=None)
 
 
 class ResourceListReader:
@@ -200,8 +211,9 @@ class ResourceListReader:
             if not document.header.is_index:
                 entries = self._add_resources(document, spool)
                 return ListSnapshot(
-                    at=known_microseconds(document.header.at),
+                    moments=ListMoments(at=known_microseconds(document.header.at)),
                     entries=entries,
+                    served=fetched.served,
                     proves_absence=is_same_host(fetched) and self._lists_all(document),
                     dialect=document.dialect,
                     documents=(document_record(fetched),),
@@ -211,9 +223,31 @@ class ResourceListReader:
             self._selection.refusals.count_tolerated(document)
         read = self._read_parts(document, parts, spool, documents, forgiving=forgiving)
         snapshot, versions = read
-        complete = snapshot.proves_absence and at_home
-        version = with_parts(head, versions)
-        return structs.replace(snapshot, proves_absence=complete, version=version)
+        parts_read = [_read_part_of(part, announced) for part, announced, _ in versions]
+        return structs.replace(
+            snapshot,
+            proves_absence=snapshot.proves_absence and at_home,
+            is_one_moment=self._is_one_moment(fetched, head, parts_read),
+            served=_earliest(fetched.served, snapshot.served),
+            version=with_parts(head, versions),
+        )
+
+    def _is_one_moment(
+        self, index: FetchedDocument, head: ListVersion, parts: Sequence[ReadPart]
+    ) -> bool:
+        """True if the parts of an index, or the packages of a dump, are of one moment.
+
+        They state the same one; or the index pins each of them, and is the same after the last.
+        """
+        if is_of_one_moment(parts):
+            return True
+        began = -1 if index.served is None else index.served
+        if not all(is_pinned(part, began) for part in parts):
+            return False
+        again = self._documents.uncached().get(index.uri)
+        assert again is not None, "an unconditional request is never answered with 304"
+        with again:
+            return list_version(again).digest == head.digest
 
     def _read_parts(
         self,
@@ -246,9 +280,10 @@ class ResourceListReader:
             entries += count
         if unread and len(unread) == len(parts):
             raise unread[0]
-        ats = [known_microseconds(index.header.at), *(part.at for part, _, _ in versions)]
+        stated = {part.uri: part.at for part, _, _ in versions if part.at is not None}
         snapshot = ListSnapshot(
-            at=min((at for at in ats if at is not None), default=None),
+            moments=_moments(index, stated),
+            served=_earliest(*(served for _, _, served in versions)),
             entries=entries,
             proves_absence=complete and not unread and not self._selection.has_twins,
             dialect=index.dialect,
@@ -281,7 +316,8 @@ class ResourceListReader:
         spool: ExternalSorter[ListedEntry],
     ) -> ListSnapshot:
         """Read the manifests of all packages: together they are the list (§11)."""
-        ats = [known_microseconds(dump.header.at)]
+        stated: dict[str, int] = {}
+        read: list[ReadPart] = []
         entries = 0
         head = list_version(fetched)
         versions: list[SentPart] = []
@@ -293,13 +329,17 @@ class ResourceListReader:
             with packages.manifest(offered) as copied:
                 document = copied.open(self._refuser(spool))
                 at = known_microseconds(document.header.at)
-                ats.append(at)
+                if at is not None:
+                    stated[offered.uri] = at
+                has_hash = bool(usable(offered.entry.digests)) and not offered.contents
+                read.append(ReadPart(offered.uri, offered.entry, at, has_hash))
                 entries += self._add_resources(document, spool, version=at)
-        stated = [at for at in ats if at is not None]
         return ListSnapshot(
-            at=min(stated) if stated else None,
+            moments=_moments(dump, stated),
             entries=entries,
             proves_absence=True,
+            is_one_moment=self._is_one_moment(fetched, head, read),
+            served=fetched.served,
             dialect=dump.dialect,
             documents=() if dump.header.is_index else (document_record(fetched),),
             outdated_parts=count_outdated(versions),
@@ -346,6 +386,22 @@ class ResourceListReader:
             if row is not None:
                 spool.add(row if version is None else _versioned(row, version))
         return entries
+
+
+def _moments(head: "Document", parts: Mapping[str, int]) -> ListMoments:
+    """Return the moments of an index or a dump, and of its parts."""
+    at = known_microseconds(head.header.at)
+    ats = parts.values() if at is None else (at, *parts.values())
+    return ListMoments(at=min(ats, default=None), parts=parts)
+
+
+def _earliest(*times: int | None) -> int | None:
+    return None if None in times else min(filter(None, times), default=None)
+
+
+def _read_part_of(version: ListVersion, announced: Part) -> ReadPart:
+    found = Digest("sha-256", version.digest)
+    return ReadPart(version.uri, announced, version.at, agree([found], announced.digests))
 
 
 def _versioned(row: ListedEntry, version: int) -> ListedEntry:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.destination.changes.times import DAY, OVERLAP
 from resourcesync.destination.planner import (
     ABSENT,
     DISPUTED,
@@ -16,11 +17,18 @@ from resourcesync.destination.planner import (
     as_unknown,
     decide_gone,
     has_bytes,
+    is_settled,
     recordable_lastmod,
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import encode_notes
-from resourcesync.destination.task_codes import ABSENT_CODES, CONTRADICTING, SKIPPED_CODES
+from resourcesync.destination.task_codes import (
+    ABSENT_CODES,
+    CONTRADICTING,
+    OLD_ANSWER,
+    OLD_ANSWER_REASON,
+    SKIPPED_CODES,
+)
 from resourcesync.destination.tasks import pending_fetch, quarantine_warning, task_of
 from resourcesync.destination.transfers.budget import Budget
 from resourcesync.errors import DiskFullError, StorageError
@@ -229,8 +237,22 @@ class CommitBatch:
         if not hash_:
             lastmod = self.lastmod_to_record(listed, headers)
         known, kind = validators_of(headers), str(fixity)  # SQLite stores plain text sooner
-        row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, self._policy.began)
+        began, evidence = self._policy.began, self.evidence_of(headers)
+        row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, began, evidence)
         return make_copy(row)
+
+    def evidence_of(self, headers: Mapping[str, str]) -> int:
+        """Return the Source's time at which an answer shows that a resource exists.
+
+        Without an answer of its own server the lists show it. A server's clock that is far ahead
+        of ours proves nothing for its own future.
+        """
+        if not headers:
+            return self._policy.at
+        served = served_at(headers)
+        if served is None:
+            return self._policy.began
+        return min(to_microseconds(served) + OVERLAP - 1, self._policy.began + DAY)
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".
@@ -269,8 +291,10 @@ class CommitBatch:
         listed = fetch.listed
         self._waiting += 1
         if listed.change == DISPUTED and code in ABSENT_CODES:
-            self._record_as_gone(fetch)
-            return False
+            if not is_settled(fetch.before, listed):
+                self._record_as_gone(fetch)
+                return False
+            code, reason = OLD_ANSWER, OLD_ANSWER_REASON
         self.tally.undecided += listed.undated
         status = self._policy.status_of(code)
         self.tally.absent += status == "absent"
@@ -384,7 +408,9 @@ class CommitBatch:
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
                 fixity = ready.copy.fixity
-                ready.copy = make_copy((*ready.copy[:_SIGNATURE], result, fixity, moment))
+                ready.copy = make_copy(
+                    (*ready.copy[:_SIGNATURE], result, fixity, moment, ready.copy.evidence)
+                )
                 installed.append(ready)
             elif result.code in _RESOURCE_ERROR_CODES:
                 refused[ready.copy.uri] = befores.get(ready.copy.uri)

@@ -6,7 +6,7 @@ to the version before; on any fault the whole resource is fetched.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -24,9 +24,15 @@ from resourcesync.destination.planner import (
     ListedEntry,
     algorithms_for,
     has_bytes,
+    is_settled,
     without_patch,
 )
-from resourcesync.destination.task_codes import CONTRADICTING, REDIRECTED
+from resourcesync.destination.task_codes import (
+    CONTRADICTING,
+    OLD_ANSWER,
+    OLD_ANSWER_REASON,
+    REDIRECTED,
+)
 from resourcesync.destination.transfers.commit import (
     CommitBatch,
     StagedResource,
@@ -51,6 +57,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.digests import (
     STRONG,
+    Digest,
     agree,
     disagree,
     format_digests,
@@ -471,8 +478,9 @@ class ResourceTransfer:
         assert fetch.before is not None, "only a conditional request is answered with 304"
         self._commit_batch.tally.same += 1
         lastmod = self._commit_batch.lastmod_to_record(fetch.listed, outcome.headers)
-        if fetch.before.lastmod != lastmod:
-            copy = fetch.before._replace(lastmod=lastmod)
+        evidence = self._commit_batch.evidence_of(outcome.headers)
+        if fetch.before.lastmod != lastmod or fetch.before.evidence < evidence:
+            copy = fetch.before._replace(lastmod=lastmod, evidence=evidence)
             self._commit_batch.add(StagedResource(fetch, copy, None, counts=False))
         else:
             self._commit_batch.add_unchanged(fetch)
@@ -495,6 +503,10 @@ class ResourceTransfer:
             self._try_next_location(
                 attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
             )
+            return
+        if is_settled(fetch.before, fetch.listed) and not _is_of_list(found, fetch.listed):
+            staged.discard()
+            self._fail(fetch, OLD_ANSWER, OLD_ANSWER_REASON, 1)
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # The validators of another server are useless for the resource's own URI.
@@ -544,6 +556,12 @@ class ResourceTransfer:
             else:
                 staged.discard()
         self._under_way.clear()
+
+
+def _is_of_list(found: Sequence[Digest], row: ListedEntry) -> bool:
+    """True if bytes are what the Resource List has, of two rivals."""
+    listed = row.rivals[0][0] if row.rivals else row.hash
+    return agree(found, usable(parse_digests(listed)))
 
 
 def _unreachable_site(error: ResourceSyncError, asked: str) -> str:

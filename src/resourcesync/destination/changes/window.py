@@ -1,0 +1,161 @@
+"""Continuity of Change Lists that give no interval (D-Lib, figure 6; `resync-build`). Pure.
+
+Such a list may be the changes of a day, or a window of the last ones, and the list before it may be
+gone. That none is missing is proven only by what the two lists share, or by the time of a change.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from resourcesync.destination.changes.times import OVERLAP, has_own_time
+from resourcesync.model.digests import format_digests
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import to_microseconds
+
+_MAX_STORED: Final = 1_000
+_VAGUE: Final = "~"
+"""Begins the key of a change without a time: an equal one may be another change."""
+
+
+class ListedChange(NamedTuple):
+    """A change of a list, as far as continuity depends on it.
+
+    Attributes:
+        key: Digest of its address, kind, time, hashes and length.
+        time: Its time, microseconds; ``None`` if it has none.
+        is_own: The time cannot be that of its resource.
+    """
+
+    key: str
+    time: int | None
+    is_own: bool
+
+    @property
+    def own_time(self) -> int | None:
+        """Its time, if it cannot be that of its resource."""
+        return self.time if self.is_own else None
+
+
+def listed_change(change: Change) -> ListedChange:
+    """Return a change as far as continuity depends on it."""
+    resource = change.resource
+    time = None if change.time is None else to_microseconds(change.time)
+    text = (
+        f"{resource.uri}\0{change.kind}\0{time}"
+        f"\0{format_digests(resource.digests)}\0{resource.length}"
+    )
+    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return ListedChange(key if time is not None else _VAGUE + key, time, has_own_time(change))
+
+
+def is_newest_first(changes: Sequence[ListedChange]) -> bool:
+    """True if the times of a list, as far as it gives some, only fall."""
+    times = [change.time for change in changes if change.time is not None]
+    return len(set(times)) > 1 and times == sorted(times, reverse=True)
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """The last changes of the list that was processed, oldest first.
+
+    Attributes:
+        keys: Their keys; at most 1,000.
+        is_whole: They are the whole list.
+        last_key, last_time: The change with the latest time of its own, and that time in
+            microseconds; empty and ``None`` if none has one.
+    """
+
+    keys: tuple[str, ...] = ()
+    is_whole: bool = True
+    last_key: str = ""
+    last_time: int | None = None
+
+
+def window_of(changes: Sequence[ListedChange]) -> Window:
+    """Return what is stored of a list."""
+    own = [change for change in changes if change.is_own]
+    last = max(own, key=lambda change: change.time or 0, default=None)
+    return Window(
+        keys=tuple(change.key for change in changes[-_MAX_STORED:]),
+        is_whole=len(changes) <= _MAX_STORED,
+        last_key="" if last is None else last.key,
+        last_time=None if last is None else last.time,
+    )
+
+
+class Continuation(NamedTuple):
+    """The new changes of a list.
+
+    Attributes:
+        is_proven: No change between the processed ones and these is missing.
+        news: Positions of the new changes, in the order in which they happened.
+    """
+
+    is_proven: bool
+    news: Sequence[int]
+
+
+def continuation(changes: Sequence[ListedChange], known: Window | None, since: int) -> Continuation:
+    """Return what is new in a list without an interval.
+
+    Args:
+        changes: The changes of the list, oldest first.
+        known: The list that was processed; ``None`` if none was.
+        since: T by the clock of the lists, microseconds.
+    """
+    shared = None if known is None else _after_shared(changes, known)
+    if shared is not None:
+        return Continuation(is_proven=True, news=shared)
+    times = [change.own_time for change in changes]
+    earliest = min((time for time in times if time is not None), default=None)
+    if known is not None and known.last_time is not None and None not in times:
+        is_found = any(change.key == known.last_key for change in changes)
+        if is_found:
+            news = _since(changes, known.last_time, known.last_key)
+            return Continuation(is_proven=True, news=news)
+    if earliest is not None and earliest <= since:
+        return Continuation(is_proven=True, news=_since(changes, since - OVERLAP, ""))
+    return Continuation(is_proven=False, news=range(len(changes)))
+
+
+def _since(changes: Sequence[ListedChange], begin: int, known: str) -> Sequence[int]:
+    """Return the changes that did not happen before a moment, in the order of their times."""
+    news = [
+        position
+        for position, change in enumerate(changes)
+        if change.key != known and (change.own_time is None or change.own_time >= begin)
+    ]
+    if all(changes[position].is_own for position in news):
+        news.sort(key=lambda position: changes[position].time or 0)
+    return news
+
+
+def shares(changes: Sequence[ListedChange], known: Window | None) -> bool:
+    """True if a list continues the one that was processed, by changes that both have."""
+    ordered = changes[::-1] if is_newest_first(changes) else changes
+    return known is not None and _after_shared(ordered, known) is not None
+
+
+def _after_shared(changes: Sequence[ListedChange], known: Window) -> Sequence[int] | None:
+    """Return the changes outside of a block that both lists have; ``None`` if there is none.
+
+    The block is all of the old list, or its end at the beginning of the new one.
+    """
+    keys, stored = [change.key for change in changes], list(known.keys)
+    if not any(not key.startswith(_VAGUE) for key in stored):
+        return None
+    for end in range(len(keys), 0, -1):
+        if keys[end - 1] != stored[-1]:
+            continue
+        size = min(end, len(stored))
+        block = keys[end - size : end]
+        if block != stored[-size:] or all(key.startswith(_VAGUE) for key in block):
+            continue
+        after, before = range(end, len(keys)), range(end - size)
+        if not before or not known.is_whole:
+            return after
+        if not after:  # newest first, which times did not show
+            return before[::-1]
+    return None

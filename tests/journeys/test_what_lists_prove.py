@@ -1,0 +1,359 @@
+"""What a reading of lists proves: a copy is absent, or a gap is closed, only by evidence."""
+
+import hashlib
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import RollbackError
+from resourcesync.ports import FetchRequest
+from tests.support.worlds.contradicting_source import ContradictingSource, change
+from tests.support.worlds.daily_source import DailySource, Form
+from tests.support.worlds.dump_source import AT, DumpSource, Packed, Told, many, zipped
+from tests.support.worlds.network import BASE, Answer, Network, Route, Serve
+from tests.support.worlds.world import World
+from tests.support.worlds.written_source import WrittenSource, written
+
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+
+
+@pytest.mark.parametrize("archive", [False, True])
+@pytest.mark.parametrize("own_times", [False, True])
+def test_a_daily_list_that_replaces_the_last_one_takes_no_copy_away(
+    tmp_path: Path, own_times: bool, archive: bool
+) -> None:
+    world = World(tmp_path, DailySource(own_times=own_times, archive=archive))
+    world.pull()
+    world.source.put("new.txt", "made on the first day")
+    world.source.end_day()
+    world.pull()
+    assert world.in_sync()
+    for day in range(2, 7):
+        world.source.put("0.txt", f"changed on day {day}")
+        world.source.end_day()
+
+        report = world.pull()
+
+        assert world.in_sync()
+        assert (report.deleted, report.held) == (0, 0)
+        assert world.source.asked_files(world.asked()) == ["0.txt"]
+
+
+@pytest.mark.parametrize("own_times", [False, True])
+def test_a_missed_daily_list_is_a_gap_until_the_next_resource_list(
+    tmp_path: Path, own_times: bool
+) -> None:
+    world = World(tmp_path, DailySource(own_times=own_times))
+    assert world.pull().state is MirrorState.IN_SYNC
+    world.source.put("new.txt", "made")
+    world.source.remove("1.txt")
+    world.source.put("2.txt", "changed")
+    world.source.end_day()
+    for day in range(2, 7):
+        world.source.put("0.txt", f"changed on day {day}")
+        world.source.end_day()
+
+        assert world.pull().state is MirrorState.BEHIND
+        assert world.texts()["0.txt"] == f"changed on day {day}"
+        assert not world.audit(method="lists").in_sync
+    world.source.put("0.txt", "changed on day 7")
+    world.source.end_day()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_the_archive_supplies_a_missed_daily_list(tmp_path: Path) -> None:
+    world = World(tmp_path, DailySource(archive=True))
+    world.pull()
+    world.source.put("0.txt", "changed on day 1")
+    world.source.end_day()
+    world.pull()
+    world.source.put("new.txt", "made")
+    world.source.remove("1.txt")
+    world.source.put("2.txt", "changed")
+    world.source.end_day()
+    world.source.put("0.txt", "changed on day 3")
+    world.source.end_day()
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("own_times", [False, True])
+@pytest.mark.parametrize("form", ["window", "newest-first"])
+def test_a_window_of_the_last_changes_is_followed_in_either_order(
+    tmp_path: Path, form: Form, own_times: bool
+) -> None:
+    world = World(tmp_path, DailySource(form, own_times=own_times))
+    assert world.pull().state is MirrorState.IN_SYNC
+    for day in range(1, 20):
+        changed = [f"{day % 5}.txt", f"new-{day}.txt", f"{day % 5}.txt"]
+        for number, name in enumerate(changed):
+            world.source.put(name, f"{number} of day {day}")
+        if day > 3:
+            world.source.remove(f"new-{day - 3}.txt")
+        world.source.end_day()
+
+        report = world.pull()
+
+        assert (report.state, world.in_sync()) == (MirrorState.IN_SYNC, True), day
+        assert world.source.asked_files(world.asked()) == sorted(set(changed))
+
+
+def test_a_window_that_slid_past_what_was_processed_is_a_gap(tmp_path: Path) -> None:
+    world = World(tmp_path, DailySource("window", window=4))
+    world.pull()
+    world.source.put("0.txt", "changed on day 1")
+    world.source.end_day()
+    world.pull()
+    world.source.remove("1.txt")
+    for number in range(4):
+        world.source.put(f"new-{number}.txt", "made")
+    world.source.end_day()
+
+    assert world.pull().state is MirrorState.BEHIND
+
+    assert "1.txt" in world.texts()
+
+
+def entry(name: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return (
+        f'<url><loc>{BASE}{name}</loc><rs:md hash="sha-256:{digest}" length="{len(text)}"/></url>'
+    )
+
+
+class _Parts:
+    """The parts of an index, rewritten between two requests if a test wants that."""
+
+    def __init__(self, source: WrittenSource, at: str, *, rewritten: bool) -> None:
+        self.source = source
+        self.at = at
+        self.lastmod = "2026-03-02T00:00:00Z"
+        names = sorted(source.written.contents)
+        self.halves = [names[:15], names[15:]]
+        self._is_rewritten = rewritten
+
+    def move(self) -> None:
+        """Move the first resource of part 2 to part 1."""
+        first, second = self.halves
+        self.halves = [[*first, second[0]], second[1:]]
+
+    def index(self, _: FetchRequest) -> Answer:
+        """Answer with the index, which dates its parts by ``lastmod`` only."""
+        parts = "".join(
+            f"<sitemap><loc>{BASE}resourcesync/part{number}.xml</loc>"
+            f"<lastmod>{self.lastmod}</lastmod></sitemap>"
+            for number in (1, 2)
+        )
+        head = f'<rs:md capability="resourcelist"{self._at()}/>'
+        return Answer(body=written(head, parts, "sitemapindex").encode())
+
+    def _at(self) -> str:
+        return f' at="{self.at}"' if self.at else ""
+
+    def part(self, number: int) -> Serve:
+        def serve(_: FetchRequest) -> Answer:
+            texts = self.source.written.contents
+            entries = "".join(entry(name, texts[name]) for name in self.halves[number - 1])
+            body = written(f'<rs:md capability="resourcelist"{self._at()}/>', entries)
+            if self._is_rewritten and number == 1:
+                self.move()
+                self.at = self.at and "2026-03-03T00:00:00Z"
+            return Answer(body=body.encode())
+
+        return serve
+
+
+@pytest.mark.parametrize("at", ["", "2026-03-02T00:00:00Z"])
+@pytest.mark.parametrize("delete", ["auto", "absent"])
+def test_a_resource_that_moves_between_parts_while_they_are_read_stays(
+    tmp_path: Path, delete: str, at: str
+) -> None:
+    world = World(tmp_path, WrittenSource())
+    world.source.wait_until(7 * 86_400)
+    world.pull(RESOURCE_LIST)
+    parts = _Parts(world.source, at, rewritten=True)
+    world.clock.advance(seconds=60)
+    world.network.answers |= {
+        RESOURCE_LIST: parts.index,
+        BASE + "resourcesync/part1.xml": parts.part(1),
+        BASE + "resourcesync/part2.xml": parts.part(2),
+    }
+
+    report = world.pull(RESOURCE_LIST, delete=delete)
+
+    assert (report.deleted, report.held) == (0, 0)
+    assert world.in_sync()
+
+
+def dated(clock: ManualClock) -> Route:
+    """Let each answer have a ``Date``."""
+
+    def route(request: FetchRequest, serve: Serve) -> Answer | Exception:
+        answer = serve(request)
+        if isinstance(answer, Answer):
+            answer.headers["date"] = format_datetime(clock.now(), usegmt=True)
+        return answer
+
+    return route
+
+
+def dated_parts(
+    world: World[WrittenSource],
+    announced: str,
+    ats: tuple[str, str],
+    halves: list[list[str]],
+    *,
+    announces: bool = False,
+) -> None:
+    md = [f'<rs:md at="{at}"/>' if announces else "" for at in ats]
+    index = "".join(
+        f"<sitemap><loc>{BASE}resourcesync/part{number}.xml</loc>{md[number - 1]}</sitemap>"
+        for number in (1, 2)
+    )
+    head = f'<rs:md capability="resourcelist" at="{announced}"/>'
+    world.network.answers[RESOURCE_LIST] = Answer(
+        body=written(head, index, "sitemapindex").encode()
+    )
+    texts = world.source.written.contents
+    for number, (at, names) in enumerate(zip(ats, halves, strict=True), 1):
+        body = written(
+            f'<rs:md capability="resourcelist" at="{at}"/>',
+            "".join(entry(name, texts[name]) for name in names),
+        )
+        uri = f"{BASE}resourcesync/part{number}.xml"
+        world.network.answers[uri] = Answer(body=body.encode())
+
+
+def test_a_part_older_than_the_one_read_before_is_a_rollback(tmp_path: Path) -> None:
+    world = World(tmp_path, WrittenSource())
+    names = sorted(world.source.written.contents)
+    halves = [names[:15], names[15:]]
+    early, late = "2026-03-02T03:00:00Z", "2026-03-02T04:00:00Z"
+    world.source.wait_until(3 * 86_400)
+    old = dict(world.source.written.contents)
+    world.source.written.contents["0.html"] = "new"
+    dated_parts(world, early, (late, early), halves)
+    world.pull(RESOURCE_LIST)
+    world.source.written.contents = old
+    dated_parts(world, early, (early, early), halves)
+    world.clock.advance(seconds=3_600)
+
+    with pytest.raises(RollbackError):
+        world.pull(RESOURCE_LIST)
+
+    assert world.texts()["0.html"] == "new"
+
+
+@pytest.mark.parametrize("served", ["first", None])
+def test_an_older_change_and_an_old_replica_take_nothing_back(
+    tmp_path: Path, served: str | None
+) -> None:
+    """A cached Change List ends before the Resource List, and a replica is as old."""
+    world = World(tmp_path, ContradictingSource())
+    world.source.begin()
+    world.source.serve_one("second")
+    world.source.list("2026-01-02T02:00:00Z", "second")
+    assert world.pull().state is MirrorState.IN_SYNC
+    kind = "deleted" if served is None else "updated"
+    at = "2026-01-02T00:00:00Z"
+    text = change(kind, served or "").replace(' datetime="2026-01-02T00:00:00Z"', "")
+    dated = text.replace("</loc>", f"</loc><lastmod>{at}</lastmod>")
+    world.source.list("2026-01-02T02:00:00Z", "second", dated)
+    world.source.serve_one(served)
+    world.clock.advance(seconds=3_600)
+
+    report = world.pull(mode="baseline")
+
+    assert report.state is MirrorState.BEHIND
+    assert world.texts()["a.html"] == "second"
+    assert world.pull().state is MirrorState.BEHIND
+    assert world.texts()["a.html"] == "second"
+
+
+@pytest.mark.parametrize("length", [-1, None])
+def test_a_resource_that_moves_between_packages_while_they_are_read_stays(
+    tmp_path: Path, length: int | None
+) -> None:
+    """The dump says of its packages no more than their names, or also their lengths."""
+    world = World(tmp_path, DumpSource())
+    told = many(40)
+    world.source.put_all(told)
+    first, later = "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"
+
+    def package(name: str, of: list[Told], at: str) -> Packed:
+        return Packed(name=name, body=zipped(of, at=at), length=length)
+
+    halves = [package("1.zip", told[:20], AT), package("2.zip", told[20:], AT)]
+    world.source.dump(*halves)
+    world.clock.advance(seconds=7 * 86_400)
+    assert world.pull().state is MirrorState.IN_SYNC
+    moved = package("2.zip", told[21:], later)
+    world.source.dump(package("1.zip", told[:20], first), moved, at=first)
+    world.clock.advance(seconds=60)
+
+    report = world.pull()
+
+    assert (report.deleted, report.held) == (0, 0)
+    assert report.state is MirrorState.BEHIND
+    assert world.in_sync()
+    world.source.dump(package("1.zip", told[:21], later), moved, at=later)
+    world.clock.advance(seconds=60)
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_what_two_readings_of_loose_parts_lack_is_gone(tmp_path: Path) -> None:
+    world = World(tmp_path, WrittenSource())
+    world.source.wait_until(7 * 86_400)
+    names = sorted(world.source.written.contents)
+    first, later = "2026-03-07T03:00:00Z", "2026-03-07T04:00:00Z"
+    dated_parts(world, first, (first, first), [names[:15], names[15:]])
+    world.pull(RESOURCE_LIST)
+    del world.source.written.contents[names[0]]
+    dated_parts(world, first, (later, first), [names[1:15], names[15:]])
+    world.clock.advance(seconds=60)
+    assert world.pull(RESOURCE_LIST).state is MirrorState.BEHIND
+    assert names[0] in world.texts()
+    later = "2026-03-09T04:00:00Z"
+    newer = "2026-03-09T03:00:00Z"
+    world.clock.advance(seconds=3 * 86_400)
+    dated_parts(world, newer, (later, newer), [names[1:15], names[15:]])
+    assert world.pull(RESOURCE_LIST).state is MirrorState.BEHIND
+    assert names[0] in world.texts()
+
+    report = world.pull(RESOURCE_LIST)
+
+    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
+    assert world.in_sync()
+
+
+def test_parts_of_several_minutes_whose_index_dates_them_prove_absence_at_once(
+    tmp_path: Path,
+) -> None:
+    """The standard's own example has parts of different minutes (example 15)."""
+    world = World(tmp_path, WrittenSource())
+    world.network = Network(dated(world.clock))
+    world.network.origin = world.source.serve
+    world.fetcher.serve = world.network.serve
+    world.source.wait_until(7 * 86_400)
+    names = sorted(world.source.written.contents)
+    ats = ("2026-03-05T03:00:01Z", "2026-03-05T03:01:01Z")
+    dated_parts(world, ats[0], ats, [names[:15], names[15:]], announces=True)
+    world.pull(RESOURCE_LIST)
+    del world.source.written.contents[names[0]]
+    world.source.wait_until(9 * 86_400)
+    ats = ("2026-03-09T03:00:01Z", "2026-03-09T03:01:01Z")
+    dated_parts(world, ats[0], ats, [names[1:15], names[15:]], announces=True)
+    world.source.wait_until(9 * 86_400)
+
+    report = world.pull(RESOURCE_LIST)
+
+    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)

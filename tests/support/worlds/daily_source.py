@@ -1,0 +1,159 @@
+"""A Source in the form of the founding documents: Change Lists that give no interval."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.model.timestamps import format_w3c
+from resourcesync.ports import FetchRequest
+from tests.support.worlds.network import BASE, Answer
+
+_NAMESPACES = (
+    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
+)
+_DAYS_OF_A_RESOURCE_LIST = 7
+
+Form = Literal["daily", "window", "newest-first"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Change:
+    name: str
+    kind: str
+    text: str
+    moment: str
+
+
+class DailySource:
+    """A Source that writes its lists at midnight, as cron does.
+
+    Args:
+        form: ``daily``: each day a Change List of that day only, in the order of the URIs, as
+            `resync-build` with the list of the day before as its reference writes it; ``window``:
+            the last changes, oldest first (Wikipedia in the WWW paper); ``newest-first``: the
+            same, newest first (D-Lib, figure 6).
+        own_times: Changes have a ``datetime``; else only the ``lastmod`` of the resource.
+        archive: The Change Lists of former days stay, and the Capability List has an archive.
+        window: Number of changes in a window.
+    """
+
+    entry = f"{BASE}capabilitylist.xml"
+
+    def __init__(
+        self,
+        form: Form = "daily",
+        *,
+        own_times: bool = False,
+        archive: bool = False,
+        window: int = 12,
+    ) -> None:
+        self.clock = ManualClock()
+        self.files: dict[str, str] = {}
+        self.days = 0
+        self._form = form
+        self._own_times = own_times
+        self._borrows = form == "daily" and not own_times  # as resync does of deletions
+        self._archive = archive
+        self._window = window
+        self._changes: list[_Change] = []
+        self._written: dict[str, str] = {}
+        self._archived: list[str] = []
+        self._times: dict[str, str] = {}
+        for number in range(6):
+            self.put(f"{number}.txt", f"{number} at first")
+        self.end_day()
+
+    def _now(self) -> str:
+        return format_w3c(self.clock.now())
+
+    def put(self, name: str, text: str) -> None:
+        """Write a file."""
+        kind = "updated" if name in self.files else "created"
+        self.files[name] = text
+        self._record(name, kind, text)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        del self.files[name]
+        self._record(name, "deleted", "")
+
+    def _record(self, name: str, kind: str, text: str) -> None:
+        self.clock.advance(seconds=60)
+        moment = self._times.get(name, "") if kind == "deleted" and self._borrows else ""
+        self._times[name] = self._now()
+        self._changes.append(_Change(name=name, kind=kind, text=text, moment=moment or self._now()))
+
+    def end_day(self) -> None:
+        """Let it be midnight, and write the lists; each seventh day the Resource List, too."""
+        now = self.clock.now()
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        self.clock.advance(seconds=(midnight - now).total_seconds())
+        if self.days % _DAYS_OF_A_RESOURCE_LIST == 0:
+            self._write_resource_list()
+        self.days += 1
+        self.clock.advance(seconds=300)
+        if self._form == "daily":
+            self._write_change_list(sorted(self._changes, key=lambda change: change.name))
+            self._changes = []
+        else:
+            recent = self._changes[-self._window :]
+            self._write_change_list(recent if self._form == "window" else recent[::-1])
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the files by URI."""
+        return {BASE + name: text.encode() for name, text in self.files.items()}
+
+    def asked_files(self, asked: list[str]) -> list[str]:
+        """Return those of some requests that were for files, sorted."""
+        return sorted(name for name in asked if name not in self._written)
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        name = request.uri.removeprefix(BASE)
+        text = self._written.get(name, self.files.get(name))
+        return Answer(status=404) if text is None else Answer(body=text.encode())
+
+    def _write_resource_list(self) -> None:
+        entries = (
+            f"<url><loc>{BASE}{name}</loc><lastmod>{self._times[name]}</lastmod>"
+            f"<rs:md {_content(text)}/></url>"
+            for name, text in sorted(self.files.items())
+        )
+        self._write("resourcelist.xml", f'capability="resourcelist" at="{self._now()}"', entries)
+
+    def _write_change_list(self, changes: list[_Change]) -> None:
+        self._write("changelist.xml", 'capability="changelist"', map(self._entry, changes))
+        kinds = ["resourcelist", "changelist"]
+        if self._archive:
+            name = f"changes-{self.days}.xml"
+            self._archived.append(name)
+            self._written[name] = self._written["changelist.xml"]
+            parts = (f"<url><loc>{BASE}{each}</loc></url>" for each in self._archived)
+            self._write("changelist-archive.xml", 'capability="changelist-archive"', parts)
+            kinds.append("changelist-archive")
+        pointers = (
+            f'<url><loc>{BASE}{kind}.xml</loc><rs:md capability="{kind}"/></url>' for kind in kinds
+        )
+        self._write("capabilitylist.xml", 'capability="capabilitylist"', pointers)
+
+    def _entry(self, change: _Change) -> str:
+        own = f' datetime="{change.moment}"' if self._own_times else ""
+        of = f" {_content(change.text)}" if change.kind != "deleted" else ""
+        lastmod = "" if self._own_times else f"<lastmod>{change.moment}</lastmod>"
+        return (
+            f"<url><loc>{BASE}{change.name}</loc>{lastmod}"
+            f'<rs:md change="{change.kind}"{own}{of}/></url>'
+        )
+
+    def _write(self, name: str, values: str, entries: Iterable[str]) -> None:
+        body = "".join(entries)
+        self._written[name] = f"<urlset {_NAMESPACES}><rs:md {values}/>{body}</urlset>"
+
+
+def _content(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f'hash="sha-256:{digest}" length="{len(text)}"'
