@@ -97,7 +97,7 @@ def test_a_hole_is_found_as_well_behind_a_list_that_does_not_say_when_it_begins(
     for round_ in range(3):
         world.source.put("hot.html", f"first of {round_}")
         listed(world, after=60)
-        assert world.pull().state is MirrorState.IN_SYNC
+        world.pull()
         world.source.put("1.html", f"changed unseen {round_}")
         world.source.put(f"new-{round_}.html", "created unseen")
         listed(world, after=0.1)
@@ -105,7 +105,7 @@ def test_a_hole_is_found_as_well_behind_a_list_that_does_not_say_when_it_begins(
         world.source.put("hot.html", f"second of {round_}")
         listed(world, after=0.1)
 
-        assert later(world).state is MirrorState.IN_SYNC
+        assert later(world).state is MirrorState.BEHIND  # there might be another hole
         assert world.in_sync()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import Mode
+from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
 from tests.support.worlds.network import BASE, Answer
@@ -90,9 +90,11 @@ def moved(world: World[PublishedSource], *, times: str) -> str:
     return new
 
 
-@pytest.mark.parametrize(("times", "mode"), [("from", Mode.INCREMENTAL), ("", Mode.BASELINE)])
-def test_it_goes_on_with_changes_only_where_the_new_list_says_since_when(
-    times: str, mode: Mode, tmp_path: Path
+@pytest.mark.parametrize(
+    ("times", "state"), [("from", MirrorState.IN_SYNC), ("", MirrorState.BEHIND)]
+)
+def test_a_moved_list_proves_that_nothing_is_missing_only_if_it_says_since_when_it_is(
+    times: str, state: MirrorState, tmp_path: Path
 ) -> None:
     world = World(tmp_path / "mirror")
     world.source.put("a.txt", "a")
@@ -100,7 +102,9 @@ def test_it_goes_on_with_changes_only_where_the_new_list_says_since_when(
     world.pull()
     moved(world, times=times)
 
-    assert world.pull().mode is mode
+    report = world.pull()
+
+    assert (report.mode, report.state) == (Mode.INCREMENTAL, state)
     assert world.in_sync()
 
 

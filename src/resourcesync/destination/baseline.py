@@ -27,7 +27,7 @@ from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     ABSENT,
-    MISSED,
+    OPEN_REASONS,
     Absence,
     Decision,
     DecisionCounts,
@@ -47,9 +47,9 @@ from resourcesync.destination.removal.deletion import DeletionResult
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import (
     CUT_LIST,
-    MISSED_COPIES,
     NO_CHANGES,
     OLD_PART,
+    OPEN_ABSENCE,
     SyncOutcome,
     SyncSession,
     no_time_note,
@@ -258,7 +258,7 @@ class Baseline:
         counts, foreseen = self._plan(sorters)
         self._has_missed = counts.missed > 0
         if self._has_missed:
-            self._pull.warn("parts-of-moments", MISSED_COPIES.format(counts.missed))
+            self._pull.warn("open-absence", OPEN_ABSENCE.format(counts.missed))
         self._assign_paths(sorters, counts.plan.create)
         pulled = self._outcome(counts, foreseen, snapshot)
         if self._pull.options.dry_run:
@@ -436,6 +436,7 @@ class Baseline:
         """Return what the absence of an entry means; policy decides whether its copy goes."""
         options, cursor = self._pull.options, self._pull.cursor
         through = snapshot.at or 0 if history is None else history.list_clock_checkpoint
+        self._pull.list_clock = through
         reading = ListReading(
             is_complete=snapshot.proves_absence,
             is_one_moment=snapshot.is_one_moment,
@@ -443,7 +444,7 @@ class Baseline:
             served=self._pull.now if snapshot.served is None else snapshot.served,
             through=through if reaches else None,
             accepts_undated=options.delete == "absent",
-            accepts_older=self._is_forced,
+            accepts_older=options.mode == "baseline",
         )
         return proven_absence(reading, cursor.moments, cursor.list_clock or 0)
 
@@ -512,7 +513,10 @@ class Baseline:
         *,
         at: int,
     ) -> Pending:
-        is_absent = isinstance(decision, Delete | Retain) and decision.reason in {ABSENT, MISSED}
+        is_absent = isinstance(decision, Delete | Retain) and decision.reason in {
+            ABSENT,
+            *OPEN_REASONS,
+        }
         at, pull = self._listed_at if is_absent else at, self._pull
         return task_of(decision, known, now=pull.now, at=at, generation=pull.generation)
 

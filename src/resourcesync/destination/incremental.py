@@ -261,7 +261,7 @@ class Incremental:
         pull.record_refused(add=True)
         notes = cursor_note(cursor) | encode_notes(found=pull.discovered)
         pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
-        pull.cursor = cursor
+        pull.cursor, pull.list_clock = cursor, cursor.list_clock or 0
         return self._execute(pulled)
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:

@@ -205,7 +205,7 @@ def decode_contradiction(listed: ListedEntry) -> ListedEntry:
 
 def is_gone(task: Pending) -> bool:
     """True if the resource is gone at the Source, as far as known; its copy may be retained."""
-    is_kept = task.task == PendingTask.RETAIN and task.reason not in {"", MISSED} and not task.code
+    is_kept = task.task == PendingTask.RETAIN and task.reason not in _NOT_GONE and not task.code
     return is_kept or task.task == PendingTask.DELETE
 
 
@@ -214,6 +214,14 @@ ABSENT: Final = "no longer listed"
 
 MISSED: Final = "not in the last reading of a list whose parts are of several moments"
 """Reason to retain a copy: the next reading decides whether the resource is gone."""
+
+SEEN_LATER: Final = "not in a list that is older than its last answer"
+"""Reason to retain a copy: a newer list decides whether the resource is gone."""
+
+OPEN_REASONS: Final = frozenset({MISSED, SEEN_LATER})
+"""Reasons to retain copies while it is unknown whether their resources are gone."""
+
+_NOT_GONE: Final = frozenset({"", *OPEN_REASONS})
 
 DELETED_BY_SOURCE: Final = "deleted by the Source"
 """Reason of a deletion that a Change List reports."""
@@ -398,18 +406,20 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
 
 def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy) -> str:
     """Return why a copy without a row is gone; empty if the rows do not prove it."""
-    if copy.evidence > policy.absent_at:
+    if policy.absence not in {Absence.DELETED, Absence.TWICE}:
         return ""
+    if copy.evidence > policy.absent_at:
+        return "" if policy.retains(ABSENT) else SEEN_LATER
     if policy.absence is Absence.TWICE and not policy.retains(ABSENT):
         was_missed = task is not None and task.reason == MISSED
         is_known = task is not None and task.generation <= policy.counts_until
         return ABSENT if was_missed and is_known else MISSED
-    return ABSENT if policy.absence in {Absence.DELETED, Absence.TWICE} else ""
+    return ABSENT
 
 
 def decide_gone(copy: Copy, reason: str, policy: DecisionPolicy) -> Delete | Retain:
     """Return the decision about a copy whose resource is gone; no reason: it is not gone."""
-    if reason == MISSED:
+    if reason in OPEN_REASONS and not is_restored(copy):
         return Retain(copy, reason=reason)
     if not reason or (is_restored(copy) and not policy.deletes_restored):
         return Retain(copy)
@@ -468,7 +478,7 @@ class DecisionCounts(NamedTuple):
 
     Attributes:
         retained: Number of copies that are not listed, and retained.
-        missed: Number of those that the next reading decides about.
+        missed: Number of those that a later reading decides about.
         filtered: Number of copies that are listed, and do not match the filters.
         postponed: Number of resources that are not due yet.
         outdated: Number of those that have a copy.
@@ -504,7 +514,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
                 delete += 1
                 untold += reason == ABSENT
             case Retain(copy, listed, reason):
-                missed += reason == MISSED
+                missed += reason in OPEN_REASONS
                 retained += not (listed or is_restored(copy))
                 filtered += listed
             case Postponed(task, before):

@@ -51,9 +51,10 @@ OLD_PART: Final = (
     "a part of the Resource List is older than its index says (a stale copy, or not written yet):"
     " the mirror is behind, and the next pull reads the whole list again"
 )
-MISSED_COPIES: Final = (
-    "the parts of the Resource List are of several moments, and copies are in none of them ({:,}):"
-    " a resource may have moved from one part to another; the next pull decides"
+OPEN_ABSENCE: Final = (
+    "copies are not in the Resource List ({:,}), but it does not prove that they are gone: it is"
+    " older than the last answer with them, or its parts are of several moments. A later pull"
+    " decides"
 )
 NO_CHANGES: Final = (
     "the Source no longer has Change Lists, and its Resource List is older than the mirror: later"
@@ -125,6 +126,7 @@ class SyncSession:
         self.now = to_microseconds(equipment.clock.now())
         self.cursor: Cursor = self.sync_state.cursor
         self.generation = self.cursor.generation + 1
+        self.list_clock = self.cursor.list_clock or 0
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         received = partial(_received_bytes, equipment)
         self.budget = Budget(options.max_bytes, received, equipment.cancel)
@@ -270,6 +272,7 @@ class SyncSession:
             fail_fast=options.fail_fast,
             generation=self.generation,
             at=at,
+            listed_at=min(at, self.list_clock),
             began=self.now,
             due_notes=cursor_note(self.cursor.with_baseline_due()),
             budget=self.budget,

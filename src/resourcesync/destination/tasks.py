@@ -10,7 +10,7 @@ from resourcesync.destination.links import encode_patch
 from resourcesync.destination.planner import (
     CONTRADICTION_PREFIX,
     FILTERED,
-    MISSED,
+    OPEN_REASONS,
     Delete,
     Fetch,
     ListedEntry,
@@ -166,8 +166,8 @@ def undone_tasks(state: MirrorStateStore) -> Iterator[Pending]:
 
 
 def is_missed(row: Pending) -> bool:
-    """True if the last reading of a list lacks a resource, and the next one decides about it."""
-    return row.task == PendingTask.RETAIN and row.reason == MISSED
+    """True if the last reading of a list lacks a resource, and a later one decides about it."""
+    return row.task == PendingTask.RETAIN and row.reason in OPEN_REASONS
 
 
 def refused_item(refused: RefusedRow) -> dict[str, object]:

@@ -78,7 +78,8 @@ class _Handler(BaseHTTPRequestHandler):
             answer = source.respond(asked)
         if answer is None:
             answer = Answer(status=HTTPStatus.NOT_FOUND, body=b"not here\n")
-        self.send_response(answer.status)
+        # Without a ``Date``: it has no clock, and its lists are of any time.
+        self.send_response_only(answer.status)
         headers = {"Content-Length": str(len(answer.body)), **answer.headers}
         for name, value in headers.items():
             self.send_header(name, value)

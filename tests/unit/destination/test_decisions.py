@@ -13,7 +13,9 @@ from resourcesync.destination.planner import (
     DISPUTED,
     FILTERED,
     MISSED,
+    OPEN_REASONS,
     OUT_OF_SCOPE,
+    SEEN_LATER,
     Absence,
     Decision,
     DecisionPolicy,
@@ -198,9 +200,9 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         *(RESTORED, None, None, structs.replace(WHOLE, deletes_restored=True)),
         Delete(RESTORED, ABSENT),
     ),
-    "a copy of what existed after the list stays": (
+    "a copy of what existed after the list waits for a newer one": (
         *(COPY._replace(evidence=NOW + 1), None, None, structs.replace(WHOLE, absent_at=NOW)),
-        Retain(COPY._replace(evidence=NOW + 1)),
+        Retain(COPY._replace(evidence=NOW + 1), reason=SEEN_LATER),
     ),
     "a copy that parts of several moments lack waits for the next reading": (
         *(COPY, None, None, LOOSE),
@@ -323,7 +325,7 @@ def test_no_row_deletes_without_a_reason_or_against_the_policy(
         is_proven = policy.absence is Absence.DELETED and copy.evidence <= policy.absent_at
         is_proven |= policy.absence is Absence.TWICE and task is not None and is_missed(task)
         assert row is not None or is_proven or is_known
-    if isinstance(decision, Retain) and decision.reason not in {"", MISSED}:
+    if isinstance(decision, Retain) and decision.reason not in {"", *OPEN_REASONS}:
         assert policy.retains(decision.reason)
     if isinstance(decision, Fetch):
         assert row is not None

@@ -72,6 +72,7 @@ class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
         fail_fast: Stop at the first failure.
         generation: Reading of the Source that the plan comes from.
         at: The Source's time of that reading, microseconds.
+        listed_at: The same by the clock of the lists: what they name existed then.
         began: Start of the run, microseconds: whatever it fetches is no older.
         due_notes: Notes that a baseline is due, stored with a resource that lists contradict.
         budget: Limits of the run.
@@ -84,6 +85,7 @@ class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
     fail_fast: bool = False
     generation: int = 0
     at: int = 0
+    listed_at: int = 0
     began: int = 0
     due_notes: Mapping[str, str] = msgspec.field(default_factory=dict)
     budget: Budget = msgspec.field(default_factory=Budget)
@@ -244,14 +246,12 @@ class CommitBatch:
     def evidence_of(self, headers: Mapping[str, str]) -> int:
         """Return the Source's time at which an answer shows that a resource exists.
 
-        Without an answer of its own server the lists show it. A server's clock that is far ahead
-        of ours proves nothing for its own future.
+        Without an answer of its own server that has a ``Date``, the lists show it. A server's clock
+        that is far ahead of ours proves nothing for its own future.
         """
-        if not headers:
-            return self._policy.at
         served = served_at(headers)
         if served is None:
-            return self._policy.began
+            return self._policy.listed_at
         return min(to_microseconds(served) + OVERLAP - 1, self._policy.began + DAY)
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
