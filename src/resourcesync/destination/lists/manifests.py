@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.planner import Fetch, ListedEntry
-from resourcesync.discovery.uris import normalise, percent_encode
+from resourcesync.discovery.uris import read_address
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reader import Document
 from resourcesync.errors import OutOfScopeError
@@ -101,7 +101,7 @@ def _manifest_row(entry: ManifestEntry, package: int, index: int) -> ManifestRow
     if resource is None:
         return None
     try:
-        uri = normalise(percent_encode(resource.uri))
+        uri = read_address(resource.uri)
     except OutOfScopeError:
         return None
     moment = resource.lastmod or (entry.time if isinstance(entry, Change) else None)
