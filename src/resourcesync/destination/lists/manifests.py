@@ -85,7 +85,7 @@ def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> boo
 
 
 def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iterator[ManifestRow]:
-    """Yield the entries of an open manifest except deletions, in its order."""
+    """Yield the entries of an open manifest that have a resource's bytes, in its order."""
     for index, entry in enumerate(manifest.entries()):
         assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
         held = _manifest_row(entry, package, index)
@@ -98,7 +98,7 @@ def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iter
 
 def _manifest_row(entry: ManifestEntry, package: int, index: int) -> ManifestRow | None:
     resource = content_of(entry)
-    if resource is None:
+    if resource is None or (isinstance(entry, Change) and entry.is_diff):
         return None
     try:
         uri = read_address(resource.uri)
