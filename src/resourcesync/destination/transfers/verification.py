@@ -18,7 +18,7 @@ from resourcesync.model.digest_fields import (
     format_wanted,
     parse_digest_field,
 )
-from resourcesync.model.digests import STRONG, Digest, agree, disagree, parse_digests, usable
+from resourcesync.model.digests import STRONG, Digest, agree, contradiction, parse_digests, usable
 from resourcesync.ports import StagedCopy
 from resourcesync.ports.mirror import Fixity
 
@@ -54,9 +54,10 @@ def verify_bytes(
         return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
     claims = usable(parse_digests(listed.hash))
     found = parse_digests(digests)
-    if claims and disagree(found, claims):
-        actual = next((str(d) for d in found if d.algorithm == claims[0].algorithm), digests)
-        return Fixity.UNVERIFIED, ("hash-mismatch", str(claims[0]), actual)
+    wrong = contradiction(found, claims)
+    if wrong is not None:
+        actual, claim = wrong
+        return Fixity.UNVERIFIED, ("hash-mismatch", str(claim), str(actual))
     if claims and agree(found, claims):
         strong = any(claim.algorithm in STRONG for claim in claims)
         return (Fixity.VERIFIED if strong else Fixity.WEAK), None
