@@ -51,6 +51,7 @@ def bad_entries(origin: str, foreign: str) -> Iterator[BadEntry]:
         (f"{origin}/d/%2e%2e/%2e%2e/escaped.txt", "URL_DOT_SEGMENT"),
         (f"{origin}/a%00b", "URL_ILLEGAL"),
         (f"{origin}/a%0ab", "URL_ILLEGAL"),
+        (f"{origin}/100%", "URL_ILLEGAL"),
         (f"{origin}/..%5c..%5cescaped\\x", "URL_ILLEGAL"),
         (f"{origin}/{'x' * 2_100}", "uri-too-long"),
         (f"{foreign}/foreign.txt", "foreign"),
