@@ -18,8 +18,9 @@ READ = {
     'q?x="1"|{2}^': "q?x=%221%22%7C%7B2%7D%5E",
     "\u6c34%E6%B0%B4?\u6c34": "%E6%B0%B4%E6%B0%B4?%E6%B0%B4",
     "%7e\u00e9": "~%C3%A9",
+    "a[1]/b.html?c[]=2": "a%5B1%5D/b.html?c%5B%5D=2",
 }
-NOT_READ = ("a\\b\u00e4", "a[\u00e4]", "100%\u00e4", "\u00e4/../b", "%00\u00e4")
+NOT_READ = ("a\\b\u00e4", "100%\u00e4", "\u00e4/../b", "%00\u00e4")
 
 
 @pytest.mark.parametrize(("written", "uri"), READ.items())
@@ -72,6 +73,8 @@ def test_what_is_read_in_several_ways_is_refused(tmp_path: Path, written: str) -
         ("http://B\u00fccher.example/\u00e4", "http://xn--bcher-kva.example/%C3%A4"),
         ("https://\u4f8b\u3048.jp:8443/", "https://xn--r8jz45g.jp:8443/"),
         ("http://a.example/x", "http://a.example/x"),
+        ("http://[2001:DB8::1]/[x]", "http://[2001:db8::1]/%5Bx%5D"),
+        ("http://[2001:db8::1]:8080/x", "http://[2001:db8::1]:8080/x"),
     ],
 )
 def test_a_host_beyond_ascii_is_known_by_its_other_name(written: str, uri: str) -> None:

@@ -17,7 +17,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.settings.network import Network
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.hostile_server import HostileServer, answer
-from tests.support.sources.scripted_source import ScriptedSource
+from tests.support.sources.scripted_source import ScriptedSource, sha256
 from tests.support.worlds.site_maps import urlset
 
 BODY = b"what is served " * 100
@@ -162,6 +162,16 @@ def test_a_resource_with_a_listed_hash_is_requested_and_judged_by_the_list_alone
 
         assert wanted(source, target) == [None]
         assert report.state is MirrorState.IN_SYNC
+
+
+def test_a_mismatch_names_the_digest_that_differs(source: ScriptedSource) -> None:
+    wrong = f"md5:{'0' * 32}"
+    source.put("/a", BODY, digest=f"{sha256(BODY)} {wrong}")
+
+    [failing] = source.pull().failures
+
+    actual = f"md5:{hashlib.md5(BODY).hexdigest()}"
+    assert f"the list says {wrong}, the Source served {actual}" in failing.reason
 
 
 def test_a_listed_length_counts_before_the_digest_of_the_server(source: ScriptedSource) -> None:

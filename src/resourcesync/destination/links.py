@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from resourcesync.destination.scope import Filters, Scope
-from resourcesync.discovery.uris import normalise, normalise_if_possible
+from resourcesync.discovery.uris import normalise_if_possible, read_address
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.digests import STRONG, format_digests, usable
 from resourcesync.model.resources import Resource
@@ -189,7 +189,7 @@ def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> Pa
         if (most is not None and length > most) or (link.length or 0) >= length:
             continue
         try:
-            normalise(link.href)
+            read_address(link.href)
         except OutOfScopeError:
             continue  # not a web address: ignored
         is_exact = link.length is not None

@@ -2,7 +2,9 @@
 
 A Source may list anything. What other software might read differently - a disguised number as host,
 a disguised dot segment, a control character - is refused, not repaired. What all software reads
-alike but writes differently is encoded: see `percent_encode`.
+alike but writes differently is encoded: see `percent_encode`. An address from outside - of a list,
+a link, a redirect, an operator - is read by `read_address`, or encoded first where its normal form
+is not wanted.
 """
 
 import re
@@ -39,7 +41,7 @@ _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 # The common case: no escape, no fragment, an authority of plain lower-case characters.
 _PLAIN: Final = re.compile(r"(https?)://([a-z0-9.-]+(?::[0-9]+)?)/[A-Za-z0-9._~!$&'()*+,;=:@/?-]*")
 # Characters that browsers write as %XX, except control characters, which are errors.
-_TO_ENCODE: Final = re.compile(r"""[ "<>`{}|^]|[^\x00-\x7f]""")
+_TO_ENCODE: Final = re.compile(r"""[ "<>`{}|^\[\]]|[^\x00-\x7f]""")
 _LOOSE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\@]*)([/?#].*|)", re.DOTALL)
 _DEVIATING: Final = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -69,9 +71,10 @@ def normalise(uri: str) -> str:
 def percent_encode(uri: str) -> str:
     """Return a URI with invalid characters encoded as browsers do; else the same URI.
 
-    Characters beyond ASCII and blanks become %XX of their UTF-8, a host beyond ASCII its ``xn--``
-    form. What browsers and servers read differently - a backslash, a bracket, a lone ``%``, a
-    letter that the versions of IDNA treat differently - stays, and so makes the URI invalid.
+    Characters beyond ASCII, blanks, and brackets that are not those of an IPv6 host become %XX of
+    their UTF-8, a host beyond ASCII its ``xn--`` form. What browsers and servers read differently -
+    a backslash, a lone ``%``, a letter that the versions of IDNA treat differently - stays, and so
+    makes the URI invalid.
     """
     if not _TO_ENCODE.search(uri):
         return uri
@@ -82,7 +85,17 @@ def percent_encode(uri: str) -> str:
     host = _ascii_host(authority)
     if host is None:
         return uri
-    return f"{scheme}{host}{_TO_ENCODE.sub(lambda found: quote(found[0], safe=''), rest)}"
+    encoded = f"{scheme}{host}{_TO_ENCODE.sub(lambda found: quote(found[0], safe=''), rest)}"
+    return uri if encoded == uri else encoded
+
+
+def read_address(text: str) -> str:
+    """Return the normal form of an address as somebody wrote it.
+
+    Raises:
+        OutOfScopeError: As for ``normalise``.
+    """
+    return normalise(percent_encode(text))
 
 
 def _ascii_host(authority: str) -> str | None:
@@ -96,7 +109,8 @@ def _ascii_host(authority: str) -> str | None:
         name = host.encode("idna").decode("ascii").lower()
     except UnicodeError:
         return None
-    return f"{name}{colon}{port}" if _NAME.fullmatch(name) else None
+    is_coded = "xn--" in name  # else it is a name, or a number, in disguise
+    return f"{name}{colon}{port}" if is_coded and _NAME.fullmatch(name) else None
 
 
 def origin(uri: str) -> str:
@@ -105,7 +119,7 @@ def origin(uri: str) -> str:
     Raises:
         OutOfScopeError: As for ``normalise``.
     """
-    normal = normalise(uri)
+    normal = read_address(uri)
     return normal[: normal.index("/", normal.index("://") + 3)]
 
 
@@ -228,7 +242,7 @@ def _is_host(host: str) -> bool:
 def normalise_if_possible(uri: str) -> str:
     """Return the form that all spellings of a URI share, as mirrors store it."""
     try:
-        return normalise(uri)
+        return read_address(uri)
     except OutOfScopeError:  # such as urn:isbn:…
         return uri
 

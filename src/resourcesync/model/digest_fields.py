@@ -3,20 +3,23 @@
 Each is a Dictionary of structured fields (RFC 9651 §3.2). A field that breaks the grammar is
 malformed as a whole, as the RFC has it. Only ``sha-256`` and ``sha-512`` count: all others that are
 registered are deprecated, or no proof of anything (RFC 9530 §5). All functions take linear time.
+The ``Digest`` that they replace (RFC 3230) is read, and not written.
 """
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, usable
 
 REPRESENTATION: Final = "repr-digest"
 """Field of the digests of a whole representation, in its content coding (RFC 9530 §3)."""
 CONTENT: Final = "content-digest"
 """Field of the digests of the bytes of one message (RFC 9530 §2)."""
+FORMER: Final = "digest"
+"""Field with the meaning of ``Repr-Digest`` in the RFC before (RFC 3230 §4.3.2)."""
 WANTED: Final = "want-repr-digest"
 """Field of a request: the algorithms that its sender wants (RFC 9530 §4)."""
 
@@ -62,6 +65,36 @@ def parse_digest_field(text: str) -> tuple[Digest, ...] | None:
             return None
         found.append(Digest(name, value.hex()))
     return tuple(found)
+
+
+def _parse_former_field(text: str) -> tuple[Digest, ...] | None:
+    found: list[Digest] = []
+    for item in text[:_MAX_LENGTH].split(","):
+        name, _, value = item.strip().partition("=")
+        if name.lower() in FIELD_ALGORITHMS:
+            try:
+                found.append(Digest(name.lower(), b64decode(value, validate=True).hex()))
+            except ValueError:
+                return None
+    return tuple(found)
+
+
+def served_digests(headers: Mapping[str, str]) -> tuple[tuple[Digest, ...], bool]:
+    """Return the digests of an answer that are of its whole body as sent; True: some are malformed.
+
+    ``Content-Digest`` is of the bytes of one message: of a part, if the body came in parts.
+
+    Args:
+        headers: The answer's fields, names in lower case.
+    """
+    fields = [(parse_digest_field, REPRESENTATION), (_parse_former_field, FORMER)]
+    if not headers.get("content-range", ""):
+        fields.append((parse_digest_field, CONTENT))
+    texts = [(parse, headers.get(name, "")) for parse, name in fields]
+    read = [parse(text) for parse, text in texts if text]
+    digests = [digest for item in read if item is not None for digest in item]
+    good = usable(digests)
+    return good, None in read or len(good) < len(digests)
 
 
 def format_digest_field(digests: Sequence[Digest]) -> str:

@@ -125,13 +125,20 @@ def _rank(digest: Digest) -> int:
     return tuple(ALGORITHMS).index(digest.algorithm)
 
 
+def contradiction(
+    iterable: Iterable[Digest], other: Iterable[Digest]
+) -> tuple[Digest, Digest] | None:
+    """Return the first two digests of one algorithm that both can check, with different values."""
+    known = {digest.algorithm: digest for digest in iterable if digest.is_usable}
+    for digest in other:
+        if digest.is_usable and known.get(digest.algorithm, digest).value != digest.value:
+            return known[digest.algorithm], digest
+    return None
+
+
 def disagree(iterable: Iterable[Digest], other: Iterable[Digest]) -> bool:
     """True if the two listings give different values for an algorithm that both can check."""
-    known = {digest.algorithm: digest.value for digest in iterable if digest.is_usable}
-    return any(
-        digest.is_usable and known.get(digest.algorithm, digest.value) != digest.value
-        for digest in other
-    )
+    return contradiction(iterable, other) is not None
 
 
 def agree(iterable: Iterable[Digest], other: Iterable[Digest]) -> bool:

@@ -1,5 +1,6 @@
 """Resources and their changes: the entries of Resource Lists and Change Lists (§10.1, §12.1)."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice, repeat
@@ -44,6 +45,10 @@ class Resource(msgspec.Struct, Linked, frozen=True):
     foreign: Foreign = ()
 
 
+_DIFF_TYPE: Final = re.compile(r"^[^/;]*/[^;]*?\b(?:patch|diff)\b", re.IGNORECASE)
+"""Media types of diffs: ``application/json-patch``, ``text/x-diff`` and whatever is named so."""
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One change of one resource (§12.1).
 
@@ -69,6 +74,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     def uri(self) -> str:
         """The URI of the resource that changed."""
         return self.resource.uri
+
+    @property
+    def is_diff(self) -> bool:
+        """True if the bytes of an entry of a manifest are a diff to the version before.
+
+        Its media type says so; ``hash`` and ``length`` are those of the diff, then.
+        """
+        is_packed = self.kind is ChangeKind.UPDATED and self.resource.path != ""
+        return is_packed and _DIFF_TYPE.search(self.resource.media_type) is not None
 
 
 def without_patches(resource: Resource) -> Resource:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import lru_cache, partial
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -34,6 +34,17 @@ class Purpose(StrEnum):
     """An endless body: any rate and any size is fine, and the caller retries."""
 
 
+class Proof(IntEnum):
+    """The means by which a caller checks a body once it is whole; each includes those before."""
+
+    NONE = 0
+    """Nothing: the bytes that come are the resource."""
+    END = 1
+    """A length, a weak digest or an end of the format's own: a body that was cut is noticed."""
+    BYTES = 2
+    """A strong digest of the whole: other bytes are noticed, however they came."""
+
+
 class Sink(Protocol):
     """A sink of the bytes of one response as they arrive."""
 
@@ -55,10 +66,14 @@ class PartialBody(msgspec.Struct, frozen=True, kw_only=True):
         length: Bytes of the part.
         validator: Proof that the rest is of the same body: a strong ``ETag``, or a
             ``Last-Modified`` that was old when it was served (RFC 9110 §13.1.5).
+        uri: Address that served it, after redirects; empty if unknown.
+        total: Bytes of the whole body; ``None`` if unknown.
     """
 
     length: int
     validator: str
+    uri: str = ""
+    total: int | None = None
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +101,12 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         limit: Most bytes of the body to accept (decoded); ``None`` takes the purpose's default.
         uncached: True to request a fresh copy from caches.
         part: The part in the sink; the rest is requested, and the sink is restarted when the server
-            sends something else.
+            sends something else. Unless ``proof`` is ``BYTES``, the rest must be of the part's
+            address and total.
+        proof: The means by which the caller checks the whole body. Without any, a body whose end
+            is not marked is read until two readings are equal.
+        as_sent: True to leave a content coding in place: the caller removes it. Else gzip and
+            deflate are removed, and others are an error.
         on_start: Called with the validator of a body that begins at its first byte, before that
             byte; empty when the body could not be recognized later.
         message: Message to send with POST; only for ``Purpose.MESSAGE``.
@@ -104,6 +124,8 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     limit: int | None = None
     uncached: bool = False
     part: PartialBody | None = None
+    proof: Proof = Proof.NONE
+    as_sent: bool = False
     on_start: Callable[[str], None] | None = None
     message: Message | None = None
     fields: tuple[tuple[str, str], ...] = ()
@@ -119,7 +141,8 @@ class FetchResponse(msgspec.Struct, frozen=True, eq=False):
         status: 200 or 304; any status for ``Purpose.MESSAGE``.
         uri: Address of the answer, after redirects.
         headers: The final answer's fields, names in lower case; the first value counts, but
-            ``link`` joins all of them with commas.
+            ``link`` joins all of them with commas. Those of a body whose end was not marked have
+            no validators: it may have been cut for all later requests.
         received: Bytes of the body in the sink, those of ``Request.part`` included.
         tries: Requests it took, redirects not counted.
     """

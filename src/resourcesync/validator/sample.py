@@ -172,7 +172,7 @@ def judge_delivery(
     """Fetch resources of a Source and check their delivery; nothing is stored."""
     applied: set[str] = set()
     requests = (
-        FetchRequest(uri=listed.uri, sink=Meter(listed), purpose=Purpose.RESOURCE)
+        FetchRequest(uri=listed.uri, sink=Meter(listed), purpose=Purpose.RESOURCE, as_sent=True)
         for listed in chosen
     )
     for outcome in fetcher.fetch(requests):

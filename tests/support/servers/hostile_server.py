@@ -12,6 +12,8 @@ from typing import Final, Self
 
 CLOSE: Final = "close"
 RESET: Final = "reset"
+CLEAN_CLOSE: Final = "clean close"
+"""Close, with the message by which TLS ends a connection."""
 
 Step = bytes | float | str
 """Bytes to send, seconds to wait, or how to end the connection."""
@@ -155,6 +157,8 @@ class HostileServer:
             elif isinstance(step, float):
                 self._stop.wait(step)
             else:
+                if step == CLEAN_CLOSE and isinstance(stream, ssl.SSLSocket):
+                    stream.unwrap()
                 if step == RESET:
                     linger = struct.pack("ii", 1, 0)
                     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

@@ -2,12 +2,15 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from typing import Any, Self
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors.opening import open_destination
+from resourcesync.destination.audits.reports import AuditReport
+from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports.cancellation import CancelToken
@@ -103,14 +106,21 @@ class ScriptedSource:
     def pull(self, network: Network | None = None, **options: Any) -> RunReport:
         self.server.asked.clear()
         self.events.clear()
-        with open_destination(
+        with self._destination(network or Network(retries=0, timeout=2.0)) as destination:
+            return destination.pull(PullOptions(**options))
+
+    def audit(self, **options: Any) -> AuditReport:
+        with self._destination(Network(retries=0, timeout=2.0)) as destination:
+            return destination.audit(**options)
+
+    def _destination(self, network: Network) -> AbstractContextManager[Destination]:
+        return open_destination(
             self.folder,
             source=self.uri,
-            network=network or Network(retries=0, timeout=2.0),
+            network=network,
             report=lambda event, fields: self.events.append((event, fields)),
             cancel=CancelToken(SystemClock()),
-        ) as destination:
-            return destination.pull(PullOptions(**options))
+        )
 
     def file(self, target: str) -> bytes | None:
         path = self.folder / target.lstrip("/")

@@ -183,18 +183,20 @@ def contents() -> Iterator[Way]:
 def codings() -> Iterator[Way]:
     """Codings that nobody asked for."""
     bomb = gzip.compress(bytes(64 << 20), 9)
+    for name, body, coding, words in (
+        ("gzip-bomb", bomb, "gzip", "the Source served more"),
+        ("coding-twice", gzip.compress(gzip.compress(SMALL)), "gzip, gzip", "the Source served"),
+        ("coding-of-others", gzip.compress(SMALL.upper()), "gzip", "the Source served"),
+        ("coding-cut", gzip.compress(SMALL)[:-5], "gzip", "the Source served"),
+    ):
+        served = answer(body=body, Content_Encoding=coding)
+        yield Way(name=name, answers=(served,), code="length-mismatch", words=words)
     for name, body, coding in (
-        ("gzip-bomb", bomb, "gzip"),
         ("gzip-unasked", gzip.compress(SMALL), "gzip"),
         ("coding-unknown", SMALL, "x-foo"),
-        ("coding-twice", gzip.compress(gzip.compress(SMALL)), "gzip, gzip"),
+        ("coding-untrue", SMALL, "br"),
     ):
-        yield Way(
-            name=name,
-            answers=(answer(body=body, Content_Encoding=coding),),
-            code="encoding",
-            words=f"Content-Encoding: {coding}",
-        )
+        yield Way(name=name, answers=(answer(body=body, Content_Encoding=coding),))
 
 
 def redirects(origin: str, forbidden: str) -> Iterator[Way]:
@@ -206,7 +208,7 @@ def redirects(origin: str, forbidden: str) -> Iterator[Way]:
         ("redirect-file", "file:///etc/passwd", "redirect", "file:///etc"),
         ("redirect-data", "data:text/plain,x", "redirect", "data:"),
         ("redirect-userinfo", "http://a:b@127.0.0.1/", "redirect", "redirect"),
-        ("redirect-nowhere", "", "redirect", "no usable Location"),
+        ("redirect-nowhere", "", "location", "no usable Location"),
     ):
         yield Way(name=name, answers=(_redirect(location),), code=code, words=words)
     yield Way(

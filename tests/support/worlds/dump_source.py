@@ -36,6 +36,7 @@ class Told:
     time: str = ""
     path: str | None = None
     packed: bytes | None = None
+    type: str = ""
     base: str = BASE
 
     def row(self, *, packed: bool = False) -> str:
@@ -48,6 +49,7 @@ class Told:
             "hash": "" if self.change == "deleted" else digest,
             "length": "" if length < 0 or self.change == "deleted" else str(length),
             "path": f"/{self.member}" if packed and self.change != "deleted" else "",
+            "type": self.type,
         }
         md = "".join(f' {name}="{escape(value)}"' for name, value in says.items() if value)
         lastmod = f"<lastmod>{self.lastmod}</lastmod>" if self.lastmod else ""

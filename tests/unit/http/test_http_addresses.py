@@ -69,7 +69,7 @@ def test_names_and_strict_addresses_are_not_odd(host: str) -> None:
 @pytest.mark.parametrize(
     "uri",
     ["ftp://h/", "file:///etc/passwd", "//h/x", "/x", "", "http://", "http:///x", "http://u@h/",
-     "http://u:p@h/", "http://h\\@evil/", "http://h/a b", "http://h/\r\nX: y", "http://h/\0",
+     "http://u:p@h/", "http://h\\@evil/", "http://h/\r\nX: y", "http://h/\0",
      "http://h:x/", "http://h:123456/", "http://①.example/", "http://%31.example/", "http://h /",
      "http://h\n/", "http://h/" + "a" * 9000, "http://[::1/", "http://[v1.x]/", "javascript:1"],
 )  # fmt: skip
@@ -144,14 +144,12 @@ def test_a_redirect_leads_to_an_absolute_address(location: str, target: str) -> 
     assert follow_redirect("http://h/d/x", location, left=5).uri == target
 
 
-@pytest.mark.parametrize(
-    "location", ["", "/a b", "/a\r\nX: y", "/\0", "/ü", "/" + "a" * 9000, "\t/x"]
-)
+@pytest.mark.parametrize("location", ["", "/a\r\nX: y", "/\0", "/" + "a" * 9000, "\t/x"])
 def test_a_location_that_is_none_is_refused(location: str) -> None:
     with pytest.raises(BadResponseError) as caught:
         follow_redirect("http://h/d/x", location, left=5)
 
-    assert caught.value.code == "redirect"
+    assert caught.value.code == "location"
 
 
 @pytest.mark.parametrize(

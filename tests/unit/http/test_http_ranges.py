@@ -15,6 +15,7 @@ from resourcesync.adapters.http.response_head import (
     validator_of,
 )
 from resourcesync.ports import FetchRequest, PartialBody, Purpose
+from resourcesync.ports.fetcher import Proof
 from tests.support.servers.fetching import (
     KeepingSink,
     failure,
@@ -192,6 +193,78 @@ def test_a_range_that_cannot_be_joined_is_thrown_away_and_all_is_fetched(
     assert [a for a, _ in asked_ranges(server)] == [None, f"bytes={HALF}-", None]
 
 
+def test_a_tail_that_is_called_the_whole_is_thrown_away(server: HostileServer) -> None:
+    said = f"bytes {HALF}-{N - 1}/{N}"
+    tail = answer(body=BODY[HALF:], Content_Range=said, **TAG)
+    uri = server.on("/x", cut(HALF, **TAG), tail, answer(body=BODY, **TAG))
+
+    assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == BODY
+    assert [a for a, _ in asked_ranges(server)] == [None, f"bytes={HALF}-", None]
+
+
+@pytest.mark.parametrize("said", [f"bytes 5-{N - 1}/{N}", f"bytes 0-{N - 2}/{N}", "bytes 0-1/*"])
+def test_a_part_is_never_taken_for_a_whole_that_was_requested(
+    server: HostileServer, said: str
+) -> None:
+    uri = server.on("/x", answer(body=BODY, Content_Range=said, **TAG))
+
+    assert failure(fetch_one(quick_fetcher(server.origin), uri)).error.code == "range"
+
+
+def test_a_whole_that_says_so_by_its_range_is_a_whole(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=BODY, Content_Range=f"bytes 0-{N - 1}/{N}", **TAG))
+
+    assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == BODY
+
+
+SHORTER = OTHER[: N - MIN_RESUMED_BYTES]
+DATES: dict[str, Any] = {"Last-Modified": OLD, "Date": TODAY}
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        (TAG, rest(HALF, SHORTER, **TAG)),
+        (DATES, rest(HALF, OTHER, ETag='"v2"', **DATES)),
+        (DATES, rest(HALF, OTHER, ETag='W/"v2"')),
+    ],
+    ids=["another total", "a tag beside the date", "a tag for the date"],
+)
+def test_parts_that_may_be_of_two_bodies_are_not_joined(
+    server: HostileServer, first: dict[str, Any], other: list[Step]
+) -> None:
+    uri = server.on("/x", cut(HALF, **first), other, answer(body=BODY, **first))
+
+    assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == BODY
+    assert [a for a, _ in asked_ranges(server)] == [None, f"bytes={HALF}-", None]
+
+
+def test_parts_of_two_addresses_are_not_joined(server: HostileServer) -> None:
+    uri = server.on("/x", *(answer("302 Found", Location=f"/{to}") for to in "abc"))
+    server.on("/a", cut(HALF, **TAG))
+    server.on("/b", rest(HALF, OTHER, **TAG))
+    server.on("/c", answer(body=BODY, **TAG))
+
+    assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == BODY
+
+
+def test_without_a_total_the_parts_of_a_body_are_not_joined(server: HostileServer) -> None:
+    chunk = b"%x\r\n" % HALF + BODY[:HALF] + b"\r\n"
+    begun = b'HTTP/1.1 200 OK\r\nETag: "v1"\r\nTransfer-Encoding: chunked\r\n\r\n' + chunk
+    uri = server.on("/x", [begun, 0.02, CLOSE], answer(body=BODY, **TAG))
+
+    assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == BODY
+    assert [a for a, _ in asked_ranges(server)] == [None, None]
+
+
+def test_a_rest_that_stops_before_its_own_end_is_no_rest(server: HostileServer) -> None:
+    said = f"bytes {HALF}-{N - 1}/{N}"
+    short = answer("206 Partial Content", BODY[HALF:-9], length=None, Content_Range=said, **TAG)
+    uri = server.on("/x", cut(HALF, **TAG), [*short, CLOSE], rest_as_asked)
+
+    assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == BODY
+
+
 def test_ranges_that_failed_once_are_not_asked_for_again(server: HostileServer) -> None:
     uri = server.on(
         "/x",
@@ -229,7 +302,11 @@ def part_request(uri: str, at: int, told: Callable[[str], None] | None = None) -
     sink = KeepingSink()
     sink.write(BODY[:at])
     return FetchRequest(
-        uri=uri, sink=sink, part=PartialBody(length=at, validator='"v1"'), on_start=told
+        uri=uri,
+        sink=sink,
+        part=PartialBody(length=at, validator='"v1"'),
+        on_start=told,
+        proof=Proof.BYTES,
     )
 
 
@@ -297,10 +374,11 @@ def test_nothing_but_the_exact_rest_is_ever_joined(said: str, at: int) -> None:
     head = parse_head(f"{text}\r\n\r\n", "http://h/x")
     assert head is not None
 
-    if is_remainder(head, PartialBody(length=at, validator='"v1"')):
+    part = PartialBody(length=at, validator='"v1"', uri="http://h/x", total=at + 7)
+    if is_remainder(head, part, "http://h/x"):
         first, _, total = safe.strip().partition("/")
         start, _, last = first.partition("-")
-        assert (int(start), int(last)) == (at, int(total) - 1)
+        assert (int(start), int(last), int(total)) == (at, at + 6, at + 7)
 
 
 def test_only_what_can_be_sent_is_a_validator() -> None:

@@ -86,14 +86,35 @@ def test_a_redirect_out_of_http_is_not_followed(server: HostileServer, location:
     assert (outcome.error.code, outcome.tries) == ("redirect", 1)
 
 
-@pytest.mark.parametrize("location", ["", "/" + "a" * 20_000, "/\u00fc", "/a b"])
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/caf\u00e9".encode().decode("latin-1"), "/caf%C3%A9"),
+        ("/caf\u00e9 au lait", "/caf%E9%20au%20lait"),
+        ('/a b?c=[1]|"2"', "/a%20b?c=%5B1%5D%7C%222%22"),
+        ("a[1].html#x y", "/a%5B1%5D.html"),
+    ],
+    ids=["UTF-8", "Latin-1", "blank", "brackets"],
+)
+def test_a_location_is_percent_encoded_as_an_address_in_a_list(
+    server: HostileServer, location: str, target: str
+) -> None:
+    uri = server.on("/x", answer("302 Found", Location=location))
+    server.on(target, answer(body=b"x"))
+
+    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
+
+    assert (kept(outcome), outcome.uri) == (b"x", server.origin + target)
+
+
+@pytest.mark.parametrize("location", ["", "/" + "a" * 20_000, "/a\tb"])
 def test_a_location_that_is_none_ends_the_fetch(server: HostileServer, location: str) -> None:
     uri = server.on("/x", answer("302 Found", Location=location))
 
     outcome = failure(fetch_one(quick_fetcher(server.origin), uri))
 
     assert isinstance(outcome.error, BadResponseError)
-    assert outcome.error.code == "redirect"
+    assert outcome.error.code == "location"
 
 
 def test_a_redirects_long_body_is_not_read(server: HostileServer) -> None:

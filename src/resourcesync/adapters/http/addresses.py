@@ -1,7 +1,8 @@
 """URIs in the form to send, the origin of each, and redirect targets. Pure.
 
 libcurl parses URIs itself. Two parsers that disagree are a security hole, so any URI that two
-parsers could read differently is refused before libcurl sees it.
+parsers could read differently is refused before libcurl sees it. What all read alike is encoded as
+in the lists.
 """
 
 import re
@@ -10,12 +11,14 @@ from functools import partial
 from typing import Final, NamedTuple
 from urllib.parse import quote, urljoin
 
+from resourcesync.discovery.uris import percent_encode
 from resourcesync.errors import BadResponseError, SourceRefusedError
 
 LONGEST_URI = 8192
 
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _URI = re.compile(
     rf"(?=.{{0,{LONGEST_URI}}}\Z)"
     r"((https?)://(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?)(?=[/?#]|\Z)[!-~]*\Z",
@@ -44,13 +47,10 @@ def parse_address(uri: str) -> Address:
 
     Raises:
         SourceRefusedError: ``uri``: no plain absolute http or https URI; it has user information,
-            control characters, spaces, foreign letters in the host, or is too long.
+            control characters, a disguised host, or is too long.
     """
-    match = _URI.match(uri)
-    ascii_uri = uri
-    if match is None and not uri.isascii():
-        ascii_uri = quote(uri, safe=_PRINTABLE)
-        match = _URI.match(ascii_uri)
+    ascii_uri = percent_encode(uri)
+    match = _URI.match(ascii_uri)
     if match is None:
         raise SourceRefusedError(
             "the address is no plain absolute http or https URI", uri=uri, code="uri"
@@ -87,27 +87,36 @@ def follow_redirect(uri: str, location: str, *, left: int) -> Address:
     """Return the target of a redirect from ``uri``; ``left`` is the number still allowed.
 
     Raises:
-        BadResponseError: ``redirect``: there is no usable ``Location``.
+        BadResponseError: ``location``: there is no usable ``Location``.
         SourceRefusedError: ``redirect``: there are too many, or it leads to a scheme other than
             http and https, or from https to http.
     """
     if left <= 0:
         raise SourceRefusedError("the server redirects too often", uri=uri, code="redirect")
-    sound = location.isascii() and location.isprintable() and " " not in location
-    if not location or not sound or len(location) > LONGEST_URI:
+    target = _read_location(location)
+    if not target or _CONTROL.search(target) or len(target) > LONGEST_URI:
         raise BadResponseError(
             "the redirect has no usable Location",
             uri=uri,
             evidence=(("got", f"a Location of {len(location)} characters"),),
-            code="redirect",
+            code="location",
         )
     try:
-        address = parse_address(urljoin(uri, location))
+        address = parse_address(urljoin(uri, target))
     except (ValueError, SourceRefusedError) as error:
         raise _redirect_refused(uri, location) from error
     if uri[:6].lower() == "https:" and address.uri[:6].lower() != "https:":
         raise _redirect_refused(uri, location)
     return address
+
+
+def _read_location(field: str) -> str:
+    """Return the text of a field that was read as Latin-1: of UTF-8, else with each byte as %XX."""
+    raw = field.encode("latin-1", "replace")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return quote(raw, safe=f"{_PRINTABLE} ")
 
 
 def crosses_origin(left: str, right: str) -> bool:

@@ -18,6 +18,8 @@ class RequestState:
         probe: This try is the probe of the circuit breaker.
         for_robots: The request is the fetcher's own for ``robots.txt``.
         part: The part in the sink of a body that broke off; ``None`` to begin at the first byte.
+        reading: Digest of the last body of which nothing said that it was whole.
+        readings: Number of such bodies.
         whole: Ranges failed, so a body that breaks off starts again from the first byte.
     """
 
@@ -30,6 +32,8 @@ class RequestState:
         "hops",
         "part",
         "probe",
+        "reading",
+        "readings",
         "request",
         "tries",
         "uri",
@@ -47,6 +51,7 @@ class RequestState:
         self.for_robots = for_robots
         self.part: PartialBody | None = request.part
         self.whole = False
+        self.reading, self.readings = b"", 0
         self.uri, self.authority = address
         self.crossed = False
         self.hops = 0

@@ -6,7 +6,8 @@ resources reads none.
 
 Parts of two bodies must never be joined. So the rest of a body is requested only with a validator
 of that body, and accepted only if it begins where the first part stopped, goes to the end, and is
-declared to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7).
+declared to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7): by the same validator and, unless a
+digest of the whole will tell, from the same address and with the same total.
 """
 
 import re
@@ -16,7 +17,8 @@ from functools import cache, lru_cache
 from typing import Final
 
 from resourcesync.errors import BadResponseError
-from resourcesync.ports import PartialBody
+from resourcesync.model.content_codings import content_codings
+from resourcesync.ports import PartialBody, Proof
 from resourcesync.ports.fetcher import age_when_served
 
 LARGEST = 64 * 1024
@@ -54,11 +56,12 @@ class ResponseHead(Mapping[str, str]):
     Attributes:
         status: The number.
         length: Bytes of the body as announced, ``None`` if they are not.
-        coding: ``Content-Encoding`` in lower case, empty when there is none.
+        codings: Content codings of the body.
+        has_end: The end of the body is marked: by its length, by chunks, or by HTTP/2 and later.
         status_line: The status line, as evidence.
     """
 
-    __slots__ = ("_read", "_text", "coding", "length", "status", "status_line")
+    __slots__ = ("_read", "_text", "codings", "has_end", "length", "status", "status_line")
 
     def __init__(self, status: int, status_line: str, text: str, uri: str) -> None:
         self.status = status
@@ -80,7 +83,9 @@ class ResponseHead(Mapping[str, str]):
             found["transfer-encoding"] != "chunked" or self.length is not None
         ):
             raise _bad_head(uri, "framing", "a Transfer-Encoding with an ambiguous end of the body")
-        self.coding = found.get("content-encoding", "")
+        self.codings = content_codings(found.get("content-encoding", ""))
+        is_chunked = "transfer-encoding" in found
+        self.has_end = self.length is not None or is_chunked or not text.startswith("HTTP/1")
 
     def _fields(self) -> dict[str, str]:
         if self._read is None:
@@ -102,6 +107,12 @@ class ResponseHead(Mapping[str, str]):
             return self._fields().get(name, default)
         match = _field(name).search(self._text)
         return default if match is None else match[1] or ""
+
+    def forget(self, *names: str) -> None:
+        """Leave out some fields from now on."""
+        fields = self._fields()
+        for name in names:
+            fields.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields())
@@ -220,21 +231,46 @@ def range_fields(part: PartialBody) -> list[str]:
     return [f"Range: bytes={part.length}-", f"If-Range: {part.validator}"]
 
 
-def is_remainder(head: ResponseHead, part: PartialBody) -> bool:
-    """True if a 206 has all bytes after a part, of the same body."""
-    match = _CONTENT_RANGE.fullmatch(head.get("content-range", ""))
-    if match is None or head.coding not in {"", "identity"}:
+def is_whole(head: ResponseHead) -> bool:
+    """True if a 200 is not declared to be a part, as some servers answer a range request."""
+    said = head.get("content-range", "")
+    if not said:
+        return True
+    match = _CONTENT_RANGE.fullmatch(said)
+    if match is None:
         return False
-    first, last, total = int(match[1]), int(match[2]), int(match[3])
+    first, last, total = map(int, match.groups())
+    return first == 0 and last == total - 1 and head.length in (None, total)
+
+
+def is_remainder(
+    head: ResponseHead, part: PartialBody, uri: str, proof: Proof = Proof.NONE
+) -> bool:
+    """True if a 206 has all bytes after a part, of the same body.
+
+    Args:
+        head: The head of the 206.
+        part: The part.
+        uri: The address of the 206, after redirects.
+        proof: The means by which the whole is checked.
+    """
+    match = _CONTENT_RANGE.fullmatch(head.get("content-range", ""))
+    if match is None or head.codings:
+        return False
+    first, last, total = map(int, match.groups())
     if first != part.length or last != total - 1 or last < first:
         return False
     if head.length is not None and head.length != total - first:
+        return False
+    if proof is not Proof.BYTES and (part.uri, part.total) != (uri, total):
         return False
     return _matches_validator(part.validator, head)
 
 
 def _matches_validator(validator: str, fields: Mapping[str, str]) -> bool:
+    tag = fields.get("etag", "")
     if validator.startswith('"'):
-        return fields.get("etag", "") == validator
-    # A 206 need not repeat Last-Modified; one that gives another is of another body.
-    return fields.get("last-modified", "") in {"", validator}
+        return tag == validator
+    # A 206 need not repeat Last-Modified; one that gives another is of another body, as is one
+    # with a tag: the first part had none.
+    return not tag and fields.get("last-modified", "") in {"", validator}

@@ -1,10 +1,8 @@
-"""A transfer on one easy handle: receives the head and the body, and enforces the limits.
+"""A transfer on one easy handle: receives the head and the body, and enforces the limits."""
 
-``GzipDecoder`` removes one layer of gzip step by step, under a budget.
-"""
-
-import zlib
-from collections.abc import Callable, Iterator
+import hashlib
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +14,7 @@ from resourcesync.adapters.http.response_head import (
     MIN_RESUMED_BYTES,
     ResponseHead,
     is_remainder,
+    is_whole,
     parse_head,
     parse_retry_after,
     printable,
@@ -23,54 +22,30 @@ from resourcesync.adapters.http.response_head import (
 )
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
-from resourcesync.ports import Clock, PartialBody, Purpose
-
-_STEP = 65_536
-_GZIP_WBITS = zlib.MAX_WBITS | 16
-
-
-class GzipDecoder:
-    """A decoder of a gzip stream, which may have several members (RFC 1952 §2.2).
-
-    No step yields more than 64 KiB, whatever the input claims, so the caller can stop it.
-    """
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(_GZIP_WBITS)
-        self._begun = False
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the decoded content of the next bytes.
-
-        Raises:
-            zlib.error: They are no gzip.
-        """
-        while chunk:
-            if self._member.eof:
-                self._member = zlib.decompressobj(_GZIP_WBITS)
-            self._begun = True
-            piece = self._member.decompress(chunk, _STEP)
-            if piece:
-                yield piece
-            chunk = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
-
-    @property
-    def complete(self) -> bool:
-        """True if the stream ended where a member ends; an empty body is complete."""
-        return self._member.eof or not self._begun
-
+from resourcesync.model.content_codings import (
+    CodingError,
+    Decoder,
+    coded_limit,
+    decoded_limit,
+    is_decodable,
+    new_decoder,
+)
+from resourcesync.model.digest_fields import FIELD_ALGORITHMS, served_digests
+from resourcesync.model.digests import Digest, agree
+from resourcesync.ports import Clock, PartialBody, Proof, Purpose
 
 MAX_DISCARDED = 64 * 1024
 """The most bytes of an unwanted body that are read to reuse its connection."""
 
 _STOP = 0
-_IDENTITY = ("", "identity")
-_GZIP = ("gzip", "x-gzip")
 _OK = 200
 _SUCCESS = range(200, 300)
 _PARTIAL = 206
 _NO_SUCH_RANGE = 416
 _NOT_MODIFIED = 304
+_TLS_LIBRARY = re.search(r"\bOpenSSL/([0-9]+)\.", pycurl.version)
+_TLS_MARKS_ENDS = _TLS_LIBRARY is not None and int(_TLS_LIBRARY[1]) > 2  # noqa: PLR2004 - a version
+"""OpenSSL 3 fails where a connection ends without the message that ends it."""
 
 
 _CERTIFICATE_MONTHS = (
@@ -89,6 +64,30 @@ def parse_certificate_time(text: bytes) -> datetime | None:
     except ValueError:
         return None
     return found if zone == b"GMT" else None
+
+
+class UnmarkedBody:
+    """The digests of a body that ends with its connection, whole or cut (RFC 9112 §6.3)."""
+
+    def __init__(self) -> None:
+        self._hashers = {
+            name: hashlib.new(name.replace("-", ""), usedforsecurity=False)
+            for name in FIELD_ALGORITHMS
+        }
+
+    def feed(self, chunk: bytes) -> None:
+        """Add the next bytes."""
+        for hasher in self._hashers.values():
+            hasher.update(chunk)
+
+    def agrees_with(self, headers: Mapping[str, str]) -> bool:
+        """True if the server sent a digest of just these bytes with them."""
+        found = [Digest(name, hasher.hexdigest()) for name, hasher in self._hashers.items()]
+        return agree(found, served_digests(headers)[0])
+
+    def digest(self) -> bytes:
+        """Return a digest that other bytes do not have."""
+        return self._hashers[FIELD_ALGORITHMS[0]].digest()
 
 
 class HttpTransfer:
@@ -111,11 +110,13 @@ class HttpTransfer:
         wire: Bytes received, head included.
         received: Bytes in the sink, with those of the resumed part.
         broken_range: The server answered a range request with bytes that cannot be joined.
+        reading: Digest of a body of which nothing says that it is whole; empty if something does.
         wait: Seconds that the server asks to wait (``Retry-After``).
         disturbed: The loop stood still meanwhile, so times mean nothing.
     """
 
     __slots__ = (
+        "_accepts",
         "_blocked",
         "_cut",
         "_decoder",
@@ -125,7 +126,8 @@ class HttpTransfer:
         "_mark",
         "_marked_at",
         "_settings",
-        "_write",
+        "_total",
+        "_unmarked",
         "began",
         "broken_range",
         "crash",
@@ -140,6 +142,7 @@ class HttpTransfer:
         "lines",
         "private",
         "proxy",
+        "reading",
         "received",
         "wait",
         "wire",
@@ -168,8 +171,11 @@ class HttpTransfer:
         self._discard = MAX_DISCARDED
         self._head_size = self._limit = 0
         self._blocked = ""
-        self._decoder: GzipDecoder | None = None
-        self._write: Callable[[bytes], None] | None = None
+        self._decoder: Decoder | None = None
+        self._total: int | None = None
+        self._unmarked: UnmarkedBody | None = None
+        self.reading = b""
+        self._accepts = False
 
     def _stop(self, code: str, message: str, got: str) -> int:
         self.error = transfer_errors.bad_response_error(self.errand.uri, code, message, got)
@@ -195,39 +201,61 @@ class HttpTransfer:
             if head.status in _SUCCESS and not request.is_head and request.message is None:
                 self._accept_body(head)
         elif head.status == _OK:
-            if part is not None:
-                self.errand.part = None
-                request.sink.restart()
-            if request.on_start is not None:
-                request.on_start(validator_of(head))
-            self._accept_body(head)
+            self._handle_whole(head, part)
         elif part is not None and head.status in (_PARTIAL, _NO_SUCH_RANGE):
-            if head.status == _PARTIAL and is_remainder(head, part):
-                self.received = part.length
-                self._accept_body(head)
-            else:
+            self._handle_rest(head, part)
+
+    def _handle_whole(self, head: ResponseHead, part: PartialBody | None) -> None:
+        request = self.errand.request
+        if not is_whole(head):
+            if part is not None:
                 self.broken_range = True
+                return
+            if request.proof is not Proof.BYTES:
+                said = f"Content-Range: {printable(head['content-range'])}"
+                message = "the response is declared to be a part, which was not requested"
+                self._stop("range", message, said)
+                return
+        if part is not None:
+            self.errand.part = None
+            request.sink.restart()
+        if request.on_start is not None:
+            request.on_start(validator_of(head))
+        if head.length is not None:
+            self._total = head.length
+        elif not head.has_end and request.purpose is not Purpose.STREAM:
+            self._unmarked = UnmarkedBody()
+        self._accept_body(head)
+
+    def _handle_rest(self, head: ResponseHead, part: PartialBody) -> None:
+        uri, proof = self.errand.uri, self.errand.request.proof
+        if head.status == _PARTIAL and is_remainder(head, part, uri, proof):
+            self.received = part.length
+            self._total = int(head["content-range"].rpartition("/")[2])
+            self._accept_body(head)
+        else:
+            self.broken_range = True
 
     def _accept_body(self, head: ResponseHead) -> None:
-        request = self.errand.request
-        coding = head.coding
-        if coding in _GZIP and request.purpose is not Purpose.RESOURCE:
-            self._decoder = GzipDecoder()
-        elif coding not in _IDENTITY:
-            self.error = transfer_errors.bad_response_error(
-                self.errand.uri,
-                "encoding",
-                "the response has an unrequested content coding",
-                f"Content-Encoding: {printable(coding)}",
-            )
-            return  # its size is not the resource's
+        request, codings = self.errand.request, head.codings
         limit = request.limit
-        self._limit = self._settings.body_limits[request.purpose] if limit is None else limit
-        if head.length is not None and self.received + head.length > self._limit:
+        self._limit = limit = (
+            self._settings.body_limits[request.purpose] if limit is None else limit
+        )
+        if codings and request.as_sent:
+            self._limit = limit = coded_limit(limit)
+        elif codings:
+            if not is_decodable(codings):
+                named = f"Content-Encoding: {printable(', '.join(codings))}"
+                message = "the response has an unrequested content coding"
+                self._stop("encoding", message, named)
+                return  # its size is not the resource's
+            self._decoder, limit = new_decoder(codings), coded_limit(limit)
+        if head.length is not None and self.received + head.length > limit:
             self.error = transfer_errors.too_big_error(
                 self.errand.uri, self._limit, f"Content-Length: {self.received + head.length}"
             )
-        self._write = request.sink.write
+        self._accepts = True
 
     def on_body(self, chunk: bytes) -> int | None:
         """Handle bytes of a body; return 0 to stop the transfer."""
@@ -238,21 +266,23 @@ class HttpTransfer:
                 self._read_head()
                 if self.error is not None:
                     return _STOP
-            write = self._write
-            if write is None:
-                return self._discard_body(size)
-            if self._decoder is not None:
-                return self._decode(self._decoder, chunk)
-            self.received += size
-            if self.received > self._limit:
-                return self._overrun()
-            write(chunk)
+            return self._receive(chunk) if self._accepts else self._discard_body(size)
         except StorageError as error:
             self.error = error
             return _STOP
         except BaseException as crash:  # noqa: BLE001 - libcurl would swallow it
             self.crash = crash
             return _STOP
+
+    def _receive(self, chunk: bytes) -> int | None:
+        if self._unmarked is not None:
+            self._unmarked.feed(chunk)
+        if self._decoder is not None:
+            return self._decode(self._decoder, chunk)
+        self.received += len(chunk)
+        if self.received > self._limit:
+            return self._overrun()
+        self.errand.request.sink.write(chunk)
         return None
 
     def _discard_body(self, size: int) -> int | None:
@@ -268,16 +298,18 @@ class HttpTransfer:
         )
         return _STOP
 
-    def _decode(self, decoder: GzipDecoder, chunk: bytes) -> int | None:
+    def _decode(self, decoder: Decoder, chunk: bytes) -> int | None:
+        coded = self.wire - self._head_size
+        limit = min(self._limit, decoded_limit(coded))
         try:
             for piece in decoder.feed(chunk):
                 self.received += len(piece)
-                if self.received > self._limit:
+                if self.received > limit:
                     return self._overrun()
                 self.errand.request.sink.write(piece)
-        except zlib.error as error:
-            return self._stop("encoding", "the response is not valid gzip", str(error))
-        return None if self.wire <= self._limit else self._overrun()
+        except CodingError as error:
+            return self._stop("encoding", "the response is not in its content coding", str(error))
+        return None if coded <= coded_limit(self._limit) else self._overrun()
 
     def record_blocked(self, address: str) -> None:
         """Record that policy forbids an address; another one of the host may be allowed."""
@@ -290,19 +322,33 @@ class HttpTransfer:
         if self.error is not None or self.crash is not None or self.broken_range:
             return
         head = self.head
-        if head is None or (number and self._write is not None):
+        if head is None or (number and self._accepts):
             self.error = self._failure(number, text)
             return
-        if self._write is not None:
-            if self._decoder is not None and not self._decoder.complete:
-                self.error = transfer_errors.truncated_error(
-                    self.errand.uri, "a truncated gzip stream"
-                )
+        if self._accepts:
+            self._finish_body(head)
             return
         if "retry-after" in head:
             self.wait = parse_retry_after(head["retry-after"], clock.now())
         if not self._is_expected(head.status):
             self.error = self._status_error(head)
+
+    def _finish_body(self, head: ResponseHead) -> None:
+        """Determine whether a body is whole."""
+        uri, decoder, unmarked = self.errand.uri, self._decoder, self._unmarked
+        if decoder is not None and not decoder.complete:
+            self.error = transfer_errors.truncated_error(uri, "a truncated compressed stream")
+        elif head.status == _PARTIAL and self.received != self._total:
+            got = f"{self.received} of {self._total} bytes"
+            self.error = transfer_errors.truncated_error(uri, got)
+        elif unmarked is not None:
+            is_proven = (
+                self.errand.request.proof is not Proof.NONE
+                or (self.is_secure and _TLS_MARKS_ENDS)
+                or unmarked.agrees_with(head)
+            )
+            self.reading = b"" if is_proven else unmarked.digest()
+            head.forget("etag", "last-modified")
 
     def _status_error(self, head: ResponseHead) -> SourceError:
         uri, proxy = self.errand.uri, self.proxy
@@ -337,15 +383,20 @@ class HttpTransfer:
 
     def part(self) -> PartialBody | None:
         """Return the part in the sink, if its rest may be requested."""
-        if self._write is None:
+        if not self._accepts:
             return self.errand.part  # no bytes were added to it
         assert self.head is not None, "a body follows its head"
-        resource = self.errand.request.purpose is Purpose.RESOURCE
-        if not resource or self.errand.whole or self.received < MIN_RESUMED_BYTES:
+        errand, request = self.errand, self.errand.request
+        resource = request.purpose is Purpose.RESOURCE and self._decoder is None
+        if not resource or errand.whole or self.received < MIN_RESUMED_BYTES:
             return None
-        known = self.errand.part
+        known, uri, total = errand.part, errand.uri, self._total
+        if total is None and request.proof is not Proof.BYTES:
+            return None
         validator = validator_of(self.head) if known is None else known.validator
-        return PartialBody(length=self.received, validator=validator) if validator else None
+        if not validator:
+            return None
+        return PartialBody(length=self.received, validator=validator, uri=uri, total=total)
 
     def check_slow(self, now: float, minimum: float) -> bool:
         """Return true if the transfer is to be aborted, and set its error.

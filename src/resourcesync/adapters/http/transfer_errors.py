@@ -196,6 +196,17 @@ def truncated_error(uri: str, got: str) -> SourceUnavailableError:
     )
 
 
+def unmarked_end_error(uri: str, readings: int) -> SourceUnavailableError:
+    """Return the error for a body that may be cut: its end is not marked, and it never repeats."""
+    return SourceUnavailableError(
+        "nothing says that the response is whole",
+        uri=uri,
+        status=200,
+        evidence=_evidence(uri, f"{readings} different bodies without a length or a marked end"),
+        code="unmarked-end",
+    )
+
+
 def bad_response_error(uri: str, code: str, message: str, got: str) -> BadResponseError:
     """Return the error for an invalid response."""
     return BadResponseError(message, uri=uri, evidence=_evidence(uri, got), code=code)

@@ -23,7 +23,7 @@ from resourcesync.adapters.http.robots import (
 )
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer import HttpTransfer
-from resourcesync.adapters.http.transfer_errors import PUSHBACK, REDIRECTS
+from resourcesync.adapters.http.transfer_errors import PUSHBACK, REDIRECTS, unmarked_end_error
 from resourcesync.errors import (
     SourceError,
     SourceRefusedError,
@@ -294,7 +294,7 @@ class TransferRun:
                 self._fail(errand, error)
         elif head is not None and head.status in REDIRECTS and not _is_message(errand):
             self._redirect(errand, transfer, head.get("location"), now)
-        elif head is not None:
+        elif head is not None and self._check_end(errand, transfer, now):
             self._succeed(errand, head, transfer.received)
 
     def _record_certificate(self, transfer: HttpTransfer) -> None:
@@ -343,8 +343,23 @@ class TransferRun:
         again.add_retry(errand, now + errand.delay)
         self._busy[again] = None
 
+    def _check_end(self, errand: RequestState, transfer: HttpTransfer, now: float) -> bool:
+        """Return whether a body is whole; one without a marked end is if it came twice.
+
+        Else it is requested again, or its request failed.
+        """
+        before, errand.reading = errand.reading, transfer.reading
+        if transfer.reading in (b"", before):
+            return True
+        errand.readings += 1
+        if errand.readings > self._settings.retries + 1:
+            self._fail(errand, unmarked_end_error(errand.uri, errand.readings))
+        else:
+            self._request_whole(errand, now)
+        return False
+
     def _request_whole(self, errand: RequestState, now: float) -> None:
-        """Restart at the first byte, since the server does not send the rest correctly."""
+        """Request all of a body again: what came does not prove to be it."""
         try:
             errand.request_whole()
         except StorageError as error:

@@ -24,7 +24,7 @@ from resourcesync.destination.mapping.names import owner_of, uris_at
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.status import read_failed
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery.uris import normalise, percent_encode
+from resourcesync.discovery.uris import read_address
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import MirrorChangeKind
@@ -266,7 +266,7 @@ def _uri_of(state: MirrorStateStore, name: str) -> str:
     identity = SyncState(state).identity
     try:
         if "://" in name or identity is None:
-            return normalise(percent_encode(name))
+            return read_address(name)
         path = name.removeprefix("./").removeprefix("/")
         mapping = SyncState(state).mapping(plugins.mapper)
         if mapping is None:

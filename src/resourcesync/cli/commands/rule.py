@@ -286,13 +286,14 @@ SourceUnavailableError
   timeout            The connection timed out.
   reset              The connection broke.
   truncated          The response is incomplete.
+  unmarked-end       Nothing says that the response is whole, and each one is another.
   too-slow           The server sends less than the minimum speed.
   stale-copy         The Source serves older lists than before; a cache may have an old copy.
   mixed-copies       The parts of a list are of different times; a cache may have an old copy.
   transport          The transport of a plug-in failed; `doctor --plugins` names it.
 SourceRefusedError
   egress             The Source led to a private or special address; see --allow-origin.
-  redirect           A redirect leads to an address that policy forbids, or to none.
+  redirect           A redirect leads to an address that policy forbids.
   robots             robots.txt disallows the request; ask the Source, or use --robots ignore.
   tls                No trusted TLS connection is possible; see --ca-file.
   uri                The address is invalid.
@@ -308,6 +309,9 @@ BadResponseError
   index-changed      An index was recreated while it was read; run again when it is filled.
   protocol           The server violates the HTTP protocol.
   too-big            The response is larger than allowed.
+  encoding           The content coding of the response cannot be removed.
+  range              The response is a part of a resource that was requested whole.
+  location           A redirect has no usable Location.
 VerificationError
   contradicting      The bytes do not match the list, but are stored (--verify lenient).
   digest-mismatch    The bytes do not match the digest that their server sent with them.

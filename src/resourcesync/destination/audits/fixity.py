@@ -26,9 +26,17 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.destination.task_codes import DAMAGED
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.destination.transfers.budget import check_cancelled
-from resourcesync.errors import StorageError
+from resourcesync.destination.transfers.derived_bytes import codings_of, decode_staged
+from resourcesync.errors import BadResponseError, StorageError
 from resourcesync.model.digests import disagree, parse_digests
-from resourcesync.ports import CopyInspector, FetchFailure, FetchRequest, FetchResponse, StagedCopy
+from resourcesync.ports import (
+    Copies,
+    CopyInspector,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    StagedCopy,
+)
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _GROUP: Final = 256
@@ -294,6 +302,7 @@ class FixityChecker:
                     sink=sink,
                     etag=copy.etag,
                     last_modified=copy.last_modified,
+                    as_sent=True,
                 )
                 in_flight[request] = copy, sink
                 yield request
@@ -301,7 +310,7 @@ class FixityChecker:
         try:
             for outcome in self._pull.dependencies.fetcher.fetch(requests()):
                 copy, sink = in_flight.pop(outcome.request)
-                bad = _compare_answer(copy, sink, outcome)
+                bad = _compare_answer(copy, sink, outcome, self._pull.dependencies.copies)
                 sink.discard()
                 if bad is not None:
                     self._result.failed[copy.uri] = bad
@@ -311,7 +320,7 @@ class FixityChecker:
 
 
 def _compare_answer(
-    copy: Copy, sink: StagedCopy, outcome: FetchResponse | FetchFailure
+    copy: Copy, sink: StagedCopy, outcome: FetchResponse | FetchFailure, copies: Copies
 ) -> FailedCheck | None:
     match outcome:
         case FetchFailure():
@@ -321,8 +330,29 @@ def _compare_answer(
         case FetchResponse(status=304):
             return None
         case FetchResponse():
-            length, found = sink.seal()
-            if length == copy.length and not disagree(found, parse_digests(copy.digests)):
+            codings = codings_of(outcome.headers)
+            if _has_bytes_of(copy, sink) or (
+                codings and _has_content_of(copy, sink, codings, copies)
+            ):
                 return None
             reason = "the Source serves other bytes than the copy has"
             return FailedCheck(FindingKind.DIFFERENT, reason, is_local=False)
+
+
+def _has_bytes_of(copy: Copy, staged: StagedCopy) -> bool:
+    length, found = staged.seal()
+    return length == copy.length and not disagree(found, parse_digests(copy.digests))
+
+
+def _has_content_of(
+    copy: Copy, staged: StagedCopy, codings: tuple[str, ...], copies: Copies
+) -> bool:
+    """True if sealed bytes in a content coding have the bytes of a copy as their content."""
+    algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
+    try:
+        content = decode_staged(copies, staged, codings, algorithms, copy.length)
+    except BadResponseError:
+        return False
+    is_same = _has_bytes_of(copy, content)
+    content.discard()
+    return is_same

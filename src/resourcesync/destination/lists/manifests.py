@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.planner import Fetch, ListedEntry
-from resourcesync.discovery.uris import normalise, percent_encode
+from resourcesync.discovery.uris import read_address
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reader import Document
 from resourcesync.errors import OutOfScopeError
@@ -85,7 +85,7 @@ def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> boo
 
 
 def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iterator[ManifestRow]:
-    """Yield the entries of an open manifest except deletions, in its order."""
+    """Yield the entries of an open manifest that have a resource's bytes, in its order."""
     for index, entry in enumerate(manifest.entries()):
         assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
         held = _manifest_row(entry, package, index)
@@ -98,10 +98,10 @@ def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iter
 
 def _manifest_row(entry: ManifestEntry, package: int, index: int) -> ManifestRow | None:
     resource = content_of(entry)
-    if resource is None:
+    if resource is None or (isinstance(entry, Change) and entry.is_diff):
         return None
     try:
-        uri = normalise(percent_encode(resource.uri))
+        uri = read_address(resource.uri)
     except OutOfScopeError:
         return None
     moment = resource.lastmod or (entry.time if isinstance(entry, Change) else None)

@@ -37,6 +37,7 @@ from resourcesync.ports import (
     FetchFailure,
     FetchRequest,
     FetchResponse,
+    Proof,
     Purpose,
     StagedCopy,
 )
@@ -344,6 +345,8 @@ class DumpPackages:
             limit=room if offered.entry.length is None else offered.entry.length,
             uncached=uncached,
             part=staged.part,
+            # A package without a digest has an end of its own: a cut one cannot be opened.
+            proof=Proof.BYTES if resuming else Proof.END,
             on_start=staged.record_validator if resuming else None,
         )
         with closing(_outcomes(self._dependencies.fetcher, request)) as outcomes:

@@ -359,8 +359,11 @@ class ResourceSelection:
 
     def change_row(self, change: Change) -> ListedEntry | None:
         """Return the row for an entry of a Change List; ``None`` if it cannot be used."""
-        lastmod = lastmod_microseconds(change.resource.lastmod or change.time)
-        row = self._row(change.resource, lastmod, change.kind.value)
+        resource = change.resource
+        lastmod = lastmod_microseconds(resource.lastmod or change.time)
+        if change.is_diff:  # nothing tells the bytes of the resource
+            resource = replace(resource, digests=(), length=None)
+        row = self._row(resource, lastmod, change.kind.value)
         if row is not None:
             self._withdraw(change.resource.uri, row.loc)
         return row

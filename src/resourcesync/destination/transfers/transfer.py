@@ -7,12 +7,10 @@ to the version before; on any fault the whole resource is fetched.
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.links import PatchLink
 from resourcesync.destination.lists.fetch_locations import (
     FetchAttempt,
     digest_by,
@@ -39,15 +37,25 @@ from resourcesync.destination.transfers.commit import (
     TransferPolicy,
     TransferTally,
 )
+from resourcesync.destination.transfers.derived_bytes import (
+    PatchApplication,
+    codings_of,
+    decode_staged,
+    is_to_be_decoded,
+)
 from resourcesync.destination.transfers.verification import (
     AnswerProof,
+    ReceivedBytes,
     describe_mismatch,
+    proof_of,
     verify_answer,
     verify_bytes,
+    verify_staged,
     wanted_fields,
 )
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
+    BadResponseError,
     BudgetError,
     PatchError,
     ResourceSyncError,
@@ -59,7 +67,6 @@ from resourcesync.model.digests import (
     STRONG,
     Digest,
     agree,
-    disagree,
     format_digests,
     parse_digests,
     usable,
@@ -71,6 +78,7 @@ from resourcesync.ports import (
     FetchFailure,
     FetchRequest,
     FetchResponse,
+    Proof,
     Reporter,
     StagedCopy,
 )
@@ -78,119 +86,6 @@ from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorStateStore
 
 if TYPE_CHECKING:
     from resourcesync.ports.patches import PatchFormat
-
-_MAX_REASON: Final = 300
-
-
-class PatchApplication:
-    """Application of patches to copies.
-
-    Args:
-        copies: The mirror's files.
-        formats: The known formats, by media type.
-        own_algorithm: Digest recorded of every copy.
-    """
-
-    def __init__(
-        self, copies: Copies, formats: "Mapping[str, PatchFormat]", own_algorithm: str
-    ) -> None:
-        self._copies = copies
-        self._formats = formats
-        self._own_algorithm = own_algorithm
-
-    def request(self, fetch: Fetch) -> FetchRequest:
-        """Return the request for the patch.
-
-        Raises:
-            PatchError: The copy was changed or removed since it was fetched.
-        """
-        patch, before = _patch_link(fetch.listed), fetch.before
-        if before is None or self._copies.signature(before.path) != before.signature:
-            raise PatchError("the copy was changed locally since it was fetched")
-        claims = usable(parse_digests(patch.hash))
-        sink = self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))
-        return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length)
-
-    def apply(self, fetch: Fetch, patch: StagedCopy) -> tuple[StagedCopy, int, str]:
-        """Return the patched and verified version, its length and its digests.
-
-        Args:
-            fetch: The planned fetch, with the copy to patch.
-            patch: The patch as received.
-
-        Raises:
-            PatchError: The result is not as listed.
-            StorageError: The mirror cannot be written.
-        """
-        self._check_patch(fetch.listed, patch)
-        previous = self._stage_previous(fetch)
-        result = self._copies.stage(algorithms_for(fetch.listed, self._own_algorithm))
-        try:
-            self._run_patch(fetch.listed, previous, patch, result)
-            length, digests = _check_result(fetch.listed, result)
-        except BaseException:
-            result.discard()
-            raise
-        finally:
-            previous.discard()
-        return result, length, digests
-
-    def _check_patch(self, listed: ListedEntry, staged: StagedCopy) -> None:
-        patch = _patch_link(listed)
-        length, found = staged.seal()
-        if patch.is_exact and length != patch.length:
-            raise PatchError(f"the patch has {length} B, not {patch.length} B")
-        if disagree(found, usable(parse_digests(patch.hash))):
-            raise PatchError("the patch does not match the hash of its link")
-
-    def _stage_previous(self, fetch: Fetch) -> StagedCopy:
-        before = fetch.before
-        assert before is not None, "a request was made for it"
-        known = parse_digests(before.digests)
-        staged = self._copies.stage_copy(before.path, [digest.algorithm for digest in known])
-        if staged is None:
-            raise PatchError("the copy cannot be read")
-        length, found = staged.seal()
-        if length != before.length or found != known:
-            staged.discard()
-            raise PatchError("the copy was changed locally since it was fetched")
-        return staged
-
-    def _run_patch(
-        self, listed: ListedEntry, previous: StagedCopy, patch: StagedCopy, result: StagedCopy
-    ) -> None:
-        assert listed.length is not None, "without a length there is no patch"
-        from resourcesync.documents.patches.limits import BoundedSink  # noqa: PLC0415 - rarely
-
-        refusal = "the patched version is longer than listed"
-        sink = cast("BinaryIO", BoundedSink(result.write, listed.length, refusal))
-        try:
-            apply = self._formats[_patch_link(listed).media_type].load()
-            with closing(previous.open_sealed()) as before, closing(patch.open_sealed()) as changes:
-                before.seek(0)
-                changes.seek(0)
-                apply(before, changes, sink, listed.length)
-        except StorageError:
-            raise
-        except ResourceSyncError as error:
-            raise PatchError(error.message) from error
-        except Exception as error:  # a plug-in is foreign code, which may raise anything
-            raise PatchError(f"{type(error).__name__}: {error}"[:_MAX_REASON]) from error
-
-
-def _check_result(listed: ListedEntry, result: StagedCopy) -> tuple[int, str]:
-    length, found = result.seal()
-    digests = format_digests(found)
-    _, wrong = verify_bytes(listed, length, digests)  # by a strong digest: a condition of patches
-    if wrong is not None:
-        raise PatchError("the patched version is not as listed")
-    return length, digests
-
-
-def _patch_link(listed: ListedEntry) -> PatchLink:
-    assert listed.patch is not None, "called only for entries with a patch"
-    return PatchLink._make(listed.patch)
-
 
 _MAX_DEFERRED: Final = 1_000
 _MAX_EXPECTED: Final = 4_096
@@ -333,9 +228,17 @@ class ResourceTransfer:
         if not is_small or attempt.fetch.before is not None or place.uncached:
             return self._request(attempt)
         staged = self._copies.stage(algorithms_for(listed, self._policy.own_algorithm))
-        limit = None if self._policy.lenient and place.is_own else listed.length
+        limit, proof = self._expected_of(attempt)
         fields = () if listed.hash else self._digest_fields
-        return FetchRequest(uri=place.uri, sink=staged, limit=limit, fields=fields)
+        return FetchRequest(
+            uri=place.uri, sink=staged, limit=limit, fields=fields, proof=proof, as_sent=True
+        )
+
+    def _expected_of(self, attempt: FetchAttempt) -> tuple[int | None, Proof]:
+        """Return the most bytes of a body, and how it is checked: not where all is kept."""
+        if self._policy.lenient and attempt.location.is_own:
+            return None, Proof.NONE
+        return attempt.fetch.listed.length, proof_of(attempt.fetch.listed)
 
     def _request(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for an attempt that may be conditional, or resume a part."""
@@ -347,14 +250,17 @@ class ResourceTransfer:
             return None
         asks = fetch.is_conditional and place.is_own and not place.uncached
         before = fetch.before if asks else None
+        limit, proof = self._expected_of(attempt)
         return FetchRequest(
             uri=place.uri,
             sink=staged,
             etag=before.etag if before else "",
             last_modified=before.last_modified if before else "",
-            limit=None if self._policy.lenient and place.is_own else listed.length,
+            limit=limit,
             uncached=place.uncached,
             part=staged.part,
+            proof=proof,
+            as_sent=True,
             on_start=staged.record_validator if of else None,
             fields=() if listed.hash else self._digest_fields,
         )
@@ -489,15 +395,17 @@ class ResourceTransfer:
         self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
     ) -> None:
         fetch, own = attempt.fetch, attempt.location.is_own
-        length, found = staged.seal()
+        try:
+            received = self._check(attempt, staged, headers)
+        except BadResponseError as error:
+            staged.discard()
+            reason = _failure_reason(error)
+            self._try_next_location(
+                attempt.after_failure(error.code, reason, mismatch=False, tries=1)
+            )
+            return
+        staged, length, found, fixity, wrong, has_bad_digest = received
         digests = format_digests(found)
-        fixity, wrong = verify_bytes(fetch.listed, length, digests)
-        served = AnswerProof()
-        if not fetch.listed.hash and wrong is None:
-            served = verify_answer(headers, staged, found)
-            wrong = served.mismatch
-            if served.is_verified:
-                fixity = Fixity.SERVER_VERIFIED
         if wrong is not None and not (self._policy.lenient and own):
             staged.discard()
             self._try_next_location(
@@ -519,8 +427,40 @@ class ResourceTransfer:
             self._commit_batch.add_failure(fetch, CONTRADICTING, contradicts, 1)
         else:
             ready = StagedResource(fetch, copy, staged, contradicts=contradicts)
-            ready.has_bad_digest = served.is_malformed
+            ready.has_bad_digest = has_bad_digest
             self._commit_batch.add(ready)
+
+    def _check(
+        self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
+    ) -> ReceivedBytes:
+        """Return a body in the form that is listed, with what proves it.
+
+        Raises:
+            BadResponseError: Only its content can be the resource, and its coding has none.
+        """
+        listed = attempt.fetch.listed
+        sent = verify_staged(listed, staged)
+        served = AnswerProof() if listed.hash else verify_answer(headers, staged, sent.found)
+        received = self._in_listed_form(attempt, sent, codings_of(headers))
+        return received.with_answer(served)
+
+    def _in_listed_form(
+        self, attempt: FetchAttempt, sent: ReceivedBytes, codings: tuple[str, ...]
+    ) -> ReceivedBytes:
+        listed = attempt.fetch.listed
+        is_open = is_to_be_decoded(listed, attempt.location.uri, codings)
+        if not codings or (sent.wrong is None and not is_open):
+            return sent
+        algorithms = algorithms_for(listed, self._policy.own_algorithm)
+        try:
+            content = decode_staged(self._copies, sent.staged, codings, algorithms, listed.length)
+        except BadResponseError:
+            if is_open:
+                raise
+            return sent
+        decoded = verify_staged(listed, content)
+        (sent if decoded.wrong is None else decoded).staged.discard()
+        return decoded if decoded.wrong is None else sent
 
     def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch

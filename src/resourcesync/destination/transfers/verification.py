@@ -11,15 +11,21 @@ from typing import Final, NamedTuple
 
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.model.digest_fields import (
-    CONTENT,
     FIELD_ALGORITHMS,
-    REPRESENTATION,
     WANTED,
     format_wanted,
-    parse_digest_field,
+    served_digests,
 )
-from resourcesync.model.digests import STRONG, Digest, agree, disagree, parse_digests, usable
-from resourcesync.ports import StagedCopy
+from resourcesync.model.digests import (
+    STRONG,
+    Digest,
+    agree,
+    contradiction,
+    format_digests,
+    parse_digests,
+    usable,
+)
+from resourcesync.ports import Proof, StagedCopy
 from resourcesync.ports.mirror import Fixity
 
 DIGEST_MISMATCH: Final = "digest-mismatch"
@@ -54,13 +60,27 @@ def verify_bytes(
         return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
     claims = usable(parse_digests(listed.hash))
     found = parse_digests(digests)
-    if claims and disagree(found, claims):
-        actual = next((str(d) for d in found if d.algorithm == claims[0].algorithm), digests)
-        return Fixity.UNVERIFIED, ("hash-mismatch", str(claims[0]), actual)
+    wrong = contradiction(found, claims)
+    if wrong is not None:
+        actual, claim = wrong
+        return Fixity.UNVERIFIED, ("hash-mismatch", str(claim), str(actual))
     if claims and agree(found, claims):
         strong = any(claim.algorithm in STRONG for claim in claims)
         return (Fixity.VERIFIED if strong else Fixity.WEAK), None
     return (Fixity.WEAK if listed.length is not None else Fixity.UNVERIFIED), None
+
+
+def proof_of(listed: ListedEntry) -> Proof:
+    """Return the means that an entry gives to check the bytes of its resource."""
+    if listed.rivals:
+        rivals = (
+            listed._replace(hash=rival[0], length=rival[1], rivals=()) for rival in listed.rivals
+        )
+        return min(map(proof_of, rivals))
+    claims = usable(parse_digests(listed.hash))
+    if any(claim.algorithm in STRONG for claim in claims):
+        return Proof.BYTES
+    return Proof.NONE if listed.length is None and not claims else Proof.END
 
 
 def describe_mismatch(wrong: tuple[str, str, str]) -> str:
@@ -101,13 +121,13 @@ def verify_answer(
 
     Args:
         headers: The answer's fields, names in lower case.
-        staged: The sealed bytes.
+        staged: The sealed bytes as sent: in their content coding.
         found: Their known digests.
 
     Raises:
         StorageError: The bytes cannot be read.
     """
-    served, is_malformed = _served_digests(headers)
+    served, is_malformed = served_digests(headers)
     if not served:
         return AnswerProof(is_malformed=is_malformed)
     known = {digest.algorithm: digest for digest in found}
@@ -122,20 +142,39 @@ def verify_answer(
     return AnswerProof(is_verified=True, is_malformed=is_malformed)
 
 
-def _served_digests(headers: Mapping[str, str]) -> tuple[tuple[Digest, ...], bool]:
-    """Return the digests that are of the whole body as received, and True if a field is malformed.
+class ReceivedBytes(NamedTuple):
+    """Staged bytes, compared with what is listed.
 
-    ``Content-Digest`` is of the bytes of one message: of a part, if the body came in parts.
+    Attributes:
+        staged: The sealed bytes.
+        length: Their number.
+        found: Their digests.
+        fixity: How well they are proven.
+        wrong: ``None`` or ``(code, expected, actual)``.
+        has_bad_digest: The server sent a digest of them that cannot be read.
     """
-    if headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
-        return (), False
-    fields = [headers.get(REPRESENTATION, "")]
-    if not headers.get("content-range", ""):
-        fields.append(headers.get(CONTENT, ""))
-    read = [parse_digest_field(field) for field in fields if field]
-    digests = [digest for item in read if item is not None for digest in item]
-    good = usable(digests)
-    return good, None in read or len(good) < len(digests)
+
+    staged: StagedCopy
+    length: int
+    found: Sequence[Digest]
+    fixity: Fixity
+    wrong: tuple[str, str, str] | None
+    has_bad_digest: bool = False
+
+    def with_answer(self, served: AnswerProof) -> "ReceivedBytes":
+        """Return them with what the digests of their server prove; the list counts before."""
+        made = self._replace(has_bad_digest=served.is_malformed)
+        if self.wrong is not None:
+            return made
+        fixity = Fixity.SERVER_VERIFIED if served.is_verified else self.fixity
+        return made._replace(wrong=served.mismatch, fixity=fixity)
+
+
+def verify_staged(listed: ListedEntry, staged: StagedCopy) -> ReceivedBytes:
+    """Seal staged bytes, and compare them with what is listed."""
+    length, found = staged.seal()
+    fixity, wrong = verify_bytes(listed, length, format_digests(found))
+    return ReceivedBytes(staged, length, found, fixity, wrong)
 
 
 def _digest_staged(staged: StagedCopy, algorithm: str) -> Digest:

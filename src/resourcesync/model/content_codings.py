@@ -1,0 +1,138 @@
+"""Content codings of HTTP (RFC 9110 §8.4.1): which ones a field names, and how they are removed.
+
+Tokens that are no registered coding (``UTF-8``, ``none``, ``aws-chunked``) name none: servers put
+them there by mistake, and the bytes are as they would be without.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+_REGISTERED: Final = frozenset(
+    {
+        "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip",
+        "x-compress", "x-gzip", "zstd",
+    }
+)  # fmt: skip
+_GZIP: Final = frozenset({"gzip", "x-gzip"})
+_GZIP_WBITS: Final = zlib.MAX_WBITS | 16
+_RAW_WBITS: Final = -zlib.MAX_WBITS
+_STEP: Final = 65_536
+_FREE_BYTES: Final = 16 << 20
+_MAX_RATIO: Final = 200
+
+
+class CodingError(ValueError):
+    """Bytes that are not in their coding, that end early, or that decode to too many."""
+
+
+def content_codings(field: str) -> tuple[str, ...]:
+    """Return the codings that a ``Content-Encoding`` names, in lower case, as they were applied."""
+    tokens = (token.strip().lower() for token in field.split(","))
+    return tuple(token for token in tokens if token in _REGISTERED)
+
+
+def is_decodable(codings: tuple[str, ...]) -> bool:
+    """True if ``new_decoder`` knows the codings: one layer of gzip or deflate."""
+    return len(codings) == 1 and (codings[0] in _GZIP or codings[0] == "deflate")
+
+
+def is_named_after_coding(uri: str, codings: tuple[str, ...]) -> bool:
+    """True if the name of a file says that it is in the coding itself, as ``.tar.gz`` or ``.svgz``.
+
+    Servers name the coding of such files, though what they publish is the file as it is.
+    """
+    path = uri.partition("#")[0].partition("?")[0].lower()
+    return bool(codings) and codings[-1] in _GZIP and path.endswith("gz")
+
+
+class Decoder:
+    """A decoder of one coding; no step yields more than 64 KiB, so the caller can stop it.
+
+    Args:
+        choose: Returns the window bits of zlib for a stream, from its first two bytes.
+        has_members: Whatever follows a stream is another one (RFC 1952 §2.2).
+    """
+
+    def __init__(self, choose: Callable[[bytes], int], *, has_members: bool) -> None:
+        self._choose = choose
+        self._has_members = has_members
+        self._member: zlib._Decompress | None = None
+        self._start = b""
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the decoded content of the next bytes.
+
+        Raises:
+            CodingError: They are not in the coding.
+        """
+        chunk, self._start = self._start + chunk, b""
+        while chunk:
+            member = self._member
+            if member is None or (member.eof and self._has_members):
+                if len(chunk) == 1:
+                    self._start = chunk
+                    return
+                member = self._member = zlib.decompressobj(self._choose(chunk))
+            elif member.eof:
+                raise CodingError("bytes after the end")
+            try:
+                piece = member.decompress(chunk, _STEP)
+            except zlib.error as error:
+                raise CodingError(str(error)) from error
+            if piece:
+                yield piece
+            chunk = member.unused_data if member.eof else member.unconsumed_tail
+
+    @property
+    def complete(self) -> bool:
+        """True if the bytes ended where a stream ends; no bytes are complete."""
+        return not self._start and (self._member is None or self._member.eof)
+
+
+def new_decoder(codings: tuple[str, ...]) -> Decoder:
+    """Return a decoder; the codings are those of ``is_decodable``."""
+    if codings[0] == "deflate":
+        return Decoder(_deflate_wbits, has_members=False)
+    return Decoder(lambda _start: _GZIP_WBITS, has_members=True)
+
+
+def _deflate_wbits(start: bytes) -> int:
+    """Return the form of a deflate stream: that of RFC 1950, or what some servers send instead."""
+    is_zlib = start[0] & 15 == zlib.DEFLATED and int.from_bytes(start[:2], "big") % 31 == 0
+    return zlib.MAX_WBITS if is_zlib else _RAW_WBITS
+
+
+def decoded_limit(coded: int) -> int:
+    """Return how many bytes ``coded`` bytes may decode to: 16 MiB, and 200 for each of them."""
+    return _FREE_BYTES + _MAX_RATIO * coded
+
+
+def coded_limit(limit: int) -> int:
+    """Return how many bytes ``limit`` bytes may have in a coding: some become a little longer."""
+    return limit + limit // 100 + 1024
+
+
+def decode(chunks: Iterable[bytes], codings: tuple[str, ...], limit: int) -> Iterator[bytes]:
+    """Yield the content of a whole coded body.
+
+    Args:
+        chunks: The body as sent.
+        codings: Its codings.
+        limit: The most bytes of the content.
+
+    Raises:
+        CodingError: The coding is unknown, or the content is damaged, cut or too long.
+    """
+    if not is_decodable(codings):
+        raise CodingError("a coding that cannot be removed")
+    decoder, coded, size = new_decoder(codings), 0, 0
+    for chunk in chunks:
+        coded += len(chunk)
+        for piece in decoder.feed(chunk):
+            size += len(piece)
+            if size > min(limit, decoded_limit(coded)):
+                raise CodingError(f"more than {size - 1} bytes of content")
+            yield piece
+    if not decoder.complete:
+        raise CodingError("a stream without its end")
