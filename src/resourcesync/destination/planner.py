@@ -75,11 +75,6 @@ class ListedEntry(NamedTuple):
     rivals: tuple[tuple[str, int | None], ...] = ()
 
 
-def as_retained(listed: ListedEntry) -> ListedEntry:
-    """Return a row that leaves the copy unchanged: the Source's entry cannot be used."""
-    return listed._replace(loc="", change=FILTERED, hash="", length=None, lastmod=None)
-
-
 def is_out_of_scope(listed: ListedEntry) -> bool:
     """True if a usable entry is excluded by the filters."""
     return listed.change == FILTERED and listed.loc != ""
@@ -495,17 +490,12 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
     return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure)
 
 
-def deduplicate(
-    rows: Iterable[ListedEntry], on_conflict: Callable[[ListedEntry, ListedEntry], None]
-) -> Iterator[ListedEntry]:
-    """Yield one row for each URI: its last change, else its one entry in the Resource List.
-
-    A URI that a Resource List lists twice with different content is passed to ``on_conflict``;
-    neither entry can be trusted, so its copy is retained (``as_retained``).
+def deduplicate(rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
+    """Yield one row for each URI: its last change, else its row in the Resource List.
 
     Args:
-        rows: In URI order; those of one URI in the order in which the Source listed them.
-        on_conflict: Receives the first and the differing row.
+        rows: In URI order; of one URI first its row in the Resource List, if it has one, then its
+            changes in the order in which the Source listed them.
     """
     rest = iter(rows)
     first = current = next(rest, None)
@@ -517,16 +507,13 @@ def deduplicate(
             yield current
             first = current = row
             uri = row.uri
-        elif row.change:
-            # Without a patch: the version between is not in the mirror.
-            before, current = current, without_patch(row)
-            if row.undated and row.change != FILTERED:
-                current = _merge_contradicting(first, current)
-            elif _is_out_of_order(before, current):
-                current = _as_rivals(before, current, before.lastmod)
-        elif not current.change and _content_of(row) != _content_of(current):
-            on_conflict(current, row)
-            current = as_retained(current)
+            continue
+        # Without a patch: the version between is not in the mirror.
+        before, current = current, without_patch(row)
+        if row.undated and row.change != FILTERED:
+            current = _merge_contradicting(first, current)
+        elif _is_out_of_order(before, current):
+            current = _as_rivals(before, current, before.lastmod)
     yield current
 
 
@@ -596,10 +583,6 @@ def listing_status(
     if row.change != DISPUTED:
         return ListingStatus.LISTED
     return ListingStatus.GONE if copy is None or waiting is not None else ListingStatus.OPEN
-
-
-def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
-    return row.hash, row.length, row.lastmod
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

@@ -26,7 +26,6 @@ from resourcesync.destination.cursor import Cursor, Phase, after_list, check_no_
 from resourcesync.destination.listed_rows import (
     collect_linked,
     deduplicated_rows,
-    ignore_conflict,
     merge_linked,
 )
 from resourcesync.destination.mapping.names import NameMapping
@@ -253,8 +252,8 @@ class Audit:
             at = history.checkpoint
             self._has_gap |= not history.reaches_back
         self._is_read = pull.was_read(snapshot.at, history)
-        linked = collect_linked(pull, deduplicated_rows(sorters, ignore_conflict), held)
-        return at, merge_linked(deduplicated_rows(sorters, ignore_conflict), linked)
+        linked = collect_linked(pull, deduplicated_rows(sorters), held)
+        return at, merge_linked(deduplicated_rows(sorters), linked)
 
     def _compare(self, rows: Iterator[ListedEntry], inspector: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
