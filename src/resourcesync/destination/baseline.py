@@ -95,7 +95,7 @@ class Baseline:
         with ExitStack() as held:
             sorter = held.enter_context(self._pull.new_sorter())
             with timed_phase(self._pull.dependencies, "lists"):
-                snapshot = self._pull.read_list(uri, sorter, known, forgiving=True)
+                snapshot = self._pull.read_list(uri, sorter, known)
                 if snapshot is None or (newer and not self._is_newer(snapshot)):
                     return None
                 self._check_time(snapshot, gap=gap)
@@ -131,6 +131,7 @@ class Baseline:
             checkpoint=through,
             proves_absence=complete and not self._pull.selection.refusals.count,
             linked=linked,
+            unread_parts=snapshot.unread_parts,
             was_read=self._pull.was_read(snapshot.at, history),
         )
 

@@ -240,6 +240,7 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
         checkpoint: The Source's time up to which they are complete, microseconds.
         proves_absence: What is not listed is really gone.
         linked: Link targets of the entries; ``None`` if no links are followed.
+        unread_parts: Number of parts that could not be read: what they list is unknown.
         was_read: A pull read these very lists, to the end.
     """
 
@@ -247,6 +248,7 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: int
     proves_absence: bool
     linked: ExternalSorter[ListedEntry] | None = None
+    unread_parts: int = 0
     was_read: bool = False
 
     def rows(self) -> Iterator[ListedEntry]:

@@ -126,7 +126,7 @@ class Audit:
         self._finds_foreign = method != "lists"
         self._counts = _AuditCounts()
         self._contents: dict[str, CopyContent | StorageError | None] = {}
-        self._has_gap = self._is_offline = self._is_served = False
+        self._has_gap = self._is_offline = self._is_served = self._is_partial = False
         self._is_read = True
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = SuspectMarker(pull, offline=False)
@@ -242,6 +242,7 @@ class Audit:
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         at, history = snapshot.at, None
         self._has_gap = snapshot.outdated_parts > 0
+        self._is_partial = snapshot.unread_parts > 0
         if at is not None:
             check_no_older(at, pull.cursor.resource_list_at)
         if found.change_list is not None and at is not None:
@@ -363,6 +364,9 @@ class Audit:
         self._counts.skipped += code not in ABSENT_CODES
 
     def _report_extra(self, copy: Copy) -> None:
+        """Count a copy without an entry, unless a part that could not be read may list it."""
+        if self._is_partial:
+            return
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
