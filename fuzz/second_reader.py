@@ -207,7 +207,7 @@ def _entry(account: Account, entry: Any, *, kind: str, wanted: str) -> None:
     if "changefreq" not in places:
         texts.pop("changefreq", None)
     if "change" in places:
-        fields["kind"] = _change(values)
+        fields["kind"] = _change(values, faults)
     _uri(fields, texts, faults)
     _times(fields, texts, values)
     if "kind" in fields and fields.get("lastmod") is not None:
@@ -225,10 +225,10 @@ def _entry(account: Account, entry: Any, *, kind: str, wanted: str) -> None:
         account.entries.append({name: item for name, item in fields.items() if item is not None})
 
 
-def _change(values: dict[str, str]) -> str:
+def _change(values: dict[str, str], faults: set[str]) -> str | None:
     word = _WORDS.get(values.get("change", "").strip(_BLANK).lower())
     if word is None:
-        raise UnusableError("change-unknown")
+        faults.add("change-unknown")
     return word
 
 

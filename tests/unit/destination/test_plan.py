@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.planner import (
     FILTERED,
+    UNREADABLE,
     Decision,
     Delete,
     DeletionLimit,
@@ -104,6 +105,22 @@ def test_the_last_change_of_a_uri_wins_over_its_entry_in_the_list(
     settled = list(deduplicate(rows))
 
     assert settled == list({row.uri: row for row in rows}.values())
+
+
+@given(st.lists(st.builds(listed, uris, change=st.just(UNREADABLE)), max_size=3), st.data())
+def test_a_change_that_cannot_be_read_is_none_and_takes_back_a_deletion(
+    unreadable: list[ListedEntry], data: st.DataObject
+) -> None:
+    changes = data.draw(st.lists(st.builds(listed, uris, change=kinds), max_size=5))
+    rows = data.draw(st.permutations([*changes, *unreadable]))
+    rows = sorted(rows, key=lambda row: row.uri)
+
+    settled = {row.uri: row.change for row in deduplicate(rows)}
+
+    readable = {row.uri: row.change for row in rows if row.change != UNREADABLE}
+    last = {row.uri: row.change for row in rows}
+    is_open = {uri for uri in readable if (readable[uri], last[uri]) == ("deleted", UNREADABLE)}
+    assert settled == readable | dict.fromkeys(is_open, FILTERED)
 
 
 def test_bytes_are_judged_by_everything_the_list_says() -> None:
