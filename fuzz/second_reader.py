@@ -12,7 +12,7 @@ from typing import Any, Final
 from lxml import etree
 
 from fuzz.accounts import OVER_STRICT, Account, Fields
-from fuzz.second_values import digests, disagree, loose_time, number
+from fuzz.second_values import digests, disagree, loose_time, number, sound
 from fuzz.second_values import time as strict_time
 
 SM: Final = (
@@ -290,7 +290,7 @@ _ENTRY_TIMES: Final = ("at", "completed", "from", "until", "datetime")
 def _sizes(fields: Fields, values: dict[str, str]) -> None:
     if "length" in values:
         fields["length"] = number(values["length"].strip(_BLANK))
-    found = digests(values.get("hash", ""))
+    found = sound(digests(values.get("hash", "")))
     if found and not disagree(found):
         fields["digests"] = found
 

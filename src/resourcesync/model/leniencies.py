@@ -42,6 +42,7 @@ class Leniency(StrEnum):
     TIME_INVALID = "time-invalid"
     LENGTH_INVALID = "length-invalid"
     VALUE_LONG = "value-long"
+    HASH_INVALID = "hash-invalid"
     HASH_DISAGREES = "hash-disagrees"
     TIME_MODIFIED = "time-modified"
     TIME_FROM = "time-from"
@@ -90,6 +91,7 @@ LENIENCIES: Final = {
     Leniency.TIME_INVALID: ("G17", "A time cannot be read; it is ignored"),
     Leniency.LENGTH_INVALID: ("G26", "A length is not a number of bytes; it is ignored"),
     Leniency.VALUE_LONG: ("", "A value has too many characters; it is ignored"),
+    Leniency.HASH_INVALID: ("G28", "A digest cannot be read; it is ignored"),
     Leniency.HASH_DISAGREES: ("G29", "Digests of one algorithm disagree; they are ignored"),
     Leniency.TIME_MODIFIED: ("G36", "The time of the document is in its modified"),
     Leniency.TIME_FROM: ("G38", "The time of a snapshot is in its from"),
