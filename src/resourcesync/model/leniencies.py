@@ -16,6 +16,7 @@ class Leniency(StrEnum):
     RSS_FORM = "rss-form"
     ATOM_FORM = "atom-form"
     FEED_UNREAD = "feed-unread"
+    FEED_UNLINKED = "feed-unlinked"
     INDEX_LISTS_ITSELF = "index-lists-itself"
     SCHEME_MISSING = "scheme-missing"
     HOST_TWIN = "host-twin"
@@ -62,6 +63,7 @@ LENIENCIES: Final = {
     Leniency.RSS_FORM: ("G02", "The sitemap is an RSS feed, which lists recent pages only"),
     Leniency.ATOM_FORM: ("G02", "The sitemap is an Atom feed, which lists recent pages only"),
     Leniency.FEED_UNREAD: ("", "A feed beside a sitemap is not read: it lists recent pages only"),
+    Leniency.FEED_UNLINKED: ("", "An item of a feed has no page; it is left out"),
     Leniency.INDEX_LISTS_ITSELF: ("", "The index lists itself; that entry is left out"),
     Leniency.SCHEME_MISSING: ("G13", "An address has no http:// or https://"),
     Leniency.HOST_TWIN: ("", "An entry is on the same host with www., or without it"),
