@@ -12,7 +12,7 @@ from typing import Any, Final
 from lxml import etree
 
 from fuzz.accounts import OVER_STRICT, Account, Fields
-from fuzz.second_values import digests, disagree, loose_time, number
+from fuzz.second_values import digests, disagree, loose_time, number, sound
 from fuzz.second_values import time as strict_time
 
 SM: Final = (
@@ -207,7 +207,7 @@ def _entry(account: Account, entry: Any, *, kind: str, wanted: str) -> None:
     if "changefreq" not in places:
         texts.pop("changefreq", None)
     if "change" in places:
-        fields["kind"] = _change(values)
+        fields["kind"] = _change(values, faults)
     _uri(fields, texts, faults)
     _times(fields, texts, values)
     if "kind" in fields and fields.get("lastmod") is not None:
@@ -225,10 +225,10 @@ def _entry(account: Account, entry: Any, *, kind: str, wanted: str) -> None:
         account.entries.append({name: item for name, item in fields.items() if item is not None})
 
 
-def _change(values: dict[str, str]) -> str:
+def _change(values: dict[str, str], faults: set[str]) -> str | None:
     word = _WORDS.get(values.get("change", "").strip(_BLANK).lower())
     if word is None:
-        raise UnusableError("change-unknown")
+        faults.add("change-unknown")
     return word
 
 
@@ -290,7 +290,7 @@ _ENTRY_TIMES: Final = ("at", "completed", "from", "until", "datetime")
 def _sizes(fields: Fields, values: dict[str, str]) -> None:
     if "length" in values:
         fields["length"] = number(values["length"].strip(_BLANK))
-    found = digests(values.get("hash", ""))
+    found = sound(digests(values.get("hash", "")))
     if found and not disagree(found):
         fields["digests"] = found
 

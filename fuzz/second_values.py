@@ -25,6 +25,21 @@ def digests(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def sound(found: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return those that are written as a digest is, as far as their algorithm is known."""
+    lengths = {**_LENGTHS, "sha-512": 128}
+    return tuple(
+        (name, value)
+        for name, value in found
+        if name
+        and value
+        and (
+            name not in lengths
+            or (len(value) == lengths[name] and set(value) <= set("0123456789abcdef"))
+        )
+    )
+
+
 def disagree(found: tuple[tuple[str, str], ...]) -> bool:
     """Whether two digests of one algorithm, both of its form, differ."""
     sound = {

@@ -286,7 +286,10 @@ def test_packages_at_a_source_are_not_opened_unasked_and_that_is_said(
     assert "; 1 package was not opened\n" in said.readouterr().out
 
     assert run(["validate", source.url, "--sample", "100%", "--json"]) == 0
-    assert rows(said)[-1]["packages_unopened"] == 0
+    end = rows(said)[-1]
+    assert end["packages_unopened"] == 0
+    files = list(dumped.rglob("*.txt"))
+    assert (end["resources_checked"], end["resources_listed"]) == (len(files), len(files))
 
     source.put("/resourcesync/" + found(dumped, "changedump-*.zip").name, b"PK", "application/zip")
     assert run(["validate", source.url, "--sample", "100%"]) == 1

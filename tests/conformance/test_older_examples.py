@@ -96,7 +96,7 @@ ALIKE: Final = {
     "closed-change-list": Dialect.V1_0,
     "small-capability-list": Dialect.V1_1,
 }
-FORGIVEN: Final = {"time-from", "relation-old", "capability-spelled"}
+FORGIVEN: Final = {"time-from", "relation-old", "capability-spelled", "hash-invalid"}
 
 
 @pytest.mark.parametrize("example", examples("0.9"), ids=str)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.audits.explain import ResourceVerdict
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
@@ -19,6 +21,8 @@ ANEW = Filters(exclude=("*.none",))
 UNREADABLE = {
     "gone": Answer(status=404),
     "forbidden": Answer(status=403),
+    "empty": Answer(body=b""),
+    "cut short": Answer(body=urlset((BASE + "3/a.html", "2026-01-01"))[:-9]),
     "a page": Answer(body=b"<html><body>log in</body></html>"),
     "an index": Answer(body=index(BASE + "other.xml")),
     "not well-formed": Answer(body=urlset((BASE + "3/a.html", "2026-01-01"))[:-9] + b"</x>"),
@@ -167,9 +171,23 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     assert source.in_sync()
 
 
-def test_an_audit_needs_the_whole_list(source: World[PublishedSource]) -> None:
-    source.pull()
-    source.network.answers[part_of(source)] = Answer(status=404)
+@pytest.mark.parametrize("answer", [UNREADABLE["empty"], UNREADABLE["gone"]])
+def test_audit_repair_and_why_go_on_with_the_other_parts(
+    site: World[PublishedSource], answer: Answer
+) -> None:
+    site.pull(SITEMAP)
+    site.network.answers[PARTS[2]] = answer
+    damaged = next(site.folder.rglob("1/a.html"))
+    damaged.write_text("damaged")
 
-    with pytest.raises(ResourceMissingError):
-        source.audit()
+    audit = site.audit(method="hash")
+    with site.destination(SITEMAP) as destination:
+        repaired = destination.repair(None, PullOptions(), deleting=True)
+        why = destination.explain([BASE + "3/a.html"], tuple)
+
+    assert [finding.uri for finding in audit.findings] == [BASE + "1/a.html"]
+    assert (audit.listed, audit.extra, audit.in_sync) == (4, 0, False)
+    assert (repaired.updated, repaired.deleted, repaired.state) == (1, 0, MirrorState.BEHIND)
+    assert site.in_sync()
+    assert why.verdict is ResourceVerdict.AS_FETCHED
+    assert "cannot be read" in why.source_error

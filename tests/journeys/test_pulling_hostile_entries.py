@@ -6,10 +6,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
-
-RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 def resource_list(*locs: str) -> Answer:
@@ -67,18 +64,3 @@ def test_names_that_clash_in_a_folder_all_find_a_place(tmp_path: Path) -> None:
 
     assert (report.created, report.refused, report.failed) == (len(names), 0, 0)
     assert world.in_sync()
-
-
-def test_an_entry_listed_twice_with_different_content_is_refused_and_its_copy_stays(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    body = world.source.honest(RESOURCE_LIST).body.decode()
-    entry = body[body.index("<url>") : body.index("</url>") + 6]
-    double = body.replace(entry, entry + entry.replace('length="', 'length="1'), 1)
-    world.network.answers[RESOURCE_LIST] = Answer(body=double.encode())
-
-    report = world.pull(mode="baseline")
-
-    assert (report.refused, report.deleted) == (1, 0)
-    assert len(world.files()) == 41

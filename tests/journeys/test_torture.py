@@ -92,7 +92,7 @@ def test_the_counts_of_a_tortured_run_add_up(tortured: Tortured) -> None:
     assert end["listed"] == len(source.listed) + len(source.refused)
     assert end["applied"] == end["resources"] == len(source.expected)
     assert end["pending"] == end["failed"] == len(broken) > 40
-    assert end["refused"] == len(source.refused) > 15
+    assert end["refused"] == len(source.refused) >= 15
     assert end["unchanged"] == 0
     assert end["verified"] == len(source.expected)
     assert end["state"] == "behind"

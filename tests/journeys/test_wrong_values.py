@@ -183,3 +183,25 @@ def test_digests_that_contradict_each_other_prove_nothing(tmp_path: Path) -> Non
 
     assert (report.created, report.unverified + report.weak, report.verified) == (1, 1, 0)
     assert len(dropped(world)) == 1
+
+
+@pytest.mark.parametrize(
+    "digest", ["sha-256:zz", "sha-256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", "md5:", "none"]
+)
+def test_a_hash_that_cannot_be_read_is_told_and_does_not_hide_a_later_date(
+    tmp_path: Path, digest: str
+) -> None:
+    world = World(tmp_path / "mirror")
+    uri = BASE + "list.xml"
+    for day, text in (("2024-01-01", "old"), ("2024-01-02", "new")):
+        world.source.put("a.txt", text)
+        body = urlset((BASE + "a.txt", day)).decode()
+        said = f'<rs:md xmlns:rs="http://www.openarchives.org/rs/terms/" hash="{digest}"/></url>'
+        world.network.answers[uri] = Answer(body=body.replace("</url>", said).encode())
+
+        report = world.pull(uri)
+
+        assert (report.applied, report.unverified, report.state) == (1, 1, MirrorState.IN_SYNC)
+        assert world.in_sync()
+        [told] = dropped(world)
+        assert digest in told

@@ -54,7 +54,7 @@ def test_the_comparison_sees_every_attribute_of_every_document(name: str) -> Non
     """Each attribute that the standard knows is taken away from one reader alone.
 
     The time of a change is another one instead: without it the change has that of ``lastmod``. The
-    capability of a part of an index says nothing more.
+    capability of a part of an index says nothing more, nor does a digest that cannot be read.
     """
     put = rb"\1" + (ANOTHER_TIME if name == "datetime" else b"")
     unseen = []
@@ -63,7 +63,8 @@ def test_the_comparison_sees_every_attribute_of_every_document(name: str) -> Non
             start, end = found.span()
             other = data[:start] + found.expand(put) + data[end:]
             of_part = name == "capability" and b"<sitemap>" in data[:start]
-            if not of_part and difference(data, partial(_other, other)) == "":
+            is_mute = name == "hash" and not re.search(rb":[0-9a-fA-F]{32,}", found.group())
+            if not (of_part or is_mute) and difference(data, partial(_other, other)) == "":
                 unseen.append(found.group())
 
     assert unseen == []
@@ -94,13 +95,14 @@ def test_the_generated_documents_are_of_all_kinds_and_mostly_readable() -> None:
     }
     assert sum(len(account.entries) for account in read) > COUNT / 2
     assert {code for account in read for codes in account.refusals for code in codes} == {
+        "change-unknown",
         "entry-invalid",
         "entry-misplaced",
         "entry-unknown",
         "uri-illegal",
         "uri-too-long",
     }
-    assert {account.failure for account in accounts} >= {"xml", "xml-metadata", "change-unknown"}
+    assert {account.failure for account in accounts} >= {"xml", "xml-metadata"}
 
 
 CHANGED: Final = written(

@@ -30,7 +30,7 @@ from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.dumps.dump_policy import ResourceCount, is_dump_worth_checking
 from resourcesync.destination.incremental import Incremental
-from resourcesync.destination.listed_rows import ignore_conflict, store_entry_links
+from resourcesync.destination.listed_rows import store_entry_links
 from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
@@ -231,7 +231,7 @@ class SharedBaseline(Baseline):
         file = f"{self._workers.folder()}/changed"
         entries = merge(self._contradicted(history, listed), history.sorter, key=attrgetter("uri"))
         # Resources that the Resource List decides need no row.
-        rows = (row for row in deduplicate(entries, ignore_conflict) if row.change)
+        rows = (row for row in deduplicate(entries) if row.change)
         named = self._pull.selection.with_current_paths(self._without_undated_deletions(rows))
         written = self._workers.tables.write_listed(file, map(row_of, named))
         return [file] if written else []
@@ -261,8 +261,11 @@ class SharedBaseline(Baseline):
             rows=rows,
         )
         for row in context.tables.read_listed(joined.conflicts):
-            listed_row = listed_of(row)
-            self._refuse_conflict(listed_row, listed_row)
+            self._pull.selection.refusals.add(
+                listed_of(row).loc,
+                "duplicate-uri",
+                "the Resource List lists it twice, with different content",
+            )
         return joined
 
     def _table_files(self) -> list[str]:

@@ -1,8 +1,9 @@
 """Baseline synchronization: the mirror against the Resource List and the changes since (§5.2)."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
+from heapq import merge
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Final
@@ -11,13 +12,12 @@ from msgspec import structs
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.cursor import Cursor, Phase, after_list
-from resourcesync.destination.external_sort import ExternalSorter, merge_sorted
+from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
     ENTRY_LINKS_COMPLETE,
     ListedRows,
     collect_linked,
     deduplicated_rows,
-    ignore_conflict,
     link_rows,
     merge_linked,
     store_entry_links,
@@ -101,13 +101,13 @@ class Baseline:
         with ExitStack() as held:
             sorter = held.enter_context(self._pull.new_sorter())
             with timed_phase(self._pull.dependencies, "lists"):
-                snapshot = self._pull.read_list(uri, sorter, known, forgiving=True)
+                snapshot = self._pull.read_list(uri, sorter, known)
                 if snapshot is None or (newer and not self._is_newer(snapshot)):
                     return None
                 self._check_time(snapshot, gap=gap)
                 history = self._read_changes(snapshot, sorter, held)
                 sorters = [sorter] if history is None else [sorter, history.sorter]
-                rows = deduplicated_rows(sorters, ignore_conflict)
+                rows = deduplicated_rows(sorters)
                 self._linked = collect_linked(self._pull, rows, held)
             return self._synchronize(snapshot, history, sorters)
 
@@ -132,7 +132,7 @@ class Baseline:
             self._pull.warn("cut-list", CUT_LIST)
             complete = False
         sorters = [sorter] if history is None else [sorter, history.sorter]
-        linked = collect_linked(self._pull, deduplicated_rows(sorters, ignore_conflict), held)
+        linked = collect_linked(self._pull, deduplicated_rows(sorters), held)
         return ListedRows(
             sorters=sorters,
             at=None if snapshot.at is None else through,
@@ -141,6 +141,7 @@ class Baseline:
             proves_absence=complete and not self._pull.selection.refusals.count,
             absent_at=absent_at,
             linked=linked,
+            unread_parts=snapshot.unread_parts,
             was_read=self._pull.was_read(snapshot.at, history),
         )
 
@@ -202,7 +203,7 @@ class Baseline:
         """
         if not history.change_count:
             return not self._pull.cursor.replaces_lists
-        for _, rows in groupby(merge_sorted([listed, history.sorter], _by_uri), _by_uri):
+        for _, rows in groupby(merge(listed, history.sorter, key=_by_uri), _by_uri):
             first, *others = rows
             is_listed = not first.change and first.hash != "" and first.lastmod is not None
             if is_listed and any(row.change and row[3:6] == first[3:6] for row in others):
@@ -264,9 +265,7 @@ class Baseline:
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin()
-        links = link_rows(
-            deduplicated_rows(sorters, ignore_conflict), self._linked, self._pull.generation
-        )
+        links = link_rows(deduplicated_rows(sorters), self._linked, self._pull.generation)
         store_links(self._pull.state, links)
         self._store_entry_links(sorters)
         if self._pull.options.lists_only:
@@ -290,7 +289,7 @@ class Baseline:
         """Assign paths to new resources; the decisions are made again if that changes others."""
         assignment = self._pull.path_assignment
         if self._pull.sync_state.relocated_uris or created >= _MAX_NEW:
-            is_changed = assignment.assign_all(self._rows_of(sorters, ignore_conflict))
+            is_changed = assignment.assign_all(self._rows_of(sorters))
         else:
             planned = self._planned_decisions(sorters) if created else ()
             new = [each.listed for each in planned if type(each) is Fetch and each.before is None]
@@ -324,7 +323,7 @@ class Baseline:
     def _store_entry_links(self, sorters: list[ExternalSorter[ListedEntry]]) -> None:
         pull = self._pull
         if pull.selection.has_entries:
-            rows = deduplicated_rows(sorters, ignore_conflict)
+            rows = deduplicated_rows(sorters)
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(
@@ -332,25 +331,12 @@ class Baseline:
     ) -> tuple[DecisionCounts, DeletionResult]:
         """Count the decisions, report the plan, and pass it to the review.
 
-        A URI that is listed twice is found only here, and counts for all decisions: then they are
-        made again.
-
         Returns:
             The counts, and the deletions to be held.
         """
-        refusals = self._pull.selection.refusals
-        for on_conflict in (self._refuse_conflict, ignore_conflict):
-            known = refusals.count
-            with RecordedPlan(self._pull) as planned:
-                decisions = self._keep_few(self._decisions(sorters, on_conflict))
-                counts = planned.count(decisions, Mode.BASELINE)
-                if refusals.count == known:
-                    return counts, planned.report(counts)
-            if self._policy.absence is not Absence.UNPROVEN:
-                self._check_understood()
-                self._swept_at = None
-                self._policy = structs.replace(self._policy, absence=Absence.UNPROVEN)
-        raise AssertionError("conflicts that are ignored refuse nothing")
+        with RecordedPlan(self._pull) as planned:
+            counts = planned.count(self._keep_few(self._decisions(sorters)), Mode.BASELINE)
+            return counts, planned.report(counts)
 
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Return the decisions; keep those that are to be acted on, if they are few."""
@@ -448,20 +434,12 @@ class Baseline:
         )
         return proven_absence(reading, cursor.moments, cursor.list_clock or 0)
 
-    def _rows_of(
-        self,
-        sorters: list[ExternalSorter[ListedEntry]],
-        on_conflict: Callable[[ListedEntry, ListedEntry], None],
-    ) -> Iterator[ListedEntry]:
-        rows = merge_linked(deduplicated_rows(sorters, on_conflict), self._linked)
+    def _rows_of(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[ListedEntry]:
+        rows = merge_linked(deduplicated_rows(sorters), self._linked)
         return self._pull.selection.with_current_paths(rows)
 
-    def _decisions(
-        self,
-        sorters: list[ExternalSorter[ListedEntry]],
-        on_conflict: Callable[[ListedEntry, ListedEntry], None] = ignore_conflict,
-    ) -> Iterator[Decision]:
-        rows = self._without_undated_deletions(self._rows_of(sorters, on_conflict))
+    def _decisions(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[Decision]:
+        rows = self._without_undated_deletions(self._rows_of(sorters))
         tasks = undone_tasks(self._pull.state)
         decisions = decide_all(self._copies(), rows, tasks, self._policy)
         return check_cancelled(decisions, self._pull.dependencies.cancel)
@@ -486,12 +464,6 @@ class Baseline:
         with self._pull.dependencies.copies.inspect() as inspector:
             for copy in copies:
                 yield copy if inspector.signature(copy.path) == copy.signature else as_unknown(copy)
-
-    def _refuse_conflict(self, first: ListedEntry, other: ListedEntry) -> None:
-        del other
-        self._pull.selection.refusals.add(
-            first.loc, "duplicate-uri", "the Resource List lists it twice, with different content"
-        )
 
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield the fetches; store the tasks that other decisions leave."""

@@ -4,10 +4,10 @@ The specification requires no order in a list, and comparisons need one. A list 
 already, as most are, is only written and read back, never sorted.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from heapq import merge
-from itertools import compress, islice
+from itertools import islice
 from operator import itemgetter, lt
 from typing import Any, BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
@@ -287,12 +287,6 @@ class TupleSorter(ExternalSorter[N]):
     def __init__(self, kind: type[N], spill: Callable[[], BinaryIO]) -> None:
         load = msgspec.msgpack.Decoder(kind).decode
         super().__init__(key=_key_of, dump=_encode, load=load, spill=spill)
-
-
-def merge_sorted(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
-    """Return the entries of several sorters merged; among equal keys, those of the first first."""
-    filled = list(compress(map(iter, spools), map(len, spools)))
-    return filled[0] if len(filled) == 1 else merge(*filled, key=key)
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:

@@ -30,7 +30,6 @@ from resourcesync.destination.list_freshness import NewerListCheck, find_changed
 from resourcesync.destination.listed_rows import (
     UNLINKED_REASON,
     collect_linked,
-    ignore_conflict,
     is_listed,
     link_rows,
     merge_linked,
@@ -229,7 +228,7 @@ class Incremental:
         return pulled
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
-        changes = partial(deduplicate, history.sorter, ignore_conflict)
+        changes = partial(deduplicate, history.sorter)
         self._linked = collect_linked(self._pull, changes(), held)
         self._orphans = self._pull.state.orphans
         if self._linked is not None:
@@ -266,7 +265,7 @@ class Incremental:
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""
-        rows = merge_linked(deduplicate(history.sorter, ignore_conflict), self._linked)
+        rows = merge_linked(deduplicate(history.sorter), self._linked)
         rows = self._pull.selection.with_current_paths(rows)
         if self._linked is not None:
             rows = unlisted_changes(self._pull.state, rows)
@@ -356,7 +355,7 @@ class Incremental:
             self._orphans = pull.state.orphans
         self._store_orphans(at)
         if pull.selection.has_entries or pull.state.has_entries():
-            rows = deduplicate(history.sorter, ignore_conflict)
+            rows = deduplicate(history.sorter)
             store_entry_links(
                 pull.state, rows, generation=pull.generation, now=pull.now, anew=False
             )
@@ -386,10 +385,8 @@ class Incremental:
     def _store_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
         """Store the links of changed entries, in place of their earlier ones."""
         state = self._pull.state
-        remove_links(state, deduplicate(history.sorter, ignore_conflict))
-        found = link_rows(
-            deduplicate(history.sorter, ignore_conflict), linked, self._pull.generation
-        )
+        remove_links(state, deduplicate(history.sorter))
+        found = link_rows(deduplicate(history.sorter), linked, self._pull.generation)
         store_links(state, (row for row in found if not is_listed(state, row.uri)))
 
     def _found_orphans(self) -> Iterator[str]:

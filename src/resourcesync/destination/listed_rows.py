@@ -6,7 +6,7 @@ becomes one row like those of a list; so plan, transfer, audit and repair treat 
 
 import marshal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import merge
 from itertools import groupby, islice
@@ -15,7 +15,8 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.external_sort import ExternalSorter, merge_sorted
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.lists.union import unite_all
 from resourcesync.destination.planner import FILTERED, ListedEntry, deduplicate
 from resourcesync.destination.session import SyncSession
 from resourcesync.model.vocabulary import ChangeKind
@@ -231,9 +232,6 @@ def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
     return row.hash, row.length, row.lastmod
 
 
-OnConflict = Callable[[ListedEntry, ListedEntry], None]
-
-
 class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of what a Source lists now: its Resource List and the changes since.
 
@@ -243,9 +241,10 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
             states one.
         checkpoint: The same; 0 if no list states one.
         has_gap: The changes since do not reach back to the Resource List, or a part is outdated.
-        proves_absence: What is not listed is really gone, unless a URI is listed twice.
+        proves_absence: What is not listed is really gone.
         absent_at: Moment up to which the rows are all that is listed, microseconds.
         linked: Link targets of the entries; ``None`` if no links are followed.
+        unread_parts: Number of parts that could not be read: what they list is unknown.
         was_read: A pull read these very lists, to the end.
     """
 
@@ -256,30 +255,23 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     has_gap: bool = False
     absent_at: int = 0
     linked: ExternalSorter[ListedEntry] | None = None
+    unread_parts: int = 0
     was_read: bool = False
 
-    def rows(self, on_conflict: OnConflict | None = None) -> Iterator[ListedEntry]:
-        """Yield one row for each URI, in order: its last one, or that of a link to it.
-
-        Args:
-            on_conflict: Receives URIs that are listed twice with different content.
-        """
-        return merge_linked(
-            deduplicated_rows(self.sorters, on_conflict or ignore_conflict), self.linked
-        )
+    def rows(self) -> Iterator[ListedEntry]:
+        """Yield one row for each URI, in order: its own one, or that of a link to it."""
+        return merge_linked(deduplicated_rows(self.sorters), self.linked)
 
 
-def deduplicated_rows(
-    spools: list[ExternalSorter[ListedEntry]],
-    on_conflict: Callable[[ListedEntry, ListedEntry], None],
-) -> Iterator[ListedEntry]:
-    """Yield one row for each URI, in order: the last one of all sorters."""
-    return deduplicate(merge_sorted(spools, attrgetter("uri")), on_conflict)
+def deduplicated_rows(sorters: Sequence[ExternalSorter[ListedEntry]]) -> Iterator[ListedEntry]:
+    """Yield one row for each URI, in order: its last change, else the union of its entries.
 
-
-def ignore_conflict(first: ListedEntry, other: ListedEntry) -> None:
-    """Ignore a conflict that was reported already."""
-    del first, other
+    Args:
+        sorters: The rows of the Resource List, then those of the changes since, if there are any.
+    """
+    listed, *changed = sorters
+    rows = unite_all(listed)
+    return deduplicate(merge(rows, *changed, key=_by_uri)) if any(map(len, changed)) else rows
 
 
 def store_entry_links(

@@ -26,6 +26,9 @@ FILTERED: Final = "filtered"
 DISPUTED: Final = "disputed"
 """Value of ``ListedEntry.change``: listed, and deleted by a change of unknown age."""
 
+UNREADABLE: Final = "unreadable"
+"""Value of ``ListedEntry.change``: a change that cannot be read; `deduplicate` consumes it."""
+
 ALTERED: Final = "altered"
 """Value in place of a copy's signature: no file has it, so any file there goes to quarantine."""
 
@@ -46,7 +49,7 @@ class ListedEntry(NamedTuple):
         hash: The ``hash`` as the Source wrote it, in canonical form.
         length: Bytes, or ``None``.
         lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
-        change: Empty in a Resource List, else a ``ChangeKind``, or ``FILTERED``, or ``DISPUTED``.
+        change: Empty in a Resource List, else a ``ChangeKind`` or one of the values above.
         mirrors: Other addresses of the same bytes, preferred first (§14.2).
         memento: Address of the listed version (§14.6); empty if there is none.
         patch: Patch from the version before (§14.4); fields of a ``PatchLink``.
@@ -77,11 +80,6 @@ class ListedEntry(NamedTuple):
     undated: bool = False
     rivals: tuple[tuple[str, int | None], ...] = ()
     is_older: bool = False
-
-
-def as_retained(listed: ListedEntry) -> ListedEntry:
-    """Return a row that leaves the copy unchanged: the Source's entry cannot be used."""
-    return listed._replace(loc="", change=FILTERED, hash="", length=None, lastmod=None)
 
 
 def is_out_of_scope(listed: ListedEntry) -> bool:
@@ -534,17 +532,15 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
     return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure, missed)
 
 
-def deduplicate(
-    rows: Iterable[ListedEntry], on_conflict: Callable[[ListedEntry, ListedEntry], None]
-) -> Iterator[ListedEntry]:
-    """Yield one row for each URI: its last change, else its one entry in the Resource List.
+def deduplicate(rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
+    """Yield one row for each URI: its last change, else its row in the Resource List.
 
-    A URI that a Resource List lists twice with different content is passed to ``on_conflict``;
-    neither entry can be trusted, so its copy is retained (``as_retained``).
+    A change that cannot be read is none; but the resource may have been created again by it, so
+    that a deletion before it takes no copy.
 
     Args:
-        rows: In URI order; those of one URI in the order in which the Source listed them.
-        on_conflict: Receives the first and the differing row.
+        rows: In URI order; of one URI first its row in the Resource List, if it has one, then its
+            changes in the order in which the Source listed them.
     """
     rest = iter(rows)
     first = current = next(rest, None)
@@ -552,21 +548,32 @@ def deduplicate(
         return
     uri = current.uri
     for row in rest:
-        if row.uri != uri:
+        if row.uri == uri:
+            first, current = _after_change(first, current, row)
+            continue
+        if current.change != UNREADABLE:
             yield current
-            first = current = row
-            uri = row.uri
-        elif row.change:
-            # Without a patch: the version between is not in the mirror.
-            before, current = current, without_patch(row)
-            if row.undated and row.change != FILTERED:
-                current = _merge_contradicting(first, current)
-            elif _is_out_of_order(before, current):
-                current = _as_rivals(before, current, before.lastmod)
-        elif not current.change and _content_of(row) != _content_of(current):
-            on_conflict(current, row)
-            current = as_retained(current)
-    yield current
+        first = current = row
+        uri = row.uri
+    if current.change != UNREADABLE:
+        yield current
+
+
+def _after_change(
+    first: ListedEntry, before: ListedEntry, row: ListedEntry
+) -> tuple[ListedEntry, ListedEntry]:
+    """Return the first and the present row of a resource after one more change."""
+    if row.change == UNREADABLE:
+        kept = row._replace(change=FILTERED)
+        return first, kept if before.change == ChangeKind.DELETED else before
+    if before.change == UNREADABLE:
+        return row, row
+    current = without_patch(row)  # the version between is not in the mirror
+    if row.undated and row.change != FILTERED:
+        current = _merge_contradicting(first, current)
+    elif _is_out_of_order(before, current):
+        current = _as_rivals(before, current, before.lastmod)
+    return first, current
 
 
 def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEntry:
@@ -635,10 +642,6 @@ def listing_status(
     if row.change != DISPUTED:
         return ListingStatus.LISTED
     return ListingStatus.GONE if copy is None or waiting is not None else ListingStatus.OPEN
-
-
-def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
-    return row.hash, row.length, row.lastmod
 
 
 def is_settled(copy: Copy | None, row: ListedEntry) -> bool:

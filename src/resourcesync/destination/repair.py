@@ -186,11 +186,10 @@ class Repair:
 
     def _discard_listed(self, extra: set[str], listed: ListedRows) -> None:
         """Remove what is listed again from the copies to delete."""
-        twice: list[ListedEntry] = []
-        for row in listed.rows(lambda _, other: twice.append(other)):
+        for row in listed.rows():
             if row.change != ChangeKind.DELETED:
                 extra.discard(row.uri)
-        if not listed.proves_absence or twice:
+        if not listed.proves_absence:
             extra.clear()  # unlisted may mean not listed yet, or not parsed
 
     def _rows(self, listed: ListedRows) -> Iterator[ListedEntry]:

@@ -186,8 +186,6 @@ class SyncSession:
         uri: str,
         spool: ExternalSorter[ListedEntry],
         known: ProcessedDocument | None = None,
-        *,
-        forgiving: bool = False,
     ) -> ListSnapshot | None:
         """Read a Resource List; an implausible time counts as none.
 
@@ -195,13 +193,12 @@ class SyncSession:
             uri: Its address.
             spool: Receives the rows.
             known: Record of the list; then ``None`` is returned if it did not change.
-            forgiving: Refuse parts of an index that cannot be read.
 
         Raises:
             SourceError: A document could not be fetched.
             DocumentError: A document cannot be used.
         """
-        snapshot = self.resource_lists.read(uri, spool, known, forgiving=forgiving)
+        snapshot = self.resource_lists.read(uri, spool, known)
         return None if snapshot is None else self.with_plausible_time(snapshot)
 
     def with_plausible_time(self, snapshot: ListSnapshot) -> ListSnapshot:

@@ -77,6 +77,7 @@ DROPPED: Final = frozenset(
         Leniency.TIME_INVALID,
         Leniency.LENGTH_INVALID,
         Leniency.VALUE_LONG,
+        Leniency.HASH_INVALID,
         Leniency.HASH_DISAGREES,
     }
 )

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from resourcesync.documents._context import ETAG, VIA_CHAIN, ReadingContext, RefusalError
 from resourcesync.documents._expat import ALL_RS_NAMESPACES, SEPARATOR
 from resourcesync.model.digests import Digest, disagree, parse_digests
-from resourcesync.model.leniencies import Leniency
+from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.model.links import Extra, Link
 from resourcesync.model.timestamps import parse_loosely, parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind
@@ -194,24 +194,32 @@ def length_or_none(text: str | None, context: ReadingContext) -> int | None:
 
 
 def digests_or_none(text: str, context: ReadingContext) -> tuple[Digest, ...]:
-    """Return the digests in a ``hash``, without those that contradict each other."""
-    try:
-        return digests(text)
-    except RefusalError as refusal:
-        context.drop_value(Leniency(refusal.code), about=text)
-        return ()
+    """Return the digests in a ``hash``, without those that are none or contradict each other."""
+    found, fault = _sound_digests(text)
+    if fault is not None:
+        context.drop_value(fault, about=text)
+    return found
 
 
 def digests(text: str) -> tuple[Digest, ...]:
     """Return the digests in a ``hash`` attribute.
 
     Raises:
-        RefusalError: Two of them are of one algorithm, and disagree.
+        RefusalError: One cannot be read, or two of one algorithm disagree.
     """
-    found = parse_digests(text)
-    if len(found) > 1 and disagree(found, found):
-        raise RefusalError("hash-disagrees", "Two digests of one algorithm disagree", "G29")
+    found, fault = _sound_digests(text)
+    if fault is not None:
+        raise RefusalError(fault, LENIENCIES[fault][1], LENIENCIES[fault][0])
     return found
+
+
+def _sound_digests(text: str) -> tuple[tuple[Digest, ...], Leniency | None]:
+    """Return the digests that count, and why others do not."""
+    found = parse_digests(text)
+    sound = tuple(digest for digest in found if not digest.is_malformed)
+    if len(sound) > 1 and disagree(sound, sound):
+        return (), Leniency.HASH_DISAGREES
+    return sound, Leniency.HASH_INVALID if len(sound) < len(found) else None
 
 
 def split_attributes(
@@ -280,7 +288,7 @@ def _read_link(flat: list[str], context: ReadingContext) -> Link | None:
         href=target,
         media_type=values.get("type", ""),
         length=_read_hint(length_of, values.get("length"), "G26", context),
-        digests=_read_hint(digests, values.get("hash"), "G29", context) or (),
+        digests=_read_hint(_link_digests, values.get("hash"), "G29", context) or (),
         encoding=values.get("encoding", ""),
         modified=_read_hint(parse_w3c, values.get("modified"), "G17", context),
         path=values.get("path", ""),
@@ -315,6 +323,12 @@ def _read_hint(
     if found is None:
         context.tolerate(Leniency.LINK_ATTRIBUTE, rule=rule, about=text)
     return found
+
+
+def _link_digests(text: str) -> tuple[Digest, ...] | None:
+    """Return the digests of a link, those that cannot be read too; ``None`` if two disagree."""
+    found = parse_digests(text)
+    return None if len(found) > 1 and disagree(found, found) else found
 
 
 def _priority(text: str) -> int | None:

@@ -224,6 +224,10 @@ _MAX_PRIORITY: Final = 999_999
 class _FaultError(Exception):
     """An entry cannot be used."""
 
+    def __init__(self, reason: str, code: str = "entry-invalid") -> None:
+        super().__init__(reason)
+        self.code = code
+
 
 def read_feed(
     stream: BinaryIO,
@@ -296,8 +300,7 @@ class FeedDocument:
         Changes come oldest first, also where the document has the newest first.
 
         Raises:
-            DocumentError: As from `read_feed`; and, in a change document, for an entry whose change
-                is missing or unknown.
+            DocumentError: As from `read_feed`.
         """
         if self._is_consumed:
             raise RuntimeError("the entries of a document can be read once")
@@ -318,7 +321,7 @@ class FeedDocument:
             try:
                 yield self._entry(node)
             except _FaultError as fault:
-                self._refuse(node, str(fault))
+                self._refuse(node, fault)
 
     def _nodes(self) -> Iterator[FeedNode]:
         """Yield the entries; the last one so far waits, for links may follow it."""
@@ -352,26 +355,22 @@ class FeedDocument:
         if kind in {Capability.RESOURCE_LIST, Capability.RESOURCE_DUMP_MANIFEST}:
             return resource
         return Change(
-            kind=self._kind(values.get("change"), node), time=resource.lastmod, resource=resource
+            kind=self._kind(values.get("change")), time=resource.lastmod, resource=resource
         )
 
-    def _kind(self, word: str | None, node: FeedNode) -> ChangeKind:
+    @staticmethod
+    def _kind(word: str | None) -> ChangeKind:
         try:
             return ChangeKind((word or "").lower())
         except ValueError:
             said = "no change" if word is None else f"the change {word[:64]!r}"
-            raise MalformedDocumentError(
-                f"An entry of the {self.header.phrase} has {said}",
-                uri=self.uri,
-                line=node.line,
-                column=node.column,
-                code="change-unknown",
-            ) from None
+            raise _FaultError(f"The entry has {said}", "change-unknown") from None
 
-    def _refuse(self, node: FeedNode, reason: str) -> None:
+    def _refuse(self, node: FeedNode, fault: _FaultError) -> None:
         self.refused += 1
         if self._on_refused is not None:
-            self._on_refused(RefusedEntry(line=node.line, code="entry-invalid", reason=reason))
+            refused = RefusedEntry(line=node.line, code=fault.code, reason=str(fault))
+            self._on_refused(refused)
 
 
 def _header_of(root: FeedNode, uri: str) -> Header:

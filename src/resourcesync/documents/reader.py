@@ -286,10 +286,10 @@ class Document:
 
         In the draft P2 the newest comes first: such a list is read whole and turned round.
 
+        In a change document an entry whose ``change`` is missing or unknown is refused.
+
         Raises:
-            DocumentError: As from `read`; and, in a change document, for an entry whose ``change``
-                is missing or unknown (§12.1: the order of changes matters, so none may be left
-                out).
+            DocumentError: As from `read`.
         """
         if self._may_be_backwards:
             yield from self._oldest_first(list(self._read_entries()))
@@ -456,20 +456,18 @@ class Document:
         """Return what happened, and note what the entry shows of the dialect.
 
         Raises:
-            MalformedDocumentError: ``change`` is missing or unknown.
+            RefusalError: ``change`` is missing or unknown, or the entry is faulty.
         """
+        if entry.fault is not None:
+            raise RefusalError(*entry.fault)
         has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())
         self._show(has_lastmod=LASTMOD_ELEMENT in entry.texts, has_datetime=has_datetime)
         kind = change_kind(row.change)
         if kind is None:
-            said = "no change" if row.change is None else f"the change {row.change[:64]!r}"
-            raise MalformedDocumentError(
-                f"An entry of the {self.header.phrase} has {said}",
-                uri=self.uri,
-                line=row.line,
-                column=row.column,
-                evidence=(("loc", row.uri.strip()[:_MAX_SHOWN]),),
-                code="change-unknown",
+            is_missing = row.change is None
+            said = "no change" if is_missing else f"the change {(row.change or '')[:64]!r}"
+            raise RefusalError(
+                "change-unknown", f"The entry has {said}", "CH03" if is_missing else "G33"
             )
         if kind.value != row.change:
             self._context.tolerate(Leniency.CHANGE_SPELLED, about=row.change or "")

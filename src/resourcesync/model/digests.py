@@ -52,6 +52,16 @@ class Digest(NamedTuple):
         length = ALGORITHMS.get(self.algorithm)
         return length == len(self.value) and _HEX.fullmatch(self.value) is not None
 
+    @property
+    def is_malformed(self) -> bool:
+        """True if no reader can check it, since it is not written as a digest is (§7).
+
+        It has no algorithm or no value, or not the form that its known algorithm gives it, such as
+        base64. A digest of an algorithm that we cannot compute is not malformed.
+        """
+        is_known = self.algorithm in ALGORITHMS
+        return not (self.algorithm and self.value) or (is_known and not self.is_usable)
+
 
 def parse_digests(text: str) -> tuple[Digest, ...]:
     """Return the digests in a ``hash`` attribute, in the order written (§7).
@@ -83,7 +93,16 @@ def are_sha256(texts: Sequence[str]) -> bool:
         # A text between two with the same prefix has that prefix, too.
         and min(texts).startswith(_PREFIX)
         and max(texts).startswith(_PREFIX)
+        and _is_hex(joined.replace(_PREFIX, ""))
     )
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        bytes.fromhex(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _parse_one(token: str) -> Digest:

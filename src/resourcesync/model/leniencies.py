@@ -15,6 +15,7 @@ class Leniency(StrEnum):
     TEXT_OPEN = "text-open"
     RSS_FORM = "rss-form"
     ATOM_FORM = "atom-form"
+    FEED_UNLINKED = "feed-unlinked"
     INDEX_LISTS_ITSELF = "index-lists-itself"
     SCHEME_MISSING = "scheme-missing"
     HOST_TWIN = "host-twin"
@@ -41,6 +42,7 @@ class Leniency(StrEnum):
     TIME_INVALID = "time-invalid"
     LENGTH_INVALID = "length-invalid"
     VALUE_LONG = "value-long"
+    HASH_INVALID = "hash-invalid"
     HASH_DISAGREES = "hash-disagrees"
     TIME_MODIFIED = "time-modified"
     TIME_FROM = "time-from"
@@ -59,6 +61,7 @@ LENIENCIES: Final = {
     Leniency.TEXT_OPEN: ("G01", "The last line has no end, so the text may have been cut"),
     Leniency.RSS_FORM: ("G02", "The sitemap is an RSS feed, which lists recent pages only"),
     Leniency.ATOM_FORM: ("G02", "The sitemap is an Atom feed, which lists recent pages only"),
+    Leniency.FEED_UNLINKED: ("", "An item of a feed has no page; it is left out"),
     Leniency.INDEX_LISTS_ITSELF: ("", "The index lists itself; that entry is left out"),
     Leniency.SCHEME_MISSING: ("G13", "An address has no http:// or https://"),
     Leniency.HOST_TWIN: ("", "An entry is on the same host with www., or without it"),
@@ -88,6 +91,7 @@ LENIENCIES: Final = {
     Leniency.TIME_INVALID: ("G17", "A time cannot be read; it is ignored"),
     Leniency.LENGTH_INVALID: ("G26", "A length is not a number of bytes; it is ignored"),
     Leniency.VALUE_LONG: ("", "A value has too many characters; it is ignored"),
+    Leniency.HASH_INVALID: ("G28", "A digest cannot be read; it is ignored"),
     Leniency.HASH_DISAGREES: ("G29", "Digests of one algorithm disagree; they are ignored"),
     Leniency.TIME_MODIFIED: ("G36", "The time of the document is in its modified"),
     Leniency.TIME_FROM: ("G38", "The time of a snapshot is in its from"),

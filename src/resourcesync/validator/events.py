@@ -47,11 +47,19 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 class Sampled(msgspec.Struct, frozen=True):
-    """Resources were fetched, or the members of a package were read."""
+    """Resources were fetched, or the members of a package were read.
+
+    Attributes:
+        uri: The Source, or the package.
+        checked: Number of those that were checked.
+        listed: Number of those that are listed.
+        is_packed: They are members of a package; lists may have the same resources.
+    """
 
     uri: str
     checked: int
     listed: int
+    is_packed: bool = False
 
 
 class ReadAgain(msgspec.Struct, frozen=True):

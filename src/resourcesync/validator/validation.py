@@ -199,7 +199,7 @@ class Validator:
         yield AppliedRules(place, _PACKAGE_RULES if listed else _PACKAGE_RULES - {"RD07"})
         if judge.manifest is not None:
             yield Judged(judge.manifest, judge.manifest.uri)
-            yield Sampled(place, judge.members, judge.manifest.entries)
+            yield Sampled(place, judge.members, judge.manifest.entries, is_packed=True)
         return judge.manifest
 
     def _judge_dumps(

@@ -70,10 +70,6 @@ def bad_entries(origin: str, foreign: str) -> Iterator[BadEntry]:
         code="entry-invalid",
         xml=f"<url><loc>{origin}/1</loc><loc>{origin}/2</loc></url>",
     )
-    twice = f"{origin}/contradicted"
-    yield BadEntry(
-        uri=twice, code="duplicate-uri", xml=entry(twice, b"one") + entry(twice, b"another")
-    )
 
 
 AWKWARD: Final = (

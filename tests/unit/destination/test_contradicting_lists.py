@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.listed_rows import ignore_conflict
 from resourcesync.destination.planner import (
     DISPUTED,
     FILTERED,
@@ -31,7 +30,7 @@ def last(
     first: ListedEntry, digest: str, lastmod: int | None = None, change: str = "updated"
 ) -> ListedEntry:
     changed = row(digest, lastmod, change, undated=True)
-    (settled,) = deduplicate([first, changed], ignore_conflict)
+    (settled,) = deduplicate([first, changed])
     return settled
 
 
@@ -82,7 +81,7 @@ def test_only_bytes_that_one_of_the_rows_lists_are_accepted() -> None:
 def test_a_deletion_of_what_the_list_has_is_disputed_and_one_of_what_it_lacks_is_not() -> None:
     assert last(row(OLD), "", change=ChangeKind.DELETED).change == DISPUTED
     alone = row("", change=ChangeKind.DELETED, undated=True)
-    assert list(deduplicate([alone], ignore_conflict)) == [alone]
+    assert list(deduplicate([alone])) == [alone]
 
 
 def test_a_deletion_takes_no_copy_whose_entry_cannot_be_used() -> None:

@@ -25,7 +25,6 @@ from resourcesync.destination.planner import (
     Postponed,
     Retain,
     UpToDate,
-    as_retained,
     as_suspect,
     decide,
     decide_all,
@@ -45,6 +44,7 @@ NEWER = ENTRY._replace(hash=OTHER)
 DATED = ENTRY._replace(hash="")
 VAGUE = DATED._replace(lastmod=None)
 EXCLUDED = ENTRY._replace(change=FILTERED)
+UNUSABLE = EXCLUDED._replace(loc="", hash="", length=None, lastmod=None)
 GONE = ENTRY._replace(change="deleted", hash="")
 
 CHANGES = DecisionPolicy(absence=Absence.UNCHANGED, now=NOW, counts_until=READ)
@@ -148,7 +148,7 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         Delete(COPY, OUT_OF_SCOPE),
     ),
     "a copy whose entry cannot be used is kept also by a run that prunes": (
-        *(COPY, as_retained(ENTRY), None, structs.replace(LISTS, prunes=True)),
+        *(COPY, UNUSABLE, None, structs.replace(LISTS, prunes=True)),
         Retain(COPY, listed=True),
     ),
     "the policy of deletions is none of pruning": (
@@ -293,7 +293,7 @@ def test_row_of_the_table(sentence: str) -> None:
 copies = st.sampled_from(
     [None, COPY, RESTORED, as_suspect(COPY), COPY._replace(lastmod=None, listed="", evidence=3)]
 )
-entries = st.sampled_from([None, ENTRY, NEWER, DATED, VAGUE, EXCLUDED, GONE, as_retained(ENTRY)])
+entries = st.sampled_from([None, ENTRY, NEWER, DATED, VAGUE, EXCLUDED, GONE, UNUSABLE])
 tasks = st.sampled_from(
     [None, failed(), failed(due=NOW), failed(VAGUE)]
     + [make(reason) for make in (gone, retained) for reason in (ABSENT, MISSED, OUT_OF_SCOPE, "x")]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.planner import (
     FILTERED,
+    UNREADABLE,
     Decision,
     Delete,
     DeletionLimit,
@@ -88,35 +89,38 @@ def test_the_plan_counts_what_was_decided() -> None:
     assert count_decisions([Fetch(listed(), None)], Mode.BASELINE).unsure
 
 
-rows_of_one_uri = st.lists(
-    st.builds(
-        listed,
-        st.sampled_from(["a", "b"]),
-        hash=st.sampled_from(["", SHA, OTHER]),
-        change=st.sampled_from(["", "", "created", "updated", "deleted", FILTERED]),
-    ),
-    max_size=8,
+uris, hashes = st.sampled_from(["a", "b"]), st.sampled_from(["", SHA, OTHER])
+kinds = st.sampled_from(["created", "updated", "deleted", FILTERED])
+
+
+@given(
+    st.lists(st.builds(listed, uris, hash=hashes), max_size=2, unique_by=lambda row: row.uri),
+    st.lists(st.builds(listed, uris, hash=hashes, change=kinds), max_size=8),
 )
-
-
-@given(rows_of_one_uri)
-def test_the_last_change_of_a_uri_wins_and_otherwise_its_only_content(
-    rows: list[ListedEntry],
+def test_the_last_change_of_a_uri_wins_over_its_entry_in_the_list(
+    entries: list[ListedEntry], changes: list[ListedEntry]
 ) -> None:
-    rows.sort(key=lambda row: row.uri)
-    conflicts: list[str] = []
+    rows = sorted([*entries, *changes], key=lambda row: row.uri)
 
-    settled = list(deduplicate(rows, lambda first, _: conflicts.append(first.uri)))
+    settled = list(deduplicate(rows))
 
-    assert [row.uri for row in settled] == sorted({row.uri for row in rows})
-    for row in settled:
-        own = [each for each in rows if each.uri == row.uri]
-        changes = [each for each in own if each.change]
-        if changes and own[-1].change:
-            assert row == own[-1]
-        elif not changes and len({each.hash for each in own}) > 1:
-            assert row.change == FILTERED
-            assert row.uri in conflicts
+    assert settled == list({row.uri: row for row in rows}.values())
+
+
+@given(st.lists(st.builds(listed, uris, change=st.just(UNREADABLE)), max_size=3), st.data())
+def test_a_change_that_cannot_be_read_is_none_and_takes_back_a_deletion(
+    unreadable: list[ListedEntry], data: st.DataObject
+) -> None:
+    changes = data.draw(st.lists(st.builds(listed, uris, change=kinds), max_size=5))
+    rows = data.draw(st.permutations([*changes, *unreadable]))
+    rows = sorted(rows, key=lambda row: row.uri)
+
+    settled = {row.uri: row.change for row in deduplicate(rows)}
+
+    readable = {row.uri: row.change for row in rows if row.change != UNREADABLE}
+    last = {row.uri: row.change for row in rows}
+    is_open = {uri for uri in readable if (readable[uri], last[uri]) == ("deleted", UNREADABLE)}
+    assert settled == readable | dict.fromkeys(is_open, FILTERED)
 
 
 def test_bytes_are_judged_by_everything_the_list_says() -> None:

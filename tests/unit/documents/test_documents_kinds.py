@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,
@@ -22,7 +21,9 @@ MANY = 1500
 FROM_TO = 'from="2013-01-01T00:00:00Z" until="2013-01-02T00:00:00Z"'
 AT_DONE = 'at="2013-01-01T00:00:00Z" completed="2013-01-02T00:00:00Z"'
 FIRST, SECOND = datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC)
-REPRESENTATION = 'hash="md5:ab" length="7" type="application/xml" encoding="gzip"'
+REPRESENTATION = (
+    'hash="md5:abababababababababababababababab" length="7" type="application/xml" encoding="gzip"'
+)
 LINK = '<rs:ln rel="contents" href="http://a/c"/>'
 
 
@@ -117,7 +118,7 @@ def test_what_refers_to_a_document_keeps_all_that_it_says(
     fields = {
         "lastmod": SECOND,
         "length": 7,
-        "digests": (Digest("md5", "ab"),),
+        "digests": (Digest("md5", "ab" * 16),),
         "media_type": "application/xml",
         "encoding": "gzip",
         "links": (Link(rel="contents", href="http://a/c"),),
@@ -186,13 +187,13 @@ def test_a_nested_manifest_tells_where_each_part_is_in_the_package() -> None:
 
 @pytest.mark.parametrize("capability", ["changedump-manifest", "change-notification"])
 @pytest.mark.parametrize("said", ["", '<rs:md change="odd"/>'])
-def test_wherever_changes_are_told_one_that_is_not_told_stops_the_document(
+def test_wherever_changes_are_told_one_that_is_not_told_is_refused(
     capability: str, said: str
 ) -> None:
-    with pytest.raises(MalformedDocumentError) as caught:
-        tell(document(url("http://a/1", said), md=md(capability)))
+    told = tell(document(url("http://a/1", said), md=md(capability)))
 
-    assert caught.value.code == "change-unknown"
+    assert told.entries == []
+    assert [refused.code for refused in told.refusals] == ["change-unknown"]
 
 
 def test_a_framework_notification_tells_what_happened_to_which_document() -> None:
@@ -231,9 +232,10 @@ def test_a_framework_notification_tells_what_happened_to_which_document() -> Non
     ]
 
 
-def test_a_framework_notification_without_a_change_stops() -> None:
-    with pytest.raises(MalformedDocumentError, match="Framework Notification"):
-        tell(document(url(), md=md("framework-notification")))
+def test_a_framework_notification_without_a_change_costs_its_entry() -> None:
+    told = tell(document(url(), md=md("framework-notification")))
+
+    assert (told.entries, [refused.code for refused in told.refusals]) == ([], ["change-unknown"])
 
 
 def test_an_entry_of_a_capability_list_keeps_the_attributes_of_others() -> None:

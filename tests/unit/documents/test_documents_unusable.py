@@ -20,18 +20,25 @@ from tests.support.documents.text import (
 
 
 @pytest.mark.parametrize("md", ["<rs:md change='odd'/>", "<rs:md/>", "", "<rs:md change=''/>"])
-def test_a_change_that_is_not_told_stops_the_document(md: str) -> None:
+def test_a_change_that_is_not_told_costs_its_entry_alone(md: str) -> None:
     good = url("http://a/1", '<rs:md change="updated"/>')
-    opened = open_document(document(good, url("http://a/2", md), good, md=CHANGE_LIST))
-    entries = opened.entries()
 
-    assert next(entries).uri == "http://a/1"
-    with pytest.raises(MalformedDocumentError) as caught:
-        next(entries)
+    told = tell(document(good, url("http://a/2", md), good, md=CHANGE_LIST))
 
-    assert caught.value.code == "change-unknown"
-    assert (caught.value.line, caught.value.column) == (5, 1)
-    assert caught.value.uri == opened.uri
+    assert uris(told.entries) == ["http://a/1", "http://a/1"]
+    [refused] = told.refusals
+    assert (refused.code, refused.line, refused.uri) == ("change-unknown", 5, "http://a/2")
+
+
+def test_a_change_in_a_second_metadata_element_costs_its_entry_alone() -> None:
+    twice = url("http://a/2", '<rs:md length="1"/><rs:md change="updated"/>')
+
+    told = tell(document(url("http://a/1", '<rs:md change="updated"/>'), twice, md=CHANGE_LIST))
+
+    assert uris(told.entries) == ["http://a/1"]
+    assert [(refused.code, refused.uri) for refused in told.refusals] == [
+        ("entry-invalid", "http://a/2")
+    ]
 
 
 @pytest.mark.parametrize(

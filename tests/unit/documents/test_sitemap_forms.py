@@ -284,7 +284,7 @@ def test_what_does_not_begin_with_an_address_is_no_text_sitemap(data: bytes) -> 
 # --- feeds ---------------------------------------------------------------------------------------
 
 
-def test_an_item_without_a_link_has_a_permanent_guid_or_is_refused() -> None:
+def test_an_item_without_a_link_has_a_permanent_guid_or_is_no_page() -> None:
     data = rss(
         f"<guid>{PAGES[0]}</guid>",
         '<guid isPermaLink="false">https://site.example/no</guid>',
@@ -294,7 +294,17 @@ def test_an_item_without_a_link_has_a_permanent_guid_or_is_refused() -> None:
     document = opened(data)
 
     assert [entry.uri for entry in document.entries()] == list(PAGES)
-    assert document.refused == 2
+    assert document.refused == 0
+    assert document.tolerated_counts[Leniency.FEED_UNLINKED] == 2
+
+
+def test_an_entry_of_atom_that_leads_to_itself_alone_is_no_page() -> None:
+    alone = '<link rel="self" href="/self"/><content>all that there is</content>'
+    document = opened(atom(alone, f'<link href="{PAGES[0]}"/>'))
+
+    assert [entry.uri for entry in document.entries()] == [PAGES[0]]
+    assert document.refused == 0
+    assert document.tolerated_counts[Leniency.FEED_UNLINKED] == 1
 
 
 def test_a_feed_is_read_at_its_own_level_only() -> None:

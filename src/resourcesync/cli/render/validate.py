@@ -28,7 +28,6 @@ _GUTTER: Final = 5
 _BLANK: Final = " " * (_GUTTER + 1)
 _MOST_RULES: Final = 10_000
 _NAMES: Final[Mapping[type, str]] = {
-    Sampled: "sample",
     ReadAgain: "again",
     StandaloneDocument: "alone",
     Unopened: "unopened",
@@ -50,7 +49,9 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
                 "bytes": summary.size,
                 "complete": summary.complete,
             }
-        case Sampled() | ReadAgain() | StandaloneDocument() | Unopened() | Heard():
+        case Sampled(uri, checked, listed):
+            return "sample", {"uri": uri, "checked": checked, "listed": listed}
+        case ReadAgain() | StandaloneDocument() | Unopened() | Heard():
             return _NAMES[type(event)], asdict(event)
         case AppliedRules(uri, rules):
             return "applied", {"uri": uri, "rules": sorted(rules)}
@@ -107,8 +108,8 @@ class ValidationTally:
         self.documents = 0
         self.messages = 0
         self.entries = 0
-        self.checked = 0
-        self.listed = 0
+        self.sampled = (0, 0)
+        self.packed = (0, 0)
         self.unreached = 0
         self.read_again: int | None = None
         self.cut_short = 0
@@ -127,20 +128,23 @@ class ValidationTally:
                 self.documents += 1
                 self.entries += summary.entries
                 self.sitemaps += summary.complete and summary.dialect is Dialect.SITEMAP
-            case Sampled(_, checked, listed):
-                self.checked += checked
-                self.listed += listed
+            case Sampled(_, checked, listed, is_packed=False):
+                self.sampled = (self.sampled[0] + checked, self.sampled[1] + listed)
             case ReadAgain(_, lists):
                 self.read_again = (self.read_again or 0) + lists
             case CutShort():
                 self.cut_short += 1
-            case StandaloneDocument() | Unopened() | Heard() | AppliedRules():
+            case Sampled() | StandaloneDocument() | Unopened() | Heard() | AppliedRules():
                 self._add_more(event)
             case Unreached():
                 self.unreached += 1
 
-    def _add_more(self, event: StandaloneDocument | Unopened | Heard | AppliedRules) -> None:
+    def _add_more(
+        self, event: Sampled | StandaloneDocument | Unopened | Heard | AppliedRules
+    ) -> None:
         match event:
+            case Sampled(_, checked, listed):
+                self.packed = (self.packed[0] + checked, self.packed[1] + listed)
             case StandaloneDocument():
                 self.alone += 1
             case Unopened():
@@ -150,6 +154,11 @@ class ValidationTally:
                 self.messages += 1
             case AppliedRules():
                 pass  # for reports by clause
+
+    @property
+    def resources(self) -> tuple[int, int]:
+        """Number of resources checked and listed, each once: those in packages are in lists too."""
+        return self.sampled if self.sampled[1] else self.packed
 
     @property
     def has_failures(self) -> bool:
@@ -165,10 +174,11 @@ class ValidationTally:
         ]
         if self.messages:
             parts.insert(0, formatting.counted(self.messages, "message"))
-        if self.listed:
-            parts.append(
-                f"{formatting.count(self.checked)} of {formatting.counted(self.listed, 'resource')}"
-            )
+        checked, listed = self.resources
+        if listed:
+            parts.append(f"{formatting.count(checked)} of {formatting.counted(listed, 'resource')}")
+        if self.sampled[1] and self.packed[1]:
+            parts.append(f"{formatting.count(self.packed[0])} in packages")
         if self.read_again is not None:
             parts.append(f"{formatting.counted(self.read_again, 'list')} read again")
         if self.unreached:
@@ -208,8 +218,8 @@ class ValidationTally:
             "messages": self.messages,
             "entries": self.entries,
             "plain_sitemaps": self.sitemaps,
-            "resources_checked": self.checked,
-            "resources_listed": self.listed,
+            "resources_checked": self.resources[0],
+            "resources_listed": self.resources[1],
             "unreached": self.unreached,
             "read_again": self.read_again,
             "cut_short": self.cut_short,

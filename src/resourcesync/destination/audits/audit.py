@@ -123,7 +123,7 @@ class Audit:
         self._finds_foreign = method != "lists"
         self._counts = _AuditCounts()
         self._contents: dict[str, CopyContent | StorageError | None] = {}
-        self._has_gap = self._is_offline = self._is_served = False
+        self._has_gap = self._is_offline = self._is_served = self._is_partial = False
         self._is_read = True
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
         self._suspects = SuspectMarker(pull, offline=False)
@@ -236,6 +236,7 @@ class Audit:
             )
         listed = Baseline(pull).read_listed_rows(held)
         self._has_gap, self._is_read = listed.has_gap, listed.was_read
+        self._is_partial = listed.unread_parts > 0
         return listed.at, listed.rows()
 
     def _compare(self, rows: Iterator[ListedEntry], inspector: CopyInspector) -> None:
@@ -346,6 +347,9 @@ class Audit:
         self._counts.skipped += code not in ABSENT_CODES
 
     def _report_extra(self, copy: Copy) -> None:
+        """Count a copy without an entry, unless a part that could not be read may list it."""
+        if self._is_partial:
+            return
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept

@@ -361,12 +361,14 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
 def _read_listed(pull: SyncSession, known: Explanation) -> None:
     with ExitStack() as held:
         listed_rows = Baseline(pull).read_listed_rows(held)
-        known.is_source_read = True
         for row in listed_rows.rows():
             if row.uri == known.uri:
                 known.listed, known.path = row, row.path
                 found = pull.found.change_list if row.change else pull.found.resource_list
                 known.list_uri = found or ""
                 known.via = known.via or ((row.via,) if row.via else ())
+    known.is_source_read = known.listed is not None or not listed_rows.unread_parts
+    if not known.is_source_read:
+        known.source_error = "a part of the Source's list cannot be read"
     refusals = pull.selection.refusals.stored
     known.refused = next((row for row in refusals if row.uri == known.uri), known.refused)

@@ -32,7 +32,7 @@ from resourcesync.destination.changes.window import (
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
-from resourcesync.destination.planner import ListedEntry
+from resourcesync.destination.planner import UNREADABLE, ListedEntry
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
@@ -296,6 +296,9 @@ class ChangeListScan:
         # Entries before the new ones were refused when they were new.
         if self._prefix.entries >= self._known:
             self._selection.refuse(entry)
+            row = self._selection.retained_row(entry.uri)
+            if row is not None:
+                self._reading.sorter.add(row._replace(change=UNREADABLE))
 
     def _collect_new(self, changes: Iterator[Change], *, is_known: bool) -> None:
         reading = self._reading

@@ -176,10 +176,11 @@ class ResourceListReader:
         uri: str,
         spool: ExternalSorter[ListedEntry],
         known: ProcessedDocument | None = None,
-        *,
-        forgiving: bool = False,
     ) -> ListSnapshot | None:
         """Read a Resource List, its index, or a plain sitemap, into the sorter (§10).
+
+        A part of an index that cannot be read is refused, and the others are read; if none can be,
+        or another request may bring one that was not had, it raises all the same.
 
         Args:
             uri: Its address.
@@ -187,8 +188,6 @@ class ResourceListReader:
             known: Record of the list; then ``None`` is returned if it did not change. Without one
                 it is requested past all caches, with its parts: nothing shows whether a copy is
                 from before the Source was restored from an older state.
-            forgiving: Refuse parts of an index that cannot be read, and read the others; if none
-                can be read, or another attempt may help, it raises all the same.
 
         Raises:
             SourceError: A document could not be fetched.
@@ -221,8 +220,7 @@ class ResourceListReader:
                 )
             parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
             self._selection.refusals.count_tolerated(document)
-        read = self._read_parts(document, parts, spool, documents, forgiving=forgiving)
-        snapshot, versions = read
+        snapshot, versions = self._read_parts(document, parts, spool, documents)
         parts_read = [_read_part_of(part, announced) for part, announced, _ in versions]
         return structs.replace(
             snapshot,
@@ -255,8 +253,6 @@ class ResourceListReader:
         parts: dict[str, Part],
         spool: ExternalSorter[ListedEntry],
         documents: DocumentFetcher,
-        *,
-        forgiving: bool,
     ) -> tuple[ListSnapshot, list[SentPart]]:
         versions: list[SentPart] = []
         entries, complete = 0, True
@@ -266,12 +262,10 @@ class ResourceListReader:
             unread.append(error)
             refuse_part(self._selection, uri, error)
 
-        for fetched in documents.get_all(parts, on_missing=refuse if forgiving else None):
+        for fetched in documents.get_all(parts, on_missing=refuse):
             try:
                 document, count, version = self._read_part(fetched, spool)
             except DocumentError as error:
-                if not forgiving or error.transient:
-                    raise
                 refuse(fetched.uri, error)
                 continue
             versions.append((version, parts[fetched.uri], fetched.served))

@@ -439,7 +439,7 @@ class ResourceSelection:
         try:
             return ListedEntry(
                 uri=normalise(home),
-                loc="",  # as in ``as_retained``
+                loc="",  # see `is_out_of_scope`
                 path=self.mapping.path(home),
                 hash="",
                 length=None,

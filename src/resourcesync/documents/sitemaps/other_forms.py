@@ -317,11 +317,16 @@ class FeedEntryHandler:
         self._leaf = ""
 
     def _add(self, entry: RawEntry) -> None:
-        """Add a complete entry; a feed writes its times as mail does, so that is no fault."""
+        """Add a complete entry, if it is of a page: a note or a message in a feed may have none.
+
+        A feed writes its times as mail does, so that is no fault.
+        """
         self._entry = None
         address = self._found.get(self._link) or self._found.get(self._guid, "")
         if not address:
-            entry.mark_faulty("entry-invalid", "The entry has no link")
+            self._context.set_place(entry.line, entry.column)
+            self._context.tolerate(Leniency.FEED_UNLINKED)
+            return
         entry.texts[LOC] = address
         time = self._found.get(self._time, "")
         if time:
