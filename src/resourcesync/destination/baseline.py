@@ -36,7 +36,6 @@ from resourcesync.destination.planner import (
     Postponed,
     Retain,
     UpToDate,
-    as_unknown,
     decide_all,
 )
 from resourcesync.destination.recorded_plan import RecordedPlan
@@ -55,6 +54,7 @@ from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.tasks import task_of, undone_tasks
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
+from resourcesync.destination.transfers.installed_files import inspected_copies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -432,14 +432,9 @@ class Baseline:
                 yield decision
 
     def _copies(self) -> Iterator[Copy]:
-        """Yield the copies; a requested baseline also checks that their files are in place."""
-        copies = self._pull.state.copies()
-        if self._pull.options.mode != "baseline":
-            yield from copies
-            return
-        with self._pull.dependencies.copies.inspect() as inspector:
-            for copy in copies:
-                yield copy if inspector.signature(copy.path) == copy.signature else as_unknown(copy)
+        """Return the copies; a requested baseline also checks that their files are in place."""
+        is_checked = self._pull.options.mode == "baseline"
+        return inspected_copies(self._pull) if is_checked else self._pull.state.copies()
 
     def _refuse_conflict(self, first: ListedEntry, other: ListedEntry) -> None:
         del other

@@ -34,7 +34,7 @@ from resourcesync.destination.status import failing_tasks
 from resourcesync.destination.task_codes import LOCAL_CHANGE
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import combine_tallies
-from resourcesync.model.digests import disagree, parse_digests
+from resourcesync.destination.transfers.installed_files import read_installed
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
@@ -210,8 +210,11 @@ class Repair:
     def _inspected_copy(self, uri: str, inspector: CopyInspector) -> tuple[Copy | None, bool]:
         """Return a copy, suspect if its file is not as installed, and whether it has no file."""
         copy = self._pull.state.copy(uri)
-        if copy is None or _is_sound(copy, inspector):
-            return copy, False
+        if copy is None:
+            return None, False
+        sound = read_installed(copy, inspector)
+        if sound is not None:
+            return sound, False
         return as_suspect(as_unknown(copy)), inspector.signature(copy.path) is None
 
     def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
@@ -245,12 +248,3 @@ def _agrees(copy: Copy, row: ListedEntry) -> bool:
 
 def _is_task(waiting: Pending | None, task: PendingTask) -> bool:
     return waiting is not None and waiting.task == task
-
-
-def _is_sound(copy: Copy, inspector: CopyInspector) -> bool:
-    """True if a copy's file is still as installed, to the last byte."""
-    if is_unknown(copy) or inspector.signature(copy.path) != copy.signature:
-        return False
-    known = parse_digests(copy.digests)
-    found = inspector.digest(copy.path, [digest.algorithm for digest in known])
-    return found is not None and found[0] == copy.length and not disagree(found[1], known)

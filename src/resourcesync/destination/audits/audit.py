@@ -19,6 +19,8 @@ from resourcesync.destination.audits.fixity import (
     FixityChecker,
     FixityResult,
     SuspectMarker,
+    as_read,
+    check_by_stat,
     listed_from_copy,
 )
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
@@ -63,7 +65,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.changes import PROVEN_ALL
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports.copy_content import CopyContent
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
@@ -298,7 +300,7 @@ class Audit:
                     continue
                 copy, row = difference
                 content = next(contents)
-                if isinstance(difference, Same) and content == (copy.length, copy.digests):
+                if isinstance(difference, Same) and _is_as_recorded(copy, content):
                     counts.read += copy.length
                     yield difference
                 else:
@@ -377,16 +379,12 @@ class Audit:
         if self._method == "hash":
             self._check_bytes(copy, row, inspector, self._contents.pop(copy.uri))
             return
-        if self._method == "stat":
-            signature = inspector.signature(copy.path)
-            if signature is None:
-                self._report_damaged(FindingKind.MISSING, copy, row, "missing")
-                return
-            if signature != copy.signature:
-                reason = "changed locally since it was fetched"
-                self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
-                return
         bad = self._failed_checks.get(copy.uri)
+        if self._method == "stat":
+            if inspector.signature(copy.path) is None:
+                bad = FailedCheck(FindingKind.MISSING, "missing")
+            else:
+                bad = check_by_stat(copy, inspector, self._suspects, self._counts)
         if bad is not None and bad.is_local:
             self._report_damaged(bad.kind, copy, row, bad.reason)
             return
@@ -458,8 +456,8 @@ class Audit:
             return
         length, digests = content[0], parse_digests(content[1])
         self._counts.read += length
-        if is_suspect(copy) and not self._is_damaged(copy, length, digests):
-            copy = self._suspects.clear_suspect(copy, inspector)
+        if not (is_unknown(copy) or self._is_damaged(copy, length, digests)):
+            copy = self._suspects.record_sound(copy, as_read(copy, content, inspector))
         if self._is_damaged(copy, length, digests):
             same = " (same length)" if length == copy.length else ""
             claims = (*usable(parse_digests(row.hash)), *digests)
@@ -528,6 +526,14 @@ class Audit:
 def _lacks_changes(cursor: Cursor, *, offline: bool) -> bool:
     is_cut = cursor.phase is Phase.CUT_LIST
     return is_cut or (offline and (cursor.has_gap or cursor.is_incomplete))
+
+
+def _is_as_recorded(copy: Copy, content: CopyContent | StorageError | None) -> bool:
+    """True if a file has the recorded content, and its recorded signature, if that is known."""
+    return isinstance(content, CopyContent) and content in (
+        (copy.length, copy.digests, copy.signature),
+        (copy.length, copy.digests, None),
+    )
 
 
 def _request(copy: Copy, row: ListedEntry) -> tuple[str, Sequence[str]]:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import ceil
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -26,9 +26,11 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.destination.task_codes import DAMAGED
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.destination.transfers.budget import check_cancelled
+from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import CopyInspector, FetchFailure, FetchRequest, FetchResponse, StagedCopy
+from resourcesync.ports.copy_content import CopyContent
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _GROUP: Final = 256
@@ -88,12 +90,18 @@ class SuspectMarker:
         )
         return task._replace(code=DAMAGED, reason=reason)
 
-    def clear_suspect(self, copy: Copy, look: CopyInspector) -> Copy:
-        """Clear the mark of a copy whose bytes were verified; return the copy without it."""
-        signature = look.signature(copy.path) if is_suspect(copy) else None
-        if signature is None:
+    def record_sound(self, copy: Copy, sound: Copy) -> Copy:
+        """Record the present signature of a file whose bytes are as installed; clear its mark.
+
+        Args:
+            copy: The copy as recorded.
+            sound: The same with the present signature.
+
+        Returns:
+            The copy that is recorded now.
+        """
+        if sound.signature == copy.signature:
             return copy
-        sound = copy._replace(signature=signature)
         self._copies.append(sound)
         known = self._pull.state.pending_of(copy.uri)
         if known is not None and known.code == DAMAGED:
@@ -255,15 +263,12 @@ class FixityChecker:
             self._pull.state.add_proofs(good, self._pull.now)
 
     def _check_file(self, copy: Copy, look: CopyInspector) -> FailedCheck | None:
-        signature = look.signature(copy.path)
-        if signature is None:
+        if look.signature(copy.path) is None:
             return FailedCheck(FindingKind.MISSING, "missing")
         if is_unknown(copy):
             return FailedCheck(FindingKind.DIFFERENT, UNKNOWN_CONTENT)
         if self._method == "stat":
-            if signature == copy.signature:
-                return None
-            return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
+            return check_by_stat(copy, look, self._suspects, self._result)
         known = parse_digests(copy.digests)
         wanted = [(copy.path, [digest.algorithm for digest in known])]
         found = next(look.digest_all(wanted))
@@ -271,10 +276,10 @@ class FixityChecker:
             return FailedCheck(FindingKind.MISSING, "missing")
         if isinstance(found, StorageError):
             return FailedCheck(FindingKind.FAILED, found.message, is_local=False)
-        length, digests = found
+        length, digests, _ = found
         self._result.read += length
         if length == copy.length and not disagree(parse_digests(digests), known):
-            self._suspects.clear_suspect(copy, look)
+            self._suspects.record_sound(copy, as_read(copy, found, look))
             return None
         same = " (same length)" if length == copy.length else ""
         algorithm = known[0].algorithm if known else "content"
@@ -308,6 +313,49 @@ class FixityChecker:
         finally:
             for _, sink in in_flight.values():
                 sink.discard()
+
+
+class ReadBytes(Protocol):
+    """Counts of an audit.
+
+    Attributes:
+        read: Bytes read.
+    """
+
+    read: int
+
+
+def check_by_stat(
+    copy: Copy, look: CopyInspector, suspects: SuspectMarker, counts: ReadBytes
+) -> FailedCheck | None:
+    """Compare size and time of a copy's file; read it if these differ.
+
+    Args:
+        copy: The copy; its file exists.
+        look: The files.
+        suspects: Records the present signature of a file that is as installed.
+        counts: Counts the bytes that were read.
+    """
+    if is_unknown(copy):  # no file is as installed; the state says so
+        return None
+    try:
+        sound = check_installed(copy, look)
+    except StorageError as error:
+        return FailedCheck(FindingKind.FAILED, error.message, is_local=False)
+    if sound is None:
+        return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
+    if sound is not copy:
+        counts.read += copy.length
+        suspects.record_sound(copy, sound)
+    return None
+
+
+def as_read(copy: Copy, content: CopyContent, look: CopyInspector) -> Copy:
+    """Return a copy whose bytes were just read and are as installed, with its present signature."""
+    signature = content.signature
+    if signature is None and is_suspect(copy):
+        signature = look.signature(copy.path)
+    return copy if signature is None else copy._replace(signature=signature)
 
 
 def _compare_answer(

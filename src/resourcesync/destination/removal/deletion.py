@@ -25,6 +25,7 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.task_codes import EDITED, EDITED_REASON, LOCAL_CHANGE
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
+from resourcesync.destination.transfers.installed_files import installed_content
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError, ResourceMissingError, StorageError
 from resourcesync.model.timestamps import to_microseconds
@@ -238,12 +239,13 @@ def _deletion_event(row: Pending, copy: Copy) -> dict[str, object]:
 def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     """Return the removal of the known file, or of any file after a kill during its replacement.
 
-    A file that an audit found altered goes to quarantine.
+    A file that an audit found altered goes to quarantine, if it still is.
     """
     known = copy.signature
     if is_unknown(copy):
         known = equipment.copies.signature(copy.path) or known
-    return CopyRemoval(path=copy.path, signature=known, is_altered=is_suspect(copy))
+    content, is_altered = installed_content(copy), is_suspect(copy)
+    return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)
 
 
 def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -> None:

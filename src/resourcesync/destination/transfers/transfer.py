@@ -33,6 +33,7 @@ from resourcesync.destination.transfers.commit import (
     TransferPolicy,
     TransferTally,
 )
+from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.destination.transfers.verification import (
     AnswerProof,
     describe_mismatch,
@@ -98,7 +99,7 @@ class PatchApplication:
             PatchError: The copy was changed or removed since it was fetched.
         """
         patch, before = _patch_link(fetch.listed), fetch.before
-        if before is None or self._copies.signature(before.path) != before.signature:
+        if before is None or check_installed(before, self._copies) is None:
             raise PatchError("the copy was changed locally since it was fetched")
         claims = usable(parse_digests(patch.hash))
         sink = self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))

@@ -1,0 +1,43 @@
+"""The content of a copy, and whether a file has it: the one answer to "was it changed here?"."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from resourcesync.model.digests import agree, parse_digests
+
+if TYPE_CHECKING:
+    from resourcesync.ports.copies import CopyInspector
+
+
+class CopyContent(NamedTuple):
+    """The content of a copy.
+
+    Attributes:
+        length: Bytes.
+        digests: Digests of them, as in a ``hash`` attribute.
+        signature: Stat signature of the file that was read; ``None`` if it is not known.
+    """
+
+    length: int
+    digests: str
+    signature: str | None = None
+
+
+def has_content(look: "CopyInspector", path: str, content: CopyContent | None) -> bool:
+    """Read a file; return whether it has the content that the mirror's state has of it.
+
+    This alone decides whether a file is as installed. A stat signature only saves the reading: one
+    that differs shows nothing, since a copied or restored file has another inode or time.
+
+    Args:
+        look: The copies.
+        path: Path of the file.
+        content: Length and digests in the state; ``None`` if they are not known.
+
+    Raises:
+        StorageError: The file cannot be read.
+    """
+    if content is None:
+        return False
+    known = parse_digests(content.digests)
+    found = look.digest(path, [digest.algorithm for digest in known])
+    return found is not None and found[0] == content.length and agree(found[1], known)
