@@ -433,8 +433,10 @@ class Baseline:
 
     def _copies(self) -> Iterator[Copy]:
         """Return the copies; a requested baseline also checks that their files are in place."""
-        is_checked = self._pull.options.mode == "baseline"
-        return inspected_copies(self._pull) if is_checked else self._pull.state.copies()
+        options = self._pull.options
+        if options.mode != "baseline":
+            return self._pull.state.copies()
+        return inspected_copies(self._pull.dependencies, dry_run=options.dry_run)
 
     def _refuse_conflict(self, first: ListedEntry, other: ListedEntry) -> None:
         del other

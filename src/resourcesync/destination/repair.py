@@ -31,7 +31,7 @@ from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.status import failing_tasks
-from resourcesync.destination.task_codes import LOCAL_CHANGE
+from resourcesync.destination.task_codes import LOCAL_CHANGE, UNAVAILABLE_CODES
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import combine_tallies
 from resourcesync.destination.transfers.installed_files import read_installed
@@ -81,6 +81,9 @@ class Repair:
                 wanted.add(finding.uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:
                 extra.add(finding.uri)
+        if was_in_sync is not None:
+            tasks = self._pull.state.pending(PendingTask.FETCH)
+            wanted.update(task.uri for task in tasks if task.code in UNAVAILABLE_CODES)
         if not wanted and not extra and was_in_sync is not None:
             plan = PlanSummary(mode=Mode.UNCHANGED)
             return SyncOutcome(mode=plan.mode, plan=plan, is_complete=was_in_sync)
@@ -178,7 +181,7 @@ class Repair:
             return copy is not None and (is_suspect(copy) or is_unknown(copy))
         known = listing_status(row, copy, task, is_read=is_read)
         if known is ListingStatus.LISTED:
-            return copy is None or match_copy(copy, row) is Match.DIFFERENT
+            return copy is None or not _agrees(copy, row._replace(undated=False))
         return known is ListingStatus.OPEN
 
     def _discard_listed(self, extra: set[str], listed: ListedRows) -> None:
@@ -243,7 +246,8 @@ class Repair:
 
 
 def _agrees(copy: Copy, row: ListedEntry) -> bool:
-    return not row.undated and match_copy(copy, row) is not Match.DIFFERENT
+    is_settled = not (row.undated or copy.is_stale)
+    return is_settled and match_copy(copy, row) is not Match.DIFFERENT
 
 
 def _is_task(waiting: Pending | None, task: PendingTask) -> bool:

@@ -1,11 +1,16 @@
 """The content of a copy, and whether a file has it: the one answer to "was it changed here?"."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-from resourcesync.model.digests import agree, parse_digests
+from resourcesync.model.digests import Digest, agree, parse_digests
 
-if TYPE_CHECKING:
-    from resourcesync.ports.copies import CopyInspector
+
+class CopyReader(Protocol):
+    """A reader of copies; every ``CopyInspector`` is one."""
+
+    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
+        """Read a copy; return its length and digests, or ``None`` when there is none."""
 
 
 class CopyContent(NamedTuple):
@@ -22,7 +27,7 @@ class CopyContent(NamedTuple):
     signature: str | None = None
 
 
-def has_content(look: "CopyInspector", path: str, content: CopyContent | None) -> bool:
+def has_content(look: CopyReader, path: str, content: CopyContent | None) -> bool:
     """Read a file; return whether it has the content that the mirror's state has of it.
 
     This alone decides whether a file is as installed. A stat signature only saves the reading: one

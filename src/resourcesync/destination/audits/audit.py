@@ -21,6 +21,7 @@ from resourcesync.destination.audits.fixity import (
     SuspectMarker,
     as_read,
     check_by_stat,
+    is_as_recorded,
     listed_from_copy,
 )
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
@@ -49,7 +50,13 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
-from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED, NOT_TRIED
+from resourcesync.destination.task_codes import (
+    ABSENT_CODES,
+    DAMAGED,
+    NOT_TRIED,
+    STALE,
+    STALE_REASON,
+)
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import Remedy, SourceNotFoundError, StorageError
 from resourcesync.model.digests import (
@@ -226,8 +233,8 @@ class Audit:
                     if next_to_go != copy.uri:
                         yield listed_from_copy(copy)
                 case Updated(copy, waiting) | Same(copy, waiting):
-                    damaged = waiting.code == DAMAGED
-                    yield listed_from_copy(copy) if damaged else listed_from_task(waiting)
+                    is_by_audit = waiting.code in {DAMAGED, STALE}
+                    yield listed_from_copy(copy) if is_by_audit else listed_from_task(waiting)
                 case Created(waiting):
                     yield listed_from_task(waiting)
 
@@ -300,7 +307,7 @@ class Audit:
                     continue
                 copy, row = difference
                 content = next(contents)
-                if isinstance(difference, Same) and _is_as_recorded(copy, content):
+                if isinstance(difference, Same) and is_as_recorded(copy, content):
                     counts.read += copy.length
                     yield difference
                 else:
@@ -389,6 +396,8 @@ class Audit:
             self._report_damaged(bad.kind, copy, row, bad.reason)
             return
         self._counts.present += 1
+        if bad is not None:
+            self._suspects.mark_answer(copy, row, bad)
         if bad is None or self._unavailable_code(copy.uri):
             self._check_against_state(copy, row)
         else:
@@ -431,6 +440,9 @@ class Audit:
         is_right = self._is_served and bool(row.rivals)  # the Source serves these bytes now
         if self._listing_status(copy, row) is ListingStatus.OPEN and not is_right:
             self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
+            return
+        if copy.is_stale and not self._is_served:
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, STALE_REASON)
             return
         self._counts.accurate += 1
         if self._is_served:
@@ -528,14 +540,6 @@ def _lacks_changes(cursor: Cursor, *, offline: bool) -> bool:
     return is_cut or (offline and (cursor.has_gap or cursor.is_incomplete))
 
 
-def _is_as_recorded(copy: Copy, content: CopyContent | StorageError | None) -> bool:
-    """True if a file has the recorded content, and its recorded signature, if that is known."""
-    return isinstance(content, CopyContent) and content in (
-        (copy.length, copy.digests, copy.signature),
-        (copy.length, copy.digests, None),
-    )
-
-
 def _request(copy: Copy, row: ListedEntry) -> tuple[str, Sequence[str]]:
     """Return the path of a copy, and the algorithms to check what is installed and listed."""
     if row.hash == copy.digests and row.hash.startswith("sha-256:") and " " not in row.hash:
@@ -564,6 +568,7 @@ def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
         and row.change != FILTERED
         and not row.undated
         and not is_suspect(copy)
+        and not copy.is_stale
     )
 
 

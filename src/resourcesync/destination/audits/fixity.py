@@ -18,20 +18,26 @@ from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.planner import (
     UNKNOWN_CONTENT,
     ListedEntry,
+    Match,
     as_suspect,
     is_suspect,
     is_unknown,
+    listed_from_task,
+    match_copy,
+    recordable_lastmod,
 )
+from resourcesync.destination.removal.probes import exists, probe_all
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.task_codes import DAMAGED
+from resourcesync.destination.task_codes import DAMAGED, STALE, STALE_REASON, UNAVAILABLE_CODES
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.destination.transfers.installed_files import check_installed
+from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import CopyInspector, FetchFailure, FetchRequest, FetchResponse, StagedCopy
 from resourcesync.ports.copy_content import CopyContent
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateTransaction
 
 _GROUP: Final = 256
 
@@ -74,6 +80,50 @@ class SuspectMarker:
             self._pending.append(self._task(copy, row, reason))
         if not is_suspect(copy) and not is_unknown(copy):
             self._copies.append(as_suspect(copy))
+        self._flush_when_full()
+
+    def mark_answer(self, copy: Copy, row: ListedEntry, answer: "FailedCheck") -> None:
+        """Record that the Source served other bytes than a copy has, or none, to an audit.
+
+        What the list shows by itself, the next pull learns from the list.
+
+        Args:
+            copy: The copy; its file is as installed.
+            row: The Source's entry.
+            answer: The answer of the Source.
+        """
+        is_gone = answer.code in UNAVAILABLE_CODES
+        if not is_gone and answer.kind is not FindingKind.DIFFERENT:
+            return  # it proves nothing
+        known = self._pull.state.pending_of(copy.uri)
+        if match_copy(copy, row) is not Match.DIFFERENT and known is None:
+            task = self._task(copy, row, answer.reason)
+            self._pending.append(task._replace(code=answer.code if is_gone else STALE))
+            # Without validators: the next answer has bytes, whatever the server compares.
+            self._copies.append(copy._replace(fixity=Fixity.STALE, etag="", last_modified=""))
+        self._flush_when_full()
+
+    def mark_served(self, copy: Copy) -> None:
+        """Record that the Source served the bytes of a copy, if that was not so before."""
+        known = self._pull.state.pending_of(copy.uri)
+        if known is None or known.code not in {STALE, *UNAVAILABLE_CODES}:
+            return
+        row = listed_from_task(known)
+        if (
+            row.undated
+            or match_copy(copy._replace(fixity="", lastmod=None), row) is Match.DIFFERENT
+        ):
+            return
+        fixity, _ = verify_bytes(row._replace(hash=copy.listed), copy.length, copy.digests)
+        lastmod = recordable_lastmod(row, self._pull.now)
+        self._copies.append(copy._replace(fixity=fixity, lastmod=lastmod))
+        self._finished.append(copy.uri)
+        self._flush_when_full()
+
+    def mark_returned(self, task: Pending) -> None:
+        """Record that the Source serves a resource again, to be fetched by the next pull."""
+        task = task._replace(code="", reason="", tries=0, due=self._pull.now)
+        self._pending.append(task)
         self._flush_when_full()
 
     def _task(self, copy: Copy, row: ListedEntry, reason: str) -> Pending:
@@ -119,7 +169,7 @@ class SuspectMarker:
         Raises:
             StorageError: The state cannot be written.
         """
-        if self._is_stored and (self._copies or self._pending):
+        if self._is_stored and (self._copies or self._pending or self._finished):
             step = StateTransaction(
                 suspect=self._copies, pending=self._pending, completed=self._finished
             )
@@ -230,6 +280,8 @@ class FixityChecker:
                 if late or len(proven.failed) >= _MAX_FAILED:
                     proven.stopped = True
                     break
+        if self._method == "remote" and not proven.stopped:
+            self._check_absent()
         self._suspects.flush()
         first = next(self._pull.state.oldest_proofs(), None)
         proven.oldest = None if first is None else first[1]
@@ -257,10 +309,26 @@ class FixityChecker:
             if bad is not None:
                 proven.failed[copy.uri] = bad
         if self._method == "remote":
-            self._check_source([copy for copy in group if copy.uri not in proven.failed])
+            self._suspects.flush()
+            known = (self._pull.state.copy(copy.uri) for copy in group)
+            self._check_source([copy for copy in known if copy and copy.uri not in proven.failed])
         if self._method != "stat":
             good = [copy.uri for copy in group if copy.uri not in proven.failed]
             self._pull.state.add_proofs(good, self._pull.now)
+
+    def _check_absent(self) -> None:
+        """Request what the Source did not serve to earlier pulls, and of which there is no copy."""
+        pull = self._pull
+        tasks = (
+            task
+            for task in pull.state.pending(PendingTask.FETCH)
+            if task.code in UNAVAILABLE_CODES and pull.state.copy(task.uri) is None
+        )
+        while group := list(islice(tasks, _GROUP)):
+            asked = {pull.selection.source_uri(task.uri): task for task in group}
+            for uri, outcome in probe_all(pull.dependencies, asked):
+                if exists(outcome):
+                    self._suspects.mark_returned(asked[uri])
 
     def _check_file(self, copy: Copy, look: CopyInspector) -> FailedCheck | None:
         if look.signature(copy.path) is None:
@@ -308,7 +376,9 @@ class FixityChecker:
                 copy, sink = in_flight.pop(outcome.request)
                 bad = _compare_answer(copy, sink, outcome)
                 sink.discard()
-                if bad is not None:
+                if bad is None:
+                    self._suspects.mark_served(copy)
+                else:
                     self._result.failed[copy.uri] = bad
         finally:
             for _, sink in in_flight.values():
@@ -350,6 +420,14 @@ def check_by_stat(
     return None
 
 
+def is_as_recorded(copy: Copy, content: CopyContent | StorageError | None) -> bool:
+    """True if a file has the recorded content, and its recorded signature, if that is known."""
+    return isinstance(content, CopyContent) and content in (
+        (copy.length, copy.digests, copy.signature),
+        (copy.length, copy.digests, None),
+    )
+
+
 def as_read(copy: Copy, content: CopyContent, look: CopyInspector) -> Copy:
     """Return a copy whose bytes were just read and are as installed, with its present signature."""
     signature = content.signature
@@ -372,5 +450,4 @@ def _compare_answer(
             length, found = sink.seal()
             if length == copy.length and not disagree(found, parse_digests(copy.digests)):
                 return None
-            reason = "the Source serves other bytes than the copy has"
-            return FailedCheck(FindingKind.DIFFERENT, reason, is_local=False)
+            return FailedCheck(FindingKind.DIFFERENT, STALE_REASON, is_local=False)

@@ -7,16 +7,14 @@ or times, and the same bytes. What was read and found right has its present sign
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import as_unknown, is_unknown
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.copy_content import CopyContent, has_content
 from resourcesync.ports.mirror import Copy, StateTransaction
-
-if TYPE_CHECKING:
-    from resourcesync.destination.session import SyncSession
 
 _CHUNK: Final = 1_000
 
@@ -52,19 +50,19 @@ def read_installed(copy: Copy, look: CopyInspector) -> Copy | None:
     return copy if signature == copy.signature else copy._replace(signature=signature)
 
 
-def inspected_copies(pull: "SyncSession") -> Iterator[Copy]:
+def inspected_copies(equipment: Dependencies, *, dry_run: bool) -> Iterator[Copy]:
     """Yield all copies as their files are now: those that are not as installed are unknown.
 
     The present signatures of the others are recorded, except in a dry run.
     """
-    copies = pull.state.copies()
-    with pull.dependencies.copies.inspect() as look:
+    copies = equipment.state.copies()
+    with equipment.copies.inspect() as look:
         while group := list(islice(copies, _CHUNK)):
             found = [_inspected(copy, look) for copy in group]
             pairs = zip(group, found, strict=True)
             learned = [now for copy, now in pairs if now.signature != copy.signature]
-            if learned and not pull.options.dry_run:
-                pull.state.commit(StateTransaction(suspect=learned))
+            if learned and not dry_run:
+                equipment.state.commit(StateTransaction(suspect=learned))
             yield from found
 
 
