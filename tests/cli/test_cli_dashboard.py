@@ -316,7 +316,7 @@ def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) 
     )
     assert found is not None
     page = mirror_page(found)
-    assert (found.summary.right, found.summary.listed) == (10, 10)
+    assert (found.summary.status.right, found.summary.status.listed) == (10, 40)
     assert "  25 %  " in status_table([found.summary.status], world.clock.now())[1]
     assert page.count(">25 %<") >= 2  # the tile, and the table of the chart
     assert "30 deletions held" in page

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck, status_details, status_table
 from resourcesync.cli.main import run
-from resourcesync.cli.render.status_formats import CheckedMirror, as_listed
+from resourcesync.cli.render.status_formats import CheckedMirror
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said, rows
@@ -242,7 +242,7 @@ def test_the_share_counts_each_listed_resource_once() -> None:
         refused=8,
     )
 
-    assert as_listed(behind) == (10, 20)
+    assert (behind.right, behind.listed) == (10, 20)
     assert "  50 %  " in status_table([behind], NOW)[1]
 
 

@@ -371,9 +371,14 @@ def test_copies_that_the_source_lists_no_more_are_not_called_listed() -> None:
     report = replace(held.report, state=MirrorState.STOPPED, listed=100, held=400, created=0)
     before = detail("museum")
     status = replace(
-        before.summary.status, state=MirrorState.STOPPED, resources=500, pending=0, held=400
+        before.summary.status,
+        state=MirrorState.STOPPED,
+        resources=500,
+        pending=0,
+        outdated=0,
+        held=400,
     )
-    museum = replace(before.summary, status=status, right=100, listed=100)
+    museum = replace(before.summary, status=status)
     page = mirror_page(replace(before, summary=museum, runs=(replace(held, report=report),)))
     texts = Seen(page).texts
 

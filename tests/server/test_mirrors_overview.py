@@ -34,7 +34,7 @@ def mirror(number: int, **fields: object) -> MirrorSummary:
         state=MirrorState.IN_SYNC,
         resources=number,
     )
-    return MirrorSummary(status=replace(status, **fields), lag=float(number), right=1, listed=1)
+    return MirrorSummary(status=replace(status, **fields), lag=float(number))
 
 
 def failing(number: int, code: str = "connect", host: str = "down.example") -> MirrorSummary:

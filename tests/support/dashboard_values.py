@@ -98,13 +98,17 @@ def ran(text: str, *, hours: float = 1, good: bool = True) -> EndedPull:
 
 def brief(text: str) -> MirrorSummary:
     status = MirrorStatus(
-        folder=text, source=text, state=MirrorState.BEHIND, resources=9, pending=2, last_run=NOW
+        folder=text,
+        source=text,
+        state=MirrorState.BEHIND,
+        resources=9,
+        pending=2,
+        outdated=2,
+        last_run=NOW,
     )
     return MirrorSummary(
         status=status,
         lag=60.0,
-        right=7,
-        listed=9,
         notes=(text, f"next   {text}"),
         push=pushed(text),
         disk_free=5_000,

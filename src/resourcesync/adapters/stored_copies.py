@@ -16,7 +16,8 @@ from resourcesync.errors import MirrorChangedError, Remedy, ResourceSyncError, S
 from resourcesync.model.digests import Digest, agree, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
-from resourcesync.ports.copies import CopyContent, is_copy_path
+from resourcesync.ports.copies import is_copy_path
+from resourcesync.ports.copy_content import CopyContent, has_content
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.stores import (
     ObjectContent,
@@ -100,7 +101,8 @@ class StoreCopyInspector:
                     raise
                 yield error
             else:
-                yield None if found is None else (found[0], format_digests(found[1]))
+                length, digests = found or (-1, ())
+                yield CopyContent(length, format_digests(digests), None) if found else None
 
     def _blocks(self, path: str) -> Iterator[bytes] | None:
         stream = self._store.open(path) if is_copy_path(path) else None
@@ -270,7 +272,11 @@ class StoredCopies(StoreCopyInspector):
             return version
         there = self._stat(installation.path)
         self._confirm()  # after the look: from now on, only this version is replaced
-        if there is not None and not self._is_equal(installation.path, there, length, digests):
+        is_foreign = there is not None and not (
+            self._is_equal(installation.path, there, length, digests)
+            or has_content(self, installation.path, installation.content)
+        )
+        if there is not None and is_foreign:
             self._move_to_quarantine(installation.path, there)
             there = None
         version = self._put(installation, length, digests, None if there is None else there.version)
@@ -330,14 +336,15 @@ class StoredCopies(StoreCopyInspector):
         there = self._stat(removal.path)
         if there is None:
             return ""
-        if removal.is_altered:
+        is_known = there.version == removal.signature or has_content(
+            self, removal.path, removal.content
+        )
+        if removal.is_altered and not is_known:
             self._move_to_quarantine(removal.path, there)
             return ""
         place = f"{self._moment()}-{removal.path.rpartition('/')[2][:_LEAF]}"
         with guard_store(f"moving {removal.path} to the trash"):
-            if there.version == removal.signature and self._store.move(
-                removal.path, f"{_TRASH}{place}", there.version
-            ):
+            if is_known and self._store.move(removal.path, f"{_TRASH}{place}", there.version):
                 return place
         raise _changed(removal.path)
 

@@ -349,8 +349,8 @@ class Mirror:
         A file that was altered locally goes to ``.resourcesync/quarantine``, with a note.
 
         Args:
-            found: What `audit` returned, or some of its findings; ``None`` compares size and time
-                of each file first.
+            found: What `audit` returned, or some of its findings; ``None`` takes what audits
+                proved, and compares size and time of each file first.
             deleting: True if copies that the Source does not list are deleted too.
             on_event: Receives the events, on this thread.
             stop: Called many times a second; ``True`` ends the run soon. Complete copies stay.

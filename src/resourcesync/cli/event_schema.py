@@ -207,8 +207,8 @@ EVENTS: Final = {
         always="mirror",
         sometimes=(
             "source state resources pending contradicting resting tried_again? refused held "
-            "edited absent skipped unknown:count counted lag_seconds? as_of? in_sync_at? "
-            "last_run? outcome failed_run? failures set offered doubted:any"
+            "edited absent skipped unknown:count counted refuted:flag lag_seconds? as_of? "
+            "in_sync_at? last_run? outcome failed_run? failures set offered doubted:any"
         ),
     ),
     "admin": EventSpec(meaning="The address of the operators' pages.", always="uri"),

@@ -38,7 +38,6 @@ from resourcesync.destination.planner import (
     Postponed,
     Retain,
     UpToDate,
-    as_unknown,
     decide_all,
 )
 from resourcesync.destination.proof import ListReading, proven_absence
@@ -59,6 +58,7 @@ from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.tasks import task_of, undone_tasks
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
+from resourcesync.destination.transfers.installed_files import inspected_copies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -456,14 +456,11 @@ class Baseline:
                 yield decision
 
     def _copies(self) -> Iterator[Copy]:
-        """Yield the copies; a requested baseline also checks that their files are in place."""
-        copies = self._pull.state.copies()
-        if self._pull.options.mode != "baseline":
-            yield from copies
-            return
-        with self._pull.dependencies.copies.inspect() as inspector:
-            for copy in copies:
-                yield copy if inspector.signature(copy.path) == copy.signature else as_unknown(copy)
+        """Return the copies; a requested baseline also checks that their files are in place."""
+        options = self._pull.options
+        if options.mode != "baseline":
+            return self._pull.state.copies()
+        return inspected_copies(self._pull.dependencies, dry_run=options.dry_run)
 
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield the fetches; store the tasks that other decisions leave."""

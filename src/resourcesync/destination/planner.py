@@ -18,7 +18,7 @@ from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.model.digests import agree, parse_digests, usable
 from resourcesync.model.timestamps import end_of_lastmod
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, make_copy
+from resourcesync.ports.mirror import ONLY_BY_REQUEST, Copy, Fixity, Pending, PendingTask, make_copy
 
 FILTERED: Final = "filtered"
 """Value of ``ListedEntry.change``: the operator's filters exclude the entry."""
@@ -113,7 +113,7 @@ def match_copy(copy: Copy, listed: ListedEntry) -> Match:
 def _match(copy: Copy, listed: ListedEntry) -> Match:
     if is_suspect(copy) or (listed.length is not None and listed.length != copy.length):
         return Match.DIFFERENT
-    if is_restored(copy):  # it was deleted there: what is listed again is a new resource
+    if copy.fixity in ONLY_BY_REQUEST:
         return Match.UNKNOWN
     if listed.hash:
         if listed.hash == copy.listed:
@@ -255,7 +255,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
             is read again: they may have been withdrawn since. -1: none do.
         absent_at: Moment up to which the rows are all that is listed, by the Source's clock: a
             copy of a resource that existed later is not absent. Microseconds.
-        now: Start of the run, microseconds.
+        now: Tasks that are due by then are tried, microseconds.
     """
 
     absence: Absence

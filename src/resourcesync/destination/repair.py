@@ -33,10 +33,10 @@ from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.status import failing_tasks
-from resourcesync.destination.task_codes import LOCAL_CHANGE
+from resourcesync.destination.task_codes import LOCAL_CHANGE, UNAVAILABLE_CODES
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import combine_tallies
-from resourcesync.model.digests import disagree, parse_digests
+from resourcesync.destination.transfers.installed_files import read_installed
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
@@ -83,6 +83,9 @@ class Repair:
                 wanted.add(finding.uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:
                 extra.add(finding.uri)
+        if was_in_sync is not None:
+            tasks = self._pull.state.pending(PendingTask.FETCH)
+            wanted.update(task.uri for task in tasks if task.code in UNAVAILABLE_CODES)
         if not wanted and not extra and was_in_sync is not None:
             plan = PlanSummary(mode=Mode.UNCHANGED)
             return SyncOutcome(mode=plan.mode, plan=plan, is_complete=was_in_sync)
@@ -181,7 +184,7 @@ class Repair:
             return copy is not None and (is_suspect(copy) or is_unknown(copy))
         known = listing_status(row, copy, task, is_read=is_read)
         if known is ListingStatus.LISTED:
-            return copy is None or match_copy(copy, row) is Match.DIFFERENT
+            return copy is None or not _agrees(copy, row._replace(undated=False))
         return known is ListingStatus.OPEN
 
     def _discard_listed(self, extra: set[str], listed: ListedRows) -> None:
@@ -212,8 +215,11 @@ class Repair:
     def _inspected_copy(self, uri: str, inspector: CopyInspector) -> tuple[Copy | None, bool]:
         """Return a copy, suspect if its file is not as installed, and whether it has no file."""
         copy = self._pull.state.copy(uri)
-        if copy is None or _is_sound(copy, inspector):
-            return copy, False
+        if copy is None:
+            return None, False
+        sound = read_installed(copy, inspector)
+        if sound is not None:
+            return sound, False
         return as_suspect(as_unknown(copy)), inspector.signature(copy.path) is None
 
     def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
@@ -242,17 +248,9 @@ class Repair:
 
 
 def _agrees(copy: Copy, row: ListedEntry) -> bool:
-    return not row.undated and match_copy(copy, row) is not Match.DIFFERENT
+    is_settled = not (row.undated or copy.is_stale)
+    return is_settled and match_copy(copy, row) is not Match.DIFFERENT
 
 
 def _is_task(waiting: Pending | None, task: PendingTask) -> bool:
     return waiting is not None and waiting.task == task
-
-
-def _is_sound(copy: Copy, inspector: CopyInspector) -> bool:
-    """True if a copy's file is still as installed, to the last byte."""
-    if is_unknown(copy) or inspector.signature(copy.path) != copy.signature:
-        return False
-    known = parse_digests(copy.digests)
-    found = inspector.digest(copy.path, [digest.algorithm for digest in known])
-    return found is not None and found[0] == copy.length and not disagree(found[1], known)

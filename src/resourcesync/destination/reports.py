@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from resourcesync.errors import Remedy
+from resourcesync.model import formatting
 
 
 class MirrorState(StrEnum):
@@ -238,6 +239,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         size: Bytes of the copies; ``None`` if that takes too long to count.
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.
+        refuted: An audit since the last run that was in sync found that the mirror is not.
         left: While a run goes on, the state that the last one left; else ``None``.
     """
 
@@ -266,7 +268,41 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     certificate_until: datetime | None = None
     size: int | None = None
     is_counted: bool = True
+    refuted: bool = False
     left: MirrorState | None = None
+
+    @property
+    def right(self) -> int:
+        """Number of resources that are in the mirror as listed, as far as it is known."""
+        good = self.resources - self.outdated - self.unknown
+        return max(good - self.held - self.edited, 0)
+
+    @property
+    def listed(self) -> int:
+        """Number of resources that are listed or to be deleted.
+
+        Without those that are accepted as absent or skipped, unless there is an older copy.
+        """
+        return self.resources - self.outdated + self.pending + self.refused
+
+    @property
+    def share(self) -> float | None:
+        """Share of the listed that are right, 0 to 1; ``None`` if it is unknown.
+
+        It is after a failed first pull, if the Source delivered nothing, and if an audit found more
+        to do than is known here.
+        """
+        is_nothing_listed = not (self.listed or self.absent or self.skipped)
+        if not self.is_counted or (self.refuted and self.right == self.listed):
+            return None
+        if self.listed:
+            return self.right / self.listed
+        return 1.0 if is_nothing_listed and self.state is MirrorState.IN_SYNC else None
+
+    @property
+    def share_text(self) -> str:
+        """The share in percent; ``-`` if it is unknown."""
+        return "-" if self.share is None else formatting.share(self.right, self.listed)
 
     @property
     def judged(self) -> MirrorState:

@@ -99,7 +99,11 @@ class MirrorRun:
             state.add_run(row)
             moved = "" if SyncState(state).moved_from else None  # the move is complete
             SyncState(state).write(
-                word=word, in_sync_at=in_sync_at, moved_from=moved, certificate_until=certificate
+                word=word,
+                in_sync_at=in_sync_at,
+                moved_from=moved,
+                certificate_until=certificate,
+                refuted=False,
             )
         else:  # after a kill between the two it must not count as in sync
             SyncState(state).write(word=word, certificate_until=certificate)

@@ -43,6 +43,7 @@ from resourcesync.ports.mirror import MirrorStateStore, Pending, ProcessedDocume
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
+_EVER: Final = (1 << 63) - 1
 CUT_LIST: Final = (
     "the Resource List has fewer entries than an earlier one of the same moment: copies that it no"
     " longer lists are kept until the next one"
@@ -308,7 +309,9 @@ class SyncSession:
             prunes=self.options.prune,
             deletes_restored=deletes_restored,
             counts_until=cursor.completed_generation if may_count else -1,
-            now=self.now,
+            now=_EVER
+            if self.options.mode == "baseline"
+            else self.now,  # nothing waits for its turn
         )
 
     def record_refused(self, *, add: bool) -> None:

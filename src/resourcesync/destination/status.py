@@ -50,10 +50,8 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
     pending = counts.of_task(PendingTask.FETCH) - absent - skipped
     edited = counts.with_codes(EDITED)
     held = counts.of_task(PendingTask.DELETE) - edited
-    outdated, resting, due = 0, 0, 0
-    unknown = count_unknown(state, counts)
-    if pending:
-        outdated = state.pending_with_copy(PendingTask.FETCH) - unknown
+    resting, due, unknown = 0, 0, count_unknown(state, counts)
+    outdated = state.pending_with_copy(PendingTask.FETCH) - unknown if pending else 0
     if last is not None and counts.rows:
         resting, due = state.pending_after(PendingTask.FETCH, last.ended)
     return MirrorStatus(
@@ -80,6 +78,7 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
         certificate_until=memory.certificate_until,
         size=state.size(),
+        refuted=memory.is_refuted,
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete),
     )
 
@@ -103,6 +102,7 @@ def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> Word:
     word = memory.last_state
     # After a killed run, or with other filters.
     is_behind = pending or cursor.is_incomplete or cursor.has_gap or memory.refused_count
+    is_behind = is_behind or memory.is_refuted
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 

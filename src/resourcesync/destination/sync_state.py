@@ -209,6 +209,11 @@ class SyncState:
         return self._number("audited")
 
     @property
+    def is_refuted(self) -> bool:
+        """True if an audit since the last complete run found that the mirror is not in sync."""
+        return self.is_note_set("refuted")
+
+    @property
     def discovered_at(self) -> int | None:
         """Time of the last discovery, microseconds."""
         return self._number("found-at")

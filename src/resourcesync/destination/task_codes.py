@@ -5,6 +5,11 @@ from typing import Final
 DAMAGED: Final = "damaged"
 """Value of ``Pending.code``: an audit found that the file is not as installed."""
 
+STALE: Final = "stale"
+"""Value of ``Pending.code``: an audit was served other bytes than the copy has."""
+
+STALE_REASON: Final = "the Source serves other bytes than the copy has"
+
 RESTORED: Final = "restored"
 """Value of ``Pending.code``: an unlisted copy was restored by hand."""
 

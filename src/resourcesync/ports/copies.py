@@ -8,6 +8,7 @@ import msgspec
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
+from resourcesync.ports.copy_content import CopyContent
 from resourcesync.ports.fetcher import PartialBody
 
 _OWN: Final = ".resourcesync"
@@ -61,13 +62,15 @@ class CopyInstallation(msgspec.Struct):
         path: The copy's path in the mirror, relative, with ``/``.
         lastmod: Modification time to give the copy, microseconds; ``None`` leaves it.
         replaces: Stat signature of the present file in the mirror's state, or ``None`` for no file.
-            A file that is neither is moved to quarantine, not lost.
+        content: Its content there; ``None``: not known. A file that differs in both is moved to
+            quarantine, not lost.
     """
 
     staged: StagedCopy
     path: str
     lastmod: int | None = None
     replaces: str | None = None
+    content: CopyContent | None = None
 
 
 class CopyRemoval(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,12 +79,13 @@ class CopyRemoval(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: The copy's path in the mirror.
         signature: Stat signature of the file in the mirror's state.
-        is_altered: True if the file is known to be altered: it goes to the quarantine, not to the
-            trash.
+        content: Its content in the mirror's state; ``None`` if it is not known.
+        is_altered: True if the file was found altered: if it is, it goes to the quarantine.
     """
 
     path: str
     signature: str
+    content: CopyContent | None = None
     is_altered: bool = False
 
 
@@ -99,10 +103,6 @@ class CopyMove(msgspec.Struct, frozen=True, kw_only=True):
     to: str
     signature: str
     digests: tuple[Digest, ...] = ()
-
-
-CopyContent = tuple[int, str]
-"""The length of a copy in bytes, and its digests as in a ``hash`` attribute."""
 
 
 class CopyInspector(Protocol):
@@ -160,7 +160,7 @@ class Copies(CopyInspector, Protocol):
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash durably; return the place of each (empty: no file).
 
-        A file with another signature is left alone and reported as an error.
+        A file with another signature and another content is left alone and reported as an error.
         """
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:

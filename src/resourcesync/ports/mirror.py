@@ -165,6 +165,12 @@ class Fixity(StrEnum):
     UNVERIFIED = "unverified"
     RESTORED = "restored"
     """Restored from the trash by hand: retained until the Source lists it again."""
+    STALE = "stale"
+    """The Source did not serve these bytes to an audit: no list proves them, only an answer."""
+
+
+ONLY_BY_REQUEST: Final = frozenset({Fixity.STALE, Fixity.RESTORED})
+"""Proofs that no list replaces: what was deleted and is listed again is a new resource."""
 
 
 class Copy(NamedTuple):
@@ -200,6 +206,11 @@ class Copy(NamedTuple):
     fixity: str
     installed: int
     evidence: int = 0
+
+    @property
+    def is_stale(self) -> bool:
+        """True if an audit was served other bytes or none, and no answer had these since."""
+        return self.fixity == Fixity.STALE
 
 
 make_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)

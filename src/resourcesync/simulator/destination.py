@@ -20,7 +20,7 @@ from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval, PartialBody, StagedCopy
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports.copy_content import CopyContent
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.faults import Crash, FaultInjector, with_crashes
 from resourcesync.simulator.network import SimulatedNetwork
@@ -159,7 +159,9 @@ class SimulatedCopies:
         """Yield the length and digests of copies, ``None`` for each that does not exist."""
         for path, algorithms in wanted:
             found = self.digest(path, algorithms)
-            yield None if found is None else (found[0], format_digests(found[1]))
+            length, digests = found or (-1, ())
+            signature = self.signature(path)
+            yield CopyContent(length, format_digests(digests), signature) if found else None
 
     def trashed(self) -> Iterator[str]:
         """Yield nothing: removed copies are not stored."""

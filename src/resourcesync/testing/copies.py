@@ -10,6 +10,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
+from resourcesync.ports.copy_content import CopyContent
 from resourcesync.testing.assertions import expect, expect_equal, read_and_close, skip_check
 
 _HOSTILE: Final = (
@@ -124,7 +125,14 @@ class CopiesSuite(ABC):
             wanted = [("b/c.txt", ["md5", "sha-256"]), ("a.txt.old", ["md5"]), ("a.txt", ["md5"])]
             sha_256, md5 = map(str, _digests(b""))
             contents = [(0, f"{md5} {sha_256}"), None, (1, str(_digests(b"a")[1]))]
-            expect_equal(list(look.digest_all(wanted)), contents, "many are read in order")
+            expect_equal(
+                [
+                    each[:2] if isinstance(each, CopyContent) else each
+                    for each in look.digest_all(wanted)
+                ],
+                contents,
+                "many are read in order",
+            )
 
     def test_our_own_copy_is_replaced_without_a_trace(self, copies: Copies) -> None:
         """`replaces` names it; the new one has another signature."""
@@ -153,6 +161,22 @@ class CopiesSuite(ABC):
         kept = [self.read_quarantined(place) for _, place in made_way]
         expect_equal(kept, [b"edited by hand", b"somebody's own"], "its bytes are preserved")
         expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "the quarantine is not listed")
+
+    def test_a_copy_with_our_bytes_is_ours_whatever_its_signature_is(self, copies: Copies) -> None:
+        """As in a mirror that was restored: it is replaced, or goes to the trash."""
+        for path in ("a.txt", "b.txt"):
+            _put(copies, path, b"ours")
+        content = CopyContent(4, str(_digests(b"ours")[0]))
+
+        new = CopyInstallation(staged=_stage(copies, b"new"), path="a.txt", replaces="of before")
+        new.content = content
+        copies.install([new])
+        removal = CopyRemoval(path="b.txt", signature="of before", content=content)
+        (place,) = copies.remove([removal], "deleted")
+
+        _expect_contents(copies, {"a.txt": b"new"})
+        _expect_no_trace(copies, "a.txt")
+        expect_equal(list(copies.trashed()), [place], "the other one is in the trash")
 
     def test_repeated_quarantine_entries_are_listed_newest_last(self, copies: Copies) -> None:
         """One path may go to the quarantine more than once."""
@@ -247,18 +271,19 @@ class CopiesSuite(ABC):
             expect(copies.stage_trashed(other, ["md5"]) is None, f"{other} is not in the trash")
 
     def test_a_locally_modified_copy_is_not_removed(self, copies: Copies) -> None:
-        """Only a copy with the given signature is removed; the rest of the batch is."""
+        """Only a copy with the given bytes is removed; the rest of the batch is."""
+        content = CopyContent(4, str(_digests(b"ours")[0]))
         removals = [
-            CopyRemoval(path=path, signature=_put(copies, path, b"ours"))
+            CopyRemoval(path=path, signature=_put(copies, path, b"ours"), content=content)
             for path in ("a.txt", "b.txt")
         ]
-        self.tamper("a.txt", b"edited by hand")
+        self.tamper("a.txt", b"edit")
 
         found = copies.remove(removals, "deleted")
 
         code = found[0].code if isinstance(found[0], StorageError) else found[0]
         expect_equal(code, "local-change", "the local change is reported")
-        _expect_contents(copies, {"a.txt": b"edited by hand"})
+        _expect_contents(copies, {"a.txt": b"edit"})
         expect_equal(list(copies.trashed()), [found[1]], "the other one is in the trash")
 
     def test_a_removed_altered_file_goes_to_the_quarantine(self, copies: Copies) -> None:

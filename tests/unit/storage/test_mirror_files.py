@@ -23,6 +23,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyInstallation, CopyRemoval
+from resourcesync.ports.copy_content import CopyContent
 
 
 @pytest.fixture
@@ -326,7 +327,7 @@ def test_many_files_are_read_with_no_file_left_open_even_if_that_is_given_up(
     with copies_of(mirror).inspect() as look:
         opened = len(os.listdir("/proc/self/fd"))
         contents = [
-            content
+            content[:2] if isinstance(content, CopyContent) else content
             for first in range(0, 200, 20)
             for content in look.digest_all(wanted[first : first + 20])
         ]

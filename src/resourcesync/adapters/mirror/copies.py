@@ -24,7 +24,7 @@ from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports.copy_content import CopyContent, has_content
 
 _LEAF: Final = 100
 _NOTE: Final = ".note"
@@ -234,6 +234,9 @@ class FileTreeCopies:
             length, digests = installation.staged.length, installation.staged.digests
             if info.st_size == length and self._equal(folder, leaf, digests):
                 return
+            with suppress(StorageError):  # one that cannot be read may be anything
+                if has_content(self, installation.path, installation.content):
+                    return
         place = move_to_quarantine(folder, leaf, installation.path, self._quarantine)
         self._made_way.append((installation.path, place))
 
@@ -271,12 +274,16 @@ class FileTreeCopies:
         try:
             folder, leaf = folders.locate(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-            if removal.is_altered and is_regular(info):
+            is_known = is_regular(info) and (
+                signature_of(info) == removal.signature
+                or has_content(self, removal.path, removal.content)
+            )
+            if removal.is_altered and not is_known and is_regular(info):
                 place = move_to_quarantine(folder, leaf, removal.path, self._quarantine)
                 self._made_way.append((removal.path, place))
                 folders.mark_changed(removal.path)
                 return ""
-            if signature_of(info) != removal.signature or not is_regular(info):
+            if not is_known:
                 return StorageError(
                     f"{removal.path} was changed locally since it was fetched",
                     evidence=(("kept", "the changed file is untouched"),),

@@ -20,7 +20,8 @@ from resourcesync.adapters.mirror.staged_file import (
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.copies import CopyContent, is_copy_path
+from resourcesync.ports.copies import is_copy_path
+from resourcesync.ports.copy_content import CopyContent
 
 _MAX_OPEN: Final = 128
 _DOTS: Final = frozenset({".", ".."})
@@ -251,7 +252,7 @@ def _content_of(
         info = os.fstat(file)
         if not is_regular(info):
             return None
-        return content_of(file, algorithms, info.st_size)
+        return CopyContent(*content_of(file, algorithms, info.st_size), signature_of(info))
     except OSError as error:
         return mirror_error(error, f"reading {path}")
     finally:

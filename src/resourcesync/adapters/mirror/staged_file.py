@@ -13,7 +13,6 @@ from typing import BinaryIO, Final, Protocol
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.ports import PartialBody
-from resourcesync.ports.copies import CopyContent
 
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CONSTRUCTORS: Final = {
@@ -303,7 +302,7 @@ def digest_of(
     return length, parse_digests(text)
 
 
-def content_of(file: int, algorithms: Sequence[str], expected: int = -1) -> CopyContent:
+def content_of(file: int, algorithms: Sequence[str], expected: int = -1) -> tuple[int, str]:
     """Read an open file from its start; return its length, and its digests as a text.
 
     Args:

@@ -24,6 +24,7 @@ from resourcesync.destination.mapping.names import owner_of, uris_at
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.status import read_failed
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.discovery.uris import read_address
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -237,8 +238,8 @@ def read_resource(
 ) -> tuple[Explanation, tuple[AppliedChange, ...]]:
     """Return the state of one resource, and its changes, the newest first.
 
-    No request is sent, and its file is not read: that it is unaltered follows from its
-    size and times.
+    No request is sent, and its file is read only if it has another size or other times
+    than recorded.
 
     Args:
         folder: The mirror.
@@ -277,15 +278,14 @@ def _uri_of(state: MirrorStateStore, name: str) -> str:
 
 
 def _probe_file(folder: Path, known: Explanation) -> None:
-    """Check whether the file exists, with the recorded size and times."""
+    """Check whether the file exists, as it was installed."""
     if not known.path:
         return
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with closing(FolderCopyInspector(root)) as inspector:
-            signature = inspector.signature(known.path)
+            known.is_present = inspector.signature(known.path) is not None
+            if known.copy is not None and known.is_present:
+                known.is_altered = check_installed(known.copy, inspector) is None
     finally:
         os.close(root)
-    known.is_present = signature is not None
-    if known.copy is not None and signature is not None:
-        known.is_altered = signature != known.copy.signature

@@ -48,7 +48,8 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
     """Fetch again what an audit found missing or different.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
-    Without --from-audit, size and time of each file are compared first. A file that was changed
+    Without --from-audit, what audits proved is repaired, and size and time of each file are
+    compared first. A file that was changed
     locally is moved to .resourcesync/quarantine. Files that did not come from the Source are not
     touched. Exit codes are those of pull.
     """

@@ -20,7 +20,6 @@ from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
     DiskSpace,
-    as_listed,
     nagios_line,
     prometheus_lines,
 )
@@ -364,14 +363,10 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     ran = "never"
     if mirror.last_run is not None:
         ran = f"{formatting.age((now - mirror.last_run).total_seconds())} ago"
-    right, all_ = as_listed(mirror)
-    # The share is unknown after a failed first pull, or if the Source delivered nothing.
-    is_nothing_wanted = mirror.state is MirrorState.IN_SYNC and not mirror.absent + mirror.skipped
-    knows = mirror.is_counted and (all_ > 0 or is_nothing_wanted)
     return (
         formatting.escape(mirror.folder),
         mirror.state.value,
-        formatting.share(right, all_) if knows else "-",
+        mirror.share_text,
         "-" if lag is None else formatting.age(lag),
         ran,
         formatting.count(mirror.resources),
@@ -425,12 +420,19 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
         if mirror.contradicting:
             copies = formatting.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
-    notes += _edited(mirror)
+    notes += [*_refuted(mirror), *_edited(mirror)]
     ended = mirror.last_run
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in mirror.failures[:3]]
     refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
     not_given = formatting.not_given(mirror.absent, mirror.skipped, mirror.unknown)
     return notes + [f"{text}." for text in (not_given, refused) if text]
+
+
+def _refuted(mirror: MirrorStatus) -> list[str]:
+    """Return the note about what an audit found and the mirror's tasks do not say."""
+    if mirror.pending or not mirror.refuted or mirror.state is not MirrorState.BEHIND:
+        return []
+    return [f"an audit found that it is not in sync; next: resourcesync pull {mirror.folder}"]
 
 
 def _edited(mirror: MirrorStatus) -> list[str]:
@@ -503,6 +505,7 @@ def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "held": status.held,
         "edited": status.edited,
         "counted": status.is_counted,
+        "refuted": status.refuted,
         "lag_seconds": None if lag is None else round(lag, 3),
         "as_of": status.as_of,
         "in_sync_at": status.in_sync_at,

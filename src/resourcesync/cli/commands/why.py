@@ -244,6 +244,7 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
             ResourceVerdict.FAILED
             | ResourceVerdict.WAITING
             | ResourceVerdict.OUTDATED
+            | ResourceVerdict.STALE
             | ResourceVerdict.SOUND_AGAIN
         ):
             return "Next", f"resourcesync pull {mirror}"

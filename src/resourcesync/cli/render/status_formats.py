@@ -17,15 +17,6 @@ _PREFIX: Final = "resourcesync_mirror_"
 _WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW})
 
 
-def as_listed(status: MirrorStatus) -> tuple[int, int]:
-    """Return the number of right resources, and of all that are listed or to be deleted.
-
-    Neither contains the listed resources that are accepted as absent or skipped.
-    """
-    good = status.resources - status.outdated - status.unknown
-    return max(good - status.held - status.edited, 0), good + status.pending + status.refused
-
-
 class DiskSpace(NamedTuple):
     """Bytes of a file system: those in all, and those free for this user."""
 
@@ -173,9 +164,7 @@ def _label(seen: CheckedMirror) -> "Labels":
 
 
 def _ratio(seen: CheckedMirror) -> float | None:
-    status = seen.status
-    right, every = as_listed(status)
-    return right / every if every and status.is_counted else None
+    return seen.status.share
 
 
 def _moment(moment: datetime | None) -> float | None:

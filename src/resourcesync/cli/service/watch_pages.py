@@ -20,7 +20,7 @@ from resourcesync.cli.output import CollectingScreen, Problem
 from resourcesync.cli.render.audit import audit_fields
 from resourcesync.cli.render.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.render.explore_pages import CachedExplorer, own_sources
-from resourcesync.cli.render.status_formats import CheckedMirror, as_listed
+from resourcesync.cli.render.status_formats import CheckedMirror
 from resourcesync.cli.service.watch_reports import next_pull_text, result_parts
 from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import MirrorState, MirrorStatus
@@ -341,7 +341,6 @@ class WatchPages:
 
     def _brief(self, seen: CheckedMirror, planned: NextPull | None) -> MirrorSummary:
         status = seen.status
-        right, every = as_listed(status)
         next_pull = "" if planned is None else next_pull_text(planned, self._clock.now())
         time = None if planned is None else planned.time
         notes = tuple(notes_of(status, next_pull))
@@ -350,8 +349,6 @@ class WatchPages:
         return MirrorSummary(
             status=status,
             lag=seen.lag,
-            right=right,
-            listed=every - status.held,
             notes=notes,
             max_lag=seen.limits.max_lag,
             next_pull=next_pull,

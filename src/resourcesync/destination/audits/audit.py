@@ -19,6 +19,9 @@ from resourcesync.destination.audits.fixity import (
     FixityChecker,
     FixityResult,
     SuspectMarker,
+    as_read,
+    check_by_stat,
+    is_as_recorded,
     listed_from_copy,
 )
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
@@ -42,7 +45,13 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable
-from resourcesync.destination.task_codes import ABSENT_CODES, DAMAGED, NOT_TRIED
+from resourcesync.destination.task_codes import (
+    ABSENT_CODES,
+    DAMAGED,
+    NOT_TRIED,
+    STALE,
+    STALE_REASON,
+)
 from resourcesync.destination.tasks import is_missed
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import Remedy, SourceNotFoundError, StorageError
@@ -59,7 +68,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.changes import PROVEN_ALL
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports.copy_content import CopyContent
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
@@ -220,8 +229,8 @@ class Audit:
                     if next_to_go != copy.uri:
                         yield listed_from_copy(copy)
                 case Updated(copy, waiting) | Same(copy, waiting):
-                    damaged = waiting.code == DAMAGED
-                    yield listed_from_copy(copy) if damaged else listed_from_task(waiting)
+                    is_by_audit = waiting.code in {DAMAGED, STALE}
+                    yield listed_from_copy(copy) if is_by_audit else listed_from_task(waiting)
                 case Created(waiting):
                     yield listed_from_task(waiting)
 
@@ -281,7 +290,7 @@ class Audit:
                     continue
                 copy, row = difference
                 content = next(contents)
-                if isinstance(difference, Same) and content == (copy.length, copy.digests):
+                if isinstance(difference, Same) and is_as_recorded(copy, content):
                     counts.read += copy.length
                     yield difference
                 else:
@@ -364,20 +373,18 @@ class Audit:
         if self._method == "hash":
             self._check_bytes(copy, row, inspector, self._contents.pop(copy.uri))
             return
-        if self._method == "stat":
-            signature = inspector.signature(copy.path)
-            if signature is None:
-                self._report_damaged(FindingKind.MISSING, copy, row, "missing")
-                return
-            if signature != copy.signature:
-                reason = "changed locally since it was fetched"
-                self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
-                return
         bad = self._failed_checks.get(copy.uri)
+        if self._method == "stat":
+            if inspector.signature(copy.path) is None:
+                bad = FailedCheck(FindingKind.MISSING, "missing")
+            else:
+                bad = check_by_stat(copy, inspector, self._suspects, self._counts)
         if bad is not None and bad.is_local:
             self._report_damaged(bad.kind, copy, row, bad.reason)
             return
         self._counts.present += 1
+        if bad is not None:
+            self._suspects.mark_answer(copy, row, bad)
         if bad is None or self._unavailable_code(copy.uri):
             self._check_against_state(copy, row)
         else:
@@ -421,6 +428,9 @@ class Audit:
         if self._listing_status(copy, row) is ListingStatus.OPEN and not is_right:
             self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
             return
+        if copy.is_stale and not self._is_served:
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, STALE_REASON)
+            return
         self._counts.accurate += 1
         if self._is_served:
             return
@@ -445,8 +455,8 @@ class Audit:
             return
         length, digests = content[0], parse_digests(content[1])
         self._counts.read += length
-        if is_suspect(copy) and not self._is_damaged(copy, length, digests):
-            copy = self._suspects.clear_suspect(copy, inspector)
+        if not (is_unknown(copy) or self._is_damaged(copy, length, digests)):
+            copy = self._suspects.record_sound(copy, as_read(copy, content, inspector))
         if self._is_damaged(copy, length, digests):
             same = " (same length)" if length == copy.length else ""
             claims = (*usable(parse_digests(row.hash)), *digests)
@@ -545,6 +555,7 @@ def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
         and row.change != FILTERED
         and not row.undated
         and not is_suspect(copy)
+        and not copy.is_stale
     )
 
 

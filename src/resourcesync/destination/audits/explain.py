@@ -22,7 +22,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.task_codes import CONTRADICTING, DAMAGED
+from resourcesync.destination.task_codes import CONTRADICTING, DAMAGED, STALE
 from resourcesync.destination.tasks import is_resting
 from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
@@ -55,6 +55,7 @@ class ResourceVerdict(StrEnum):
     FAILED = "the Source lists it, but it could not be fetched"
     WAITING = "the Source lists it; it is not fetched yet"
     OUTDATED = "the Source lists a newer version"
+    STALE = "an audit found that the Source serves other bytes"
     UNPROVEN = "the list has too little information to check the copy: check it at the Source"
     ABSENT = "the Source lists it and does not deliver it, which this mirror accepts"
     EDITED = "deleted at the Source; the file was changed in the mirror and is kept"
@@ -171,6 +172,8 @@ class Explanation(msgspec.Struct, kw_only=True):
             return ResourceVerdict.ABSENT if is_sound else None
         if pending.task == PendingTask.DELETE:
             return ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.HELD
+        if pending.code == STALE:
+            return None if self.is_altered or not self.is_present else ResourceVerdict.STALE
         if pending.code in _DISAGREEING:
             return ResourceVerdict.DISAGREES
         return ResourceVerdict.FAILED if pending.code else ResourceVerdict.WAITING

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import ceil
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -18,15 +18,22 @@ from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.planner import (
     UNKNOWN_CONTENT,
     ListedEntry,
+    Match,
     as_suspect,
     is_suspect,
     is_unknown,
+    listed_from_task,
+    match_copy,
+    recordable_lastmod,
 )
+from resourcesync.destination.removal.probes import exists, probe_all
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.task_codes import DAMAGED
+from resourcesync.destination.task_codes import DAMAGED, STALE, STALE_REASON, UNAVAILABLE_CODES
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.destination.transfers.derived_bytes import codings_of, decode_staged
+from resourcesync.destination.transfers.installed_files import check_installed
+from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.errors import BadResponseError, StorageError
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import (
@@ -37,7 +44,8 @@ from resourcesync.ports import (
     FetchResponse,
     StagedCopy,
 )
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+from resourcesync.ports.copy_content import CopyContent
+from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateTransaction
 
 _GROUP: Final = 256
 
@@ -82,6 +90,50 @@ class SuspectMarker:
             self._copies.append(as_suspect(copy))
         self._flush_when_full()
 
+    def mark_answer(self, copy: Copy, row: ListedEntry, answer: "FailedCheck") -> None:
+        """Record that the Source served other bytes than a copy has, or none, to an audit.
+
+        What the list shows by itself, the next pull learns from the list.
+
+        Args:
+            copy: The copy; its file is as installed.
+            row: The Source's entry.
+            answer: The answer of the Source.
+        """
+        is_gone = answer.code in UNAVAILABLE_CODES
+        if not is_gone and answer.kind is not FindingKind.DIFFERENT:
+            return  # it proves nothing
+        known = self._pull.state.pending_of(copy.uri)
+        if match_copy(copy, row) is not Match.DIFFERENT and known is None:
+            task = self._task(copy, row, answer.reason)
+            self._pending.append(task._replace(code=answer.code if is_gone else STALE))
+            # Without validators: the next answer has bytes, whatever the server compares.
+            self._copies.append(copy._replace(fixity=Fixity.STALE, etag="", last_modified=""))
+        self._flush_when_full()
+
+    def mark_served(self, copy: Copy) -> None:
+        """Record that the Source served the bytes of a copy, if that was not so before."""
+        known = self._pull.state.pending_of(copy.uri)
+        if known is None or known.code not in {STALE, *UNAVAILABLE_CODES}:
+            return
+        row = listed_from_task(known)
+        if (
+            row.undated
+            or match_copy(copy._replace(fixity="", lastmod=None), row) is Match.DIFFERENT
+        ):
+            return
+        fixity, _ = verify_bytes(row._replace(hash=copy.listed), copy.length, copy.digests)
+        lastmod = recordable_lastmod(row, self._pull.now)
+        self._copies.append(copy._replace(fixity=fixity, lastmod=lastmod))
+        self._finished.append(copy.uri)
+        self._flush_when_full()
+
+    def mark_returned(self, task: Pending) -> None:
+        """Record that the Source serves a resource again, to be fetched by the next pull."""
+        task = task._replace(code="", reason="", tries=0, due=self._pull.now)
+        self._pending.append(task)
+        self._flush_when_full()
+
     def _task(self, copy: Copy, row: ListedEntry, reason: str) -> Pending:
         # The entry at the time of the fetch, not the present one, which may be later than T.
         length = copy.length if copy.listed else None
@@ -96,12 +148,18 @@ class SuspectMarker:
         )
         return task._replace(code=DAMAGED, reason=reason)
 
-    def clear_suspect(self, copy: Copy, look: CopyInspector) -> Copy:
-        """Clear the mark of a copy whose bytes were verified; return the copy without it."""
-        signature = look.signature(copy.path) if is_suspect(copy) else None
-        if signature is None:
+    def record_sound(self, copy: Copy, sound: Copy) -> Copy:
+        """Record the present signature of a file whose bytes are as installed; clear its mark.
+
+        Args:
+            copy: The copy as recorded.
+            sound: The same with the present signature.
+
+        Returns:
+            The copy that is recorded now.
+        """
+        if sound.signature == copy.signature:
             return copy
-        sound = copy._replace(signature=signature)
         self._copies.append(sound)
         known = self._pull.state.pending_of(copy.uri)
         if known is not None and known.code == DAMAGED:
@@ -119,7 +177,7 @@ class SuspectMarker:
         Raises:
             StorageError: The state cannot be written.
         """
-        if self._is_stored and (self._copies or self._pending):
+        if self._is_stored and (self._copies or self._pending or self._finished):
             step = StateTransaction(
                 suspect=self._copies, pending=self._pending, completed=self._finished
             )
@@ -230,6 +288,8 @@ class FixityChecker:
                 if late or len(proven.failed) >= _MAX_FAILED:
                     proven.stopped = True
                     break
+        if self._method == "remote" and not proven.stopped:
+            self._check_absent()
         self._suspects.flush()
         first = next(self._pull.state.oldest_proofs(), None)
         proven.oldest = None if first is None else first[1]
@@ -257,21 +317,34 @@ class FixityChecker:
             if bad is not None:
                 proven.failed[copy.uri] = bad
         if self._method == "remote":
-            self._check_source([copy for copy in group if copy.uri not in proven.failed])
+            self._suspects.flush()
+            known = (self._pull.state.copy(copy.uri) for copy in group)
+            self._check_source([copy for copy in known if copy and copy.uri not in proven.failed])
         if self._method != "stat":
             good = [copy.uri for copy in group if copy.uri not in proven.failed]
             self._pull.state.add_proofs(good, self._pull.now)
 
+    def _check_absent(self) -> None:
+        """Request what the Source did not serve to earlier pulls, and of which there is no copy."""
+        pull = self._pull
+        tasks = (
+            task
+            for task in pull.state.pending(PendingTask.FETCH)
+            if task.code in UNAVAILABLE_CODES and pull.state.copy(task.uri) is None
+        )
+        while group := list(islice(tasks, _GROUP)):
+            asked = {pull.selection.source_uri(task.uri): task for task in group}
+            for uri, outcome in probe_all(pull.dependencies, asked):
+                if exists(outcome):
+                    self._suspects.mark_returned(asked[uri])
+
     def _check_file(self, copy: Copy, look: CopyInspector) -> FailedCheck | None:
-        signature = look.signature(copy.path)
-        if signature is None:
+        if look.signature(copy.path) is None:
             return FailedCheck(FindingKind.MISSING, "missing")
         if is_unknown(copy):
             return FailedCheck(FindingKind.DIFFERENT, UNKNOWN_CONTENT)
         if self._method == "stat":
-            if signature == copy.signature:
-                return None
-            return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
+            return check_by_stat(copy, look, self._suspects, self._result)
         known = parse_digests(copy.digests)
         wanted = [(copy.path, [digest.algorithm for digest in known])]
         found = next(look.digest_all(wanted))
@@ -279,10 +352,10 @@ class FixityChecker:
             return FailedCheck(FindingKind.MISSING, "missing")
         if isinstance(found, StorageError):
             return FailedCheck(FindingKind.FAILED, found.message, is_local=False)
-        length, digests = found
+        length, digests, _ = found
         self._result.read += length
         if length == copy.length and not disagree(parse_digests(digests), known):
-            self._suspects.clear_suspect(copy, look)
+            self._suspects.record_sound(copy, as_read(copy, found, look))
             return None
         same = " (same length)" if length == copy.length else ""
         algorithm = known[0].algorithm if known else "content"
@@ -312,11 +385,64 @@ class FixityChecker:
                 copy, sink = in_flight.pop(outcome.request)
                 bad = _compare_answer(copy, sink, outcome, self._pull.dependencies.copies)
                 sink.discard()
-                if bad is not None:
+                if bad is None:
+                    self._suspects.mark_served(copy)
+                else:
                     self._result.failed[copy.uri] = bad
         finally:
             for _, sink in in_flight.values():
                 sink.discard()
+
+
+class ReadBytes(Protocol):
+    """Counts of an audit.
+
+    Attributes:
+        read: Bytes read.
+    """
+
+    read: int
+
+
+def check_by_stat(
+    copy: Copy, look: CopyInspector, suspects: SuspectMarker, counts: ReadBytes
+) -> FailedCheck | None:
+    """Compare size and time of a copy's file; read it if these differ.
+
+    Args:
+        copy: The copy; its file exists.
+        look: The files.
+        suspects: Records the present signature of a file that is as installed.
+        counts: Counts the bytes that were read.
+    """
+    if is_unknown(copy):  # no file is as installed; the state says so
+        return None
+    try:
+        sound = check_installed(copy, look)
+    except StorageError as error:
+        return FailedCheck(FindingKind.FAILED, error.message, is_local=False)
+    if sound is None:
+        return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
+    if sound is not copy:
+        counts.read += copy.length
+        suspects.record_sound(copy, sound)
+    return None
+
+
+def is_as_recorded(copy: Copy, content: CopyContent | StorageError | None) -> bool:
+    """True if a file has the recorded content, and its recorded signature, if that is known."""
+    return isinstance(content, CopyContent) and content in (
+        (copy.length, copy.digests, copy.signature),
+        (copy.length, copy.digests, None),
+    )
+
+
+def as_read(copy: Copy, content: CopyContent, look: CopyInspector) -> Copy:
+    """Return a copy whose bytes were just read and are as installed, with its present signature."""
+    signature = content.signature
+    if signature is None and is_suspect(copy):
+        signature = look.signature(copy.path)
+    return copy if signature is None else copy._replace(signature=signature)
 
 
 def _compare_answer(
@@ -335,8 +461,7 @@ def _compare_answer(
                 codings and _has_content_of(copy, sink, codings, copies)
             ):
                 return None
-            reason = "the Source serves other bytes than the copy has"
-            return FailedCheck(FindingKind.DIFFERENT, reason, is_local=False)
+            return FailedCheck(FindingKind.DIFFERENT, STALE_REASON, is_local=False)
 
 
 def _has_bytes_of(copy: Copy, staged: StagedCopy) -> bool:

@@ -149,4 +149,4 @@ def notes_with_audit(state: MirrorStateStore, audit: AuditRecord) -> dict[str, s
     except StateError:
         known = ()
     kept = (*known, audit)[-_MAX_AUDITS:]
-    return encode_notes(audited=audit.ended, audits=kept)
+    return encode_notes(audited=audit.ended, audits=kept, refuted=not audit.report.in_sync)

@@ -37,6 +37,7 @@ from resourcesync.destination.planner import Fetch, algorithms_for, recordable_l
 from resourcesync.destination.reports import PlanSummary
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource, TransferTally
+from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.errors import (
@@ -218,8 +219,8 @@ class DumpTransfer:
             return False
         if self._is_folder_empty:
             return True
-        there = self._copies.signature(listed.path)
-        if there is None or (before is not None and before.signature == there):
+        is_absent = self._copies.signature(listed.path) is None
+        if is_absent or (before is not None and check_installed(before, self._copies)):
             return True
         waiting = self._pull.state.pending_of(listed.uri)
         return waiting is not None and waiting.tries > 0  # the file in place did not match

@@ -7,7 +7,6 @@ proves nothing: first, a listed resource must be found there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import chain, islice, takewhile
 from typing import Final
 
@@ -22,13 +21,15 @@ from resourcesync.destination.planner import (
     is_suspect,
     is_unknown,
 )
+from resourcesync.destination.removal.probes import exists, is_gone, probe
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.task_codes import EDITED, EDITED_REASON, LOCAL_CHANGE
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
-from resourcesync.discovery.uris import normalise, origin
-from resourcesync.errors import OutOfScopeError, ResourceMissingError, StorageError
+from resourcesync.destination.transfers.installed_files import installed_content
+from resourcesync.discovery.uris import origin
+from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Copies, CopyRemoval, FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports import Clock, Copies, CopyRemoval
 from resourcesync.ports.mirror import (
     Copy,
     MirrorStateStore,
@@ -238,12 +239,13 @@ def _deletion_event(row: Pending, copy: Copy) -> dict[str, object]:
 def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     """Return the removal of the known file, or of any file after a kill during its replacement.
 
-    A file that an audit found altered goes to quarantine.
+    A file that an audit found altered goes to quarantine, if it still is.
     """
     known = copy.signature
     if is_unknown(copy):
         known = equipment.copies.signature(copy.path) or known
-    return CopyRemoval(path=copy.path, signature=known, is_altered=is_suspect(copy))
+    content, is_altered = installed_content(copy), is_suspect(copy)
+    return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)
 
 
 def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -> None:
@@ -308,8 +310,8 @@ def find_proven_gone(
         uri, last = address(row.uri), row.uri
         if not witnesses.check_origin(uri):
             continue
-        outcome = _probe(equipment, uri)
-        if _is_gone(outcome, uri):
+        outcome = probe(equipment, uri)
+        if is_gone(outcome, uri):
             found.append(row)
             continue
         alive += 1  # or the result is unclear
@@ -346,7 +348,7 @@ class _ControlProbes:
         if of not in self._results:
             listed = map(self._address, _listed_uris(self._dependencies.state))
             few = islice((name for name in listed if origin(name) == of), _MAX_CONTROL_PROBES)
-            self._results[of] = any(_exists(_probe(self._dependencies, name)) for name in few)
+            self._results[of] = any(exists(probe(self._dependencies, name)) for name in few)
         return self._results[of]
 
 
@@ -365,32 +367,3 @@ def _exclude(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
             other = next(others)
         if uri != other:
             yield uri
-
-
-def _probe(equipment: Dependencies, uri: str) -> FetchResponse | FetchFailure:
-    request = FetchRequest(uri=uri, sink=_DiscardingSink(), limit=0, uncached=True)
-    (outcome,) = equipment.fetcher.fetch([request])
-    return outcome
-
-
-def _is_gone(outcome: FetchResponse | FetchFailure, uri: str) -> bool:
-    """True if an address answers 404 or 410; after a redirect to another it proves nothing."""
-    if not isinstance(outcome, FetchFailure) or not isinstance(outcome.error, ResourceMissingError):
-        return False
-    with suppress(OutOfScopeError):  # a redirect to an unusable address
-        return normalise(outcome.error.uri or uri) == normalise(uri)
-    return False
-
-
-def _exists(outcome: FetchResponse | FetchFailure) -> bool:
-    return isinstance(outcome, FetchResponse) or outcome.error.code == "too-big"
-
-
-class _DiscardingSink:
-    """Sink that discards all bytes: the response headers are enough."""
-
-    def write(self, chunk: bytes) -> None:
-        """Discard the chunk."""
-
-    def restart(self) -> None:
-        """Do nothing: no bytes are stored."""

@@ -13,6 +13,7 @@ import msgspec
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import RESTORED
 from resourcesync.destination.tasks import pending_delete, quarantine_warning
+from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms
 from resourcesync.model.timestamps import to_microseconds
@@ -158,7 +159,7 @@ class Trash:
             group.append(_StagedRestore(row=row, copy=copy, staged=staged))
             return
         staged.discard()
-        if is_same and known is not None and known.signature == present:  # it was restored before
+        if is_same and known is not None and check_installed(known, copies):  # restored before
             self._count(row, length)
             self._drop([row])
         else:

@@ -31,6 +31,7 @@ from resourcesync.destination.task_codes import (
 )
 from resourcesync.destination.tasks import pending_fetch, quarantine_warning, task_of
 from resourcesync.destination.transfers.budget import Budget
+from resourcesync.destination.transfers.installed_files import installed_content
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import (
@@ -504,4 +505,5 @@ def _installation_of(ready: StagedResource) -> CopyInstallation:
     assert ready.staged is not None
     before = ready.fetch.before
     replaces = None if before is None else before.signature
-    return CopyInstallation(ready.staged, ready.copy.path, ready.fetch.listed.lastmod, replaces)
+    path, lastmod = ready.copy.path, ready.fetch.listed.lastmod
+    return CopyInstallation(ready.staged, path, lastmod, replaces, installed_content(before))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry, algorithms_for
+from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.destination.transfers.verification import proof_of, verify_bytes
 from resourcesync.errors import BadResponseError, PatchError, ResourceSyncError, StorageError
 from resourcesync.model.content_codings import (
@@ -110,7 +111,7 @@ class PatchApplication:
             PatchError: The copy was changed or removed since it was fetched.
         """
         patch, before = _patch_link(fetch.listed), fetch.before
-        if before is None or self._copies.signature(before.path) != before.signature:
+        if before is None or check_installed(before, self._copies) is None:
             raise PatchError("the copy was changed locally since it was fetched")
         claims = usable(parse_digests(patch.hash))
         sink = self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))

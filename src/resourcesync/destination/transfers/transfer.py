@@ -268,9 +268,10 @@ class ResourceTransfer:
     def _use_present(self, attempt: FetchAttempt) -> bool:
         """Use bytes that are in the mirror already; return whether there are any.
 
-        The Source itself must serve what its lists dispute.
+        The Source itself must serve what its lists dispute, or what it served otherwise.
         """
-        if attempt.position or attempt.fetch.listed.undated:
+        before, listed = attempt.fetch.before, attempt.fetch.listed
+        if attempt.position or listed.undated or (before is not None and before.is_stale):
             return False
         return (self._may_adopt and self._adopt(attempt.fetch)) or self._use_local_copy(attempt)
 

@@ -129,7 +129,7 @@ def _numbers(detail: MirrorDetail) -> Markup:
     waits = _latencies(detail)
     late = f"95 % within {formatting.duration(_p95(waits))}" if waits else "no dated changes"
     cost = sum(ran.report.received for ran in detail.runs if ran.report is not None)
-    listed = f"{formatting.count(brief.listed)} listed"
+    listed = f"{formatting.count(status.listed - status.held)} listed"
     shown: list[tuple[str, str, Piece]] = [
         ("In sync", share(brief), ", ".join(_waiting(status))),
         ("Lag", lag, since),

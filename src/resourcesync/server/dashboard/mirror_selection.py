@@ -46,17 +46,6 @@ def is_problem(summary: MirrorSummary) -> bool:
     return summary.is_late
 
 
-def right_share(summary: MirrorSummary) -> float | None:
-    """Return the share that is in sync, of listed and deleted resources; ``None`` if unknown."""
-    status = summary.status
-    every = summary.listed + status.held
-    is_given = not status.absent + status.skipped
-    is_known = every > 0 or (status.state is MirrorState.IN_SYNC and is_given)
-    if not is_known or not status.is_counted:
-        return None
-    return summary.right / every if every else 1.0
-
-
 def host_of(address: str) -> str:
     """Return the host of a Source's address; empty for a folder."""
     try:
@@ -229,7 +218,7 @@ def _lag(summary: MirrorSummary) -> float:
 SORTS: Final[Mapping[str, Callable[[MirrorSummary], str | float | datetime]]] = {
     "name": _name,
     "state": _rank,
-    "share": lambda summary: -1.0 if (share := right_share(summary)) is None else share,
+    "share": lambda summary: -1.0 if (share := summary.status.share) is None else share,
     "lag": _lag,
     "resources": lambda summary: summary.status.resources,
     "pending": lambda summary: summary.status.pending,

@@ -26,7 +26,6 @@ from resourcesync.server.dashboard.mirror_selection import (
     MirrorQuery,
     MirrorSelection,
     failure_text,
-    right_share,
 )
 from resourcesync.server.dashboard.push_status import push_status
 from resourcesync.server.dashboard.views import MirrorActivity, MirrorSummary, RunningJob
@@ -352,6 +351,4 @@ def _pending(status: MirrorStatus) -> Piece:
 
 def share(summary: MirrorSummary) -> str:
     """Return the share that is in sync, of listed and deleted resources, where it is known."""
-    if right_share(summary) is None:
-        return "-"
-    return formatting.share(summary.right, summary.listed + summary.status.held)
+    return summary.status.share_text

@@ -149,7 +149,6 @@ class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         lag: Seconds since it was known to be in sync; ``None``: it never was.
-        right, listed: Number of resources that are as listed, and of all listed ones.
         notes: Problems and remedies.
         max_lag: The longest acceptable lag, in seconds.
         error: The reason why it cannot be read; empty when it can.
@@ -164,8 +163,6 @@ class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     status: MirrorStatus
     lag: float | None = None
-    right: int = 0
-    listed: int = 0
     notes: tuple[str, ...] = ()
     max_lag: float | None = None
     error: str = ""

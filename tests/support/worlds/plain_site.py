@@ -1,0 +1,36 @@
+"""A site with one sitemap, as a static generator writes it: pages without hashes."""
+
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.ports import FetchRequest
+from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.site_maps import urlset
+
+
+class PlainSite:
+    """Pages that its sitemap lists, whether the server has them or not.
+
+    Attributes:
+        clock: The present moment.
+        dates: The ``lastmod`` of each listed page, by its name; empty for none.
+        pages: The bytes of each page that the server has.
+    """
+
+    entry = f"{BASE}sitemap.xml"
+
+    def __init__(self, pages: dict[str, str], *, date: str = "") -> None:
+        self.clock = ManualClock()
+        self.dates = dict.fromkeys(pages, date)
+        self.pages = {name: text.encode() for name, text in pages.items()}
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the listed pages that the server has, by URI."""
+        return {BASE + name: body for name, body in self.pages.items() if name in self.dates}
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        name = request.uri.removeprefix(BASE)
+        if name == "sitemap.xml":
+            entries = ((BASE + page, date) for page, date in sorted(self.dates.items()))
+            return Answer(body=urlset(*entries))
+        body = self.pages.get(name)
+        return Answer(status=404) if body is None else Answer(body=body)
