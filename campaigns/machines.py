@@ -305,10 +305,10 @@ def _clocks(bench: _Bench) -> None:
 
 def _installed_outside(home: Path, began: datetime, ended: datetime) -> int:
     """Return how many copies were installed at a time at which the pull did not run."""
-    from resourcesync.app.mirrors.mirror_state import open_state  # noqa: PLC0415 - an extra
+    from resourcesync.adapters.mirror.state import SqliteMirrorState  # noqa: PLC0415 - an extra
 
     first, last = (int(moment.timestamp() * 1_000_000) for moment in (began, ended))
-    with open_state(home / ".resourcesync" / "state.db", read_only=True) as state:
+    with SqliteMirrorState(home / ".resourcesync" / "state.db", read_only=True) as state:
         return sum(not first <= copy.installed <= last for copy in state.copies())
 
 

@@ -14,9 +14,10 @@ from resourcesync.adapters.catalogue import FileVersionReader, open_all_versions
 from resourcesync.adapters.export_files import NewExport
 from resourcesync.adapters.files.names import media_type, to_names
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
 from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.app import plugins
-from resourcesync.app.mirrors import mirror_state, stores
+from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.mirror_state import is_mirror, not_a_mirror_error
 from resourcesync.app.publishing.published_tree import published_files, published_settings
 from resourcesync.destination.exports.checked_export import (
@@ -83,11 +84,11 @@ def _open_copies(folder: Path) -> Iterator[OpenCopies]:
     state_file = folder / OWN_FOLDER / STATE_FILE
 
     def recorded(copy: Copy) -> Copy | None:
-        with mirror_state.open_state(state_file, read_only=True) as state:
+        with SqliteMirrorState(state_file, read_only=True) as state:
             return state.copy(copy.uri)
 
     with (
-        mirror_state.open_snapshot(state_file) as state,
+        StateSnapshot(state_file) as state,
         stores.open_copy_reader(folder) as inspector,
     ):
         count = state.count()

@@ -43,7 +43,6 @@ GROUPS: Final = {
         "repair": "fetch missing and damaged copies again",
         "trash": "list, restore or remove deleted files",
         "export": "export the copies: ZIP packages or a bag",
-        "tables": "store the state of a large mirror as Parquet files",
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",

@@ -38,9 +38,6 @@ from resourcesync.ports.mirror import (
 )
 from resourcesync.sqlite_file import Connection, SqliteFile, begin_snapshot, write_notes
 
-TABLES_NOTE: Final = "tables"
-"""The note with the parts of the table of the copies; a state without it has no table."""
-
 _PAGE: Final = 2_000
 MAX_RUNS: Final = 10_000
 """The most runs in the history; older ones are removed."""

@@ -16,9 +16,9 @@ import msgspec
 
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
 from resourcesync.app import plugins
 from resourcesync.app.document_access import is_web_address, open_documents
-from resourcesync.app.mirrors import mirror_state
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.sync_state import SyncState
@@ -75,7 +75,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> By
         StateError: The mirror's state is damaged.
         OSError: A file cannot be read.
     """
-    with mirror_state.open_state(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
@@ -244,7 +244,7 @@ def _read_target(
     if not is_web_address(target) and is_mirror(Path(target)):
         folder = Path(target)
         telling = ListingSummary(documents=[str(folder)])
-        with mirror_state.open_snapshot(folder / OWN_FOLDER / STATE_FILE) as state:
+        with StateSnapshot(folder / OWN_FOLDER / STATE_FILE) as state:
             for copy in state.copies():
                 telling.entries += 1
                 sorter.add(_entry_of_copy(copy))
