@@ -64,7 +64,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "write-no-robots": "--no-robots",
     "allow-empty": "--allow-empty",
     "rebase": "--rebase",
-    "initialise": "--initialise",
     "close-change-lists": "--change-lists per-run, or --change-lists archive",
     "choose-version": "--dialect {value|VERSION}",
     "store-versions": "--versions",
