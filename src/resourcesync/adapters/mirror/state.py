@@ -156,8 +156,8 @@ class SqliteMirrorState(MirrorLogs):
             self._counted = written, number
         return self._counted[1]
 
-    def size(self) -> int | None:
-        """Return the bytes of the copies; ``None`` if that takes too long to count."""
+    def size(self) -> int:
+        """Return the bytes of the copies."""
         with self._errors:
             row = self._db.execute("SELECT total(max(length, 0)) FROM copy").fetchone()
         return int(row[0])
