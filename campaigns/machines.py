@@ -8,7 +8,6 @@ the rights to have namespaces nothing is done, and the reason is printed.
 import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -40,7 +39,6 @@ _SKEW: Final = 600
 _FEW: Final = 1_000
 """Resources below which a machine is killed once, and nothing else is tried."""
 _COMMAND: Final = (sys.executable, "-m", "resourcesync")
-_LOC: Final = re.compile("<loc>([^<]+)</loc>")
 _Fault = Callable[["_Cluster"], None]
 
 
@@ -305,39 +303,11 @@ def _clocks(bench: _Bench) -> None:
 
 def _installed_outside(home: Path, began: datetime, ended: datetime) -> int:
     """Return how many copies were installed at a time at which the pull did not run."""
-    from resourcesync.app.mirrors.mirror_state import open_state  # noqa: PLC0415 - an extra
+    from resourcesync.adapters.mirror.state import SqliteMirrorState  # noqa: PLC0415 - an extra
 
     first, last = (int(moment.timestamp() * 1_000_000) for moment in (began, ended))
-    with open_state(home / ".resourcesync" / "state.db", read_only=True) as state:
+    with SqliteMirrorState(home / ".resourcesync" / "state.db", read_only=True) as state:
         return sum(not first <= copy.installed <= last for copy in state.copies())
-
-
-def _tables(bench: _Bench) -> None:
-    """Publish a table by workers into a folder that all see; kill a machine in the middle."""
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-    from pyarrow import parquet  # noqa: PLC0415
-
-    rows, out = bench.size * 20, bench.folder / "published"
-    uris = [f"http://table.example/{number:08}" for number in range(rows)]
-    parquet.write_table(pa.table({"uri": uris}), bench.folder / "rows.parquet")
-    out.mkdir()
-    words = ("--url", "http://table.example/", "--out", str(out), "--max-entries", f"{_LIST}")
-    source = f"tables:{bench.folder / 'rows.parquet'}"
-
-    def lists() -> list[Path]:
-        return list(out.rglob("resourcelist-*.xml"))
-
-    with bench.cluster() as cluster:
-        publish = (*_COMMAND, "publish", source, *words, "--engine", cluster.address)
-        with subprocess.Popen(publish, stdout=subprocess.DEVNULL) as process:
-            _wait(lambda: len(lists()) > rows // _LIST // 3, "the publication does not begin")
-            cluster.machines[0].kill()
-            code = process.wait(_PATIENCE)
-    found = Counter(uri for path in lists() for uri in _LOC.findall(path.read_text()))
-    listed = {uri: many for uri, many in found.items() if uri.startswith("http://table.example/0")}
-    bench.outcome.add("a table published, a machine killed", f"{rows:,} rows")
-    bench.outcome.require(code == 0, f"publishing a table: exit {code}")
-    bench.outcome.require(listed == dict.fromkeys(uris, 1), "the lists are not equal to the table")
 
 
 _SCENARIOS: Final = (
@@ -350,7 +320,6 @@ _SCENARIOS: Final = (
     _partition,
     _old_worker,
     _clocks,
-    _tables,
 )
 
 

@@ -100,10 +100,10 @@ class _Bench:
 
 def _copies(home: Path) -> tuple[str, int]:
     """Return a digest over all copies that a mirror knows, and how many they are."""
-    from resourcesync.app.mirrors.mirror_state import open_state  # noqa: PLC0415 - tables are an extra
+    from resourcesync.adapters.mirror.state import SqliteMirrorState  # noqa: PLC0415 - an extra
 
     known, rows = sha256(), 0
-    with open_state(home / ".resourcesync" / "state.db", read_only=True) as state:
+    with SqliteMirrorState(home / ".resourcesync" / "state.db", read_only=True) as state:
         for copy in state.copies():
             known.update(f"{copy.uri}\t{copy.path}\t{copy.length}\t{copy.digests}\n".encode())
             rows += 1

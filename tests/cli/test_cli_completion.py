@@ -49,7 +49,7 @@ def test_the_beginning_of_a_command_completes(completed: Completed) -> None:
     "line",
     [
         *("audit", "changes", "doctor", "pull", "repair", "status", "watch", "why"),
-        *("tables show", "trash list", "pull music"),
+        *("trash list", "pull music"),
     ],
 )
 def test_the_name_of_a_mirror_completes_where_one_is_expected(

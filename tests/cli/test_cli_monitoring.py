@@ -18,6 +18,7 @@ import trustme
 import yaml
 
 from resourcesync.adapters.mirror.own_folder import FollowedSet, FollowedSets, write_sets
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -274,7 +275,7 @@ def test_each_set_of_a_mirror_has_the_interval_of_the_mirror_as_the_alerts_need(
     for followed in sets:
         own = here / "all" / followed.folder / ".resourcesync"
         own.mkdir(parents=True)
-        mirror_state.open_state(own / "state.db").close()
+        SqliteMirrorState(own / "state.db").close()
     place = str(here / "all")
     intervals: dict[Labels, float] = {(("mirror", place),): 900.0, (("mirror", "nowhere"),): 60.0}
     configuration = MirrorConfiguration(None)

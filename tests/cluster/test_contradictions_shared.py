@@ -1,4 +1,4 @@
-"""Lists that contradict each other: a mirror with a table, and workers, come to the same."""
+"""Lists that contradict each other: a mirror with workers comes to the same."""
 
 import os
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tests.support.worlds.contradicting_source import (
 )
 from tests.support.worlds.folder_home import FolderHome
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.table_workers import Steady, TableWorkers
+from tests.support.worlds.shared_workers import SharedWorkers, Steady
 from tests.support.worlds.world import World
 
 URI = BASE + ONE
@@ -35,7 +35,7 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def worlds(tmp_path: Path) -> Iterator[list[World[ContradictingSource]]]:
-    with TableWorkers(Steady()) as workers:
+    with SharedWorkers(Steady()) as workers:
         homes = FolderHome(tmp_path / "plain"), FolderHome(tmp_path / "shared", workers)
         made = [World(home, ContradictingSource()) for home in homes]
         for world in made:
@@ -70,7 +70,7 @@ ENTRIES = {
     ("served", "listed"),
     [("first", "first"), ("second", "first"), ("third", "first"), (None, "first"), ("first", None)],
 )
-def test_a_table_comes_to_the_same_as_a_plain_mirror(
+def test_workers_come_to_the_same_as_a_plain_mirror(
     worlds: list[World[ContradictingSource]],
     served: str | None,
     listed: str | None,

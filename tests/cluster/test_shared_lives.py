@@ -1,4 +1,4 @@
-"""Hard lives of mirrors whose copies are a table: the same promises as those of all others."""
+"""Hard lives of mirrors for which workers fetch: the same promises as those of all others."""
 
 import os
 import random
@@ -8,13 +8,11 @@ import pytest
 
 from tests.support.simulated.campaign import Campaign
 from tests.support.simulated.lives import born
-from tests.support.worlds.table_workers import TableWorkers
+from tests.support.worlds.shared_workers import SharedWorkers
 
 STEPS = 30
-# Lives 21 and 22 found that what filters leave out was not counted, and that a new copy which a
-# worker had put in place was nobody's when its coordinator was killed. Life 97: copies were counted
-# as the table's that it never had. Life 216: what a slice brought was taken twice, before and after
-# the table was made anew, and counted twice. Life 311: what rests was not counted as listed.
+# Life 22 found that a new copy which a worker had put in place was nobody's when its coordinator
+# was killed.
 
 
 @pytest.fixture(autouse=True)
@@ -23,10 +21,10 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-def live(folder: Path, seed: int) -> TableWorkers:
+def live(folder: Path, seed: int) -> SharedWorkers:
     style, max_entries, moves = born(seed, STEPS)
     folder.mkdir()
-    with TableWorkers(random.Random(f"{style} {max_entries}")) as workers:
+    with SharedWorkers(random.Random(f"{style} {max_entries}")) as workers:
         campaign = Campaign(
             folder / "mirror", style=style, max_entries=max_entries, workers=workers
         )
@@ -40,7 +38,7 @@ def live(folder: Path, seed: int) -> TableWorkers:
     return workers
 
 
-def test_a_mirror_with_a_table_ends_in_step_whatever_happens_and_never_lies(
+def test_a_mirror_with_workers_ends_in_step_whatever_happens_and_never_lies(
     tmp_path: Path,
 ) -> None:
     workers = [live(tmp_path / str(seed), seed) for seed in (21, 22, 97, 216, 311)]

@@ -7,20 +7,24 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.cluster.rows import DoneRow, write_rows
+from resourcesync.cluster.units import SliceOutcome
 from resourcesync.destination.cursor import Phase
+from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import PendingTask
-from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 from tests.support.crashes.killing import Killed
 from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.folder_home import FolderHome
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.table_workers import TableWorkers
+from tests.support.worlds.shared_workers import SharedWorkers
 from tests.support.worlds.world import World
 
 NAMES = [f"{number}.txt" for number in range(5)]
@@ -33,18 +37,18 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def workers() -> Iterator[TableWorkers]:
-    with TableWorkers(random.Random(1)) as workers:
+def workers() -> Iterator[SharedWorkers]:
+    with SharedWorkers(random.Random(1)) as workers:
         yield workers
 
 
 @pytest.fixture
-def world(tmp_path: Path, workers: TableWorkers) -> World[PublishedSource]:
+def world(tmp_path: Path, workers: SharedWorkers) -> World[PublishedSource]:
     return World(FolderHome(tmp_path / "mirror", workers), PublishedSource(max_entries=3))
 
 
 @pytest.fixture
-def unhashed(tmp_path: Path, workers: TableWorkers) -> World[LooseSource]:
+def unhashed(tmp_path: Path, workers: SharedWorkers) -> World[LooseSource]:
     source = LooseSource(hashes=False, whole_seconds=True)
     return World(FolderHome(tmp_path / "mirror", workers), source)
 
@@ -56,14 +60,14 @@ def put_all(source: PublishedSource | LooseSource, text: str, *, after: float = 
 
 
 def has_all(world: World[Any]) -> bool:
-    """Compare the files on the disk: copies of a table are not in the state of the mirror."""
+    """Compare the files on the disk with what the Source has."""
     here = {BASE + path: data for path, data in world.home.files_on_disk().items()}
     return here == dict(world.source.contents())
 
 
 @pytest.mark.parametrize("hours", [-1, 0, 1])
 def test_a_second_change_within_a_second_is_fetched_by_workers_too(
-    unhashed: World[LooseSource], workers: TableWorkers, hours: int
+    unhashed: World[LooseSource], workers: SharedWorkers, hours: int
 ) -> None:
     workers.skew = timedelta(hours=hours)
     put_all(unhashed.source, "first", after=0)
@@ -80,25 +84,10 @@ def test_a_second_change_within_a_second_is_fetched_by_workers_too(
 
 
 @pytest.mark.parametrize("removals", [1, 2])
-def test_a_kill_while_the_files_of_a_package_are_removed_is_got_over(
-    world: World[PublishedSource], workers: TableWorkers, removals: int
+def test_a_kill_while_the_files_of_a_slice_are_removed_is_got_over(
+    world: World[PublishedSource], workers: SharedWorkers, removals: int
 ) -> None:
     put_all(world.source, "first")
-    world.pull()
-    with workers.open_state(world.folder / ".resourcesync" / "state.db") as state:
-        copies = list(state.copies())
-    rows = [
-        WorkRow(ListedRow(copy.uri, copy.uri, copy.path, "", 1, None, "", ""), None)
-        for copy in copies
-    ]
-    file, send = f"{workers.scratch}/made", workers.exchange.send
-    workers.tables.write_work(file, rows)
-    for ending in (".permit", ".matched", ".a1.pairs"):
-        send(f"package/one{ending}", file)
-    workers.tables.write_done(file, [DoneRow(copy.uri, copy, None) for copy in copies])
-    send("package/one.a1.done", file)
-    Path(file).write_bytes(b"a1")
-    send("package/one.begun", file)
     left, remove = removals, workers.exchange.remove
 
     def removing(name: str) -> None:
@@ -120,7 +109,7 @@ def test_a_kill_while_the_files_of_a_package_are_removed_is_got_over(
 
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_dates_do_not_come_from_the_clocks_of_workers(
-    world: World[PublishedSource], workers: TableWorkers, hours: int
+    world: World[PublishedSource], workers: SharedWorkers, hours: int
 ) -> None:
     workers.skew = timedelta(hours=hours)
     world.network.answers[f"{BASE}3.txt"] = Answer(status=404)
@@ -130,7 +119,7 @@ def test_dates_do_not_come_from_the_clocks_of_workers(
     world.pull()
 
     ended = to_microseconds(world.clock.now())
-    with workers.open_state(world.folder / ".resourcesync" / "state.db") as state:
+    with SqliteMirrorState(world.folder / ".resourcesync" / "state.db") as state:
         (task,) = state.pending(PendingTask.FETCH)
         dates = [task.first, *(copy.installed for copy in state.copies())]
     assert len(dates) == len(NAMES)
@@ -166,68 +155,26 @@ def test_after_a_failure_no_more_is_handed_out_if_so_wished(world: World[Publish
     assert (report.state, report.failed, report.created) == ("behind", 1, 2)
 
 
-def test_deletions_that_change_lists_tell_of_are_planned(world: World[PublishedSource]) -> None:
-    put_all(world.source, "first")
-    world.pull()
-    world.source.remove(NAMES[0])
-    world.source.publish()
-
-    report = world.pull(mode="baseline", dry_run=True)
-
-    assert report.dry_run
-    assert world.told("plan")[0]["delete"] == 1
-
-
-def test_a_rolling_audit_finds_the_copies_of_a_table(world: World[PublishedSource]) -> None:
-    put_all(world.source, "first")
-    world.pull()
-    (world.folder / NAMES[0]).write_text("rotten")
-
-    for share, proven in ((0.6, 3), (0.4, 2)):  # each copy once
-        report = world.audit(rolling=AuditRolling(share=share, oldest_first=True))
-        assert report.proven == proven
-        world.clock.advance(seconds=1)
-    assert world.audit(rolling=AuditRolling(share=1, oldest_first=True)).doubted <= 1
-    assert world.pull().updated == 1
-
-
-def test_what_entries_link_to_is_remembered(
-    world: World[PublishedSource], workers: TableWorkers
-) -> None:
-    put_all(world.source, "first")
-    link = b'<rs:ln rel="describedby" href="http://source.example/about.xml"/></url>'
-    for name in [name for name in world.source.documents.names() if "resourcelist" in name]:
-        opened = world.source.documents.open(name)
-        assert opened is not None
-        world.source.documents.write(name, [opened.read().replace(b"</url>", link)])
-
-    for _ in range(2):
-        assert world.pull(mode="baseline").state == "in sync"
-        with workers.open_state(world.folder / ".resourcesync" / "state.db") as state:
-            assert all("about.xml" in state.entry_links(f"{BASE}{name}") for name in NAMES)
-
-
-@pytest.mark.parametrize("outcome", ["damaged", "of other rows", "of an older version"])
+@pytest.mark.parametrize("outcome", ["damaged", "of other rows", "of no attempt"])
 def test_an_outcome_that_cannot_be_used_is_none(
-    world: World[PublishedSource], workers: TableWorkers, outcome: str
+    world: World[PublishedSource], workers: SharedWorkers, outcome: str
 ) -> None:
     put_all(world.source, "first")
     world.pull()
-    with workers.open_state(world.folder / ".resourcesync" / "state.db") as state:
+    with SqliteMirrorState(world.folder / ".resourcesync" / "state.db") as state:
         copies = list(state.copies())
         set_cursor(state, phase=Phase.BASELINE_DUE)
-    file = f"{workers.scratch}/made"
-    listed = [ListedRow(copy.uri, copy.uri, copy.path, "", 1, None, "", "") for copy in copies]
-    workers.tables.write_work(file, [WorkRow(row, None) for row in listed])
+    file, files = f"{workers.scratch}/made", workers.exchange.files
+    listed = [ListedEntry(copy.uri, copy.uri, copy.path, "", 1, None, "") for copy in copies]
+    write_rows(file, [Fetch(row, None) for row in listed])
     workers.exchange.send("work/dead-0", file)
-    workers.exchange.files["done/dead-0.begun"] = b"a1"
-    workers.tables.write_done(file, [DoneRow(copy.uri, copy, None) for copy in copies[1:]])
+    write_rows(file, [DoneRow(copy.uri, copy, None) for copy in copies[1:]])
     workers.exchange.send("done/dead-0.a1.done", file)
+    result = SliceOutcome(tally=TransferTally(), requests=0, received=0, attempt="a1")
+    files["done/dead-0.a1.told"] = msgspec.json.encode(result)
+    files["done/dead-0.begun"] = b"a2" if outcome == "of no attempt" else b"a1"
     if outcome == "damaged":
-        workers.exchange.files["done/dead-0.a1.done"] = b"PAR1"
-    if outcome == "of an older version":
-        workers.exchange.files["done/dead-0.begun"] = b"begun"
-        workers.exchange.files["done/dead-0"] = workers.exchange.files.pop("done/dead-0.a1.done")
+        files["done/dead-0.a1.done"] = b"[" + files["done/dead-0.a1.done"]
 
     assert world.pull().state == "in sync"
     assert not workers.exchange.files

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror.own_folder import state_version
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.service import StateCache
 from resourcesync.destination.reports import MirrorState
@@ -135,7 +136,7 @@ def test_a_status_with_and_without_a_log_is_the_same(
     expected = mirror_state.read_status(world.folder)
     settle(world.folder)
     if with_log:
-        with mirror_state.open_state(world.folder / OWN / "state.db") as state:
+        with SqliteMirrorState(world.folder / OWN / "state.db") as state:
             state.remember("extra", "1")
             assert mirror_state.read_status(world.folder) == expected
     assert mirror_state.read_status(world.folder) == expected
@@ -143,7 +144,7 @@ def test_a_status_with_and_without_a_log_is_the_same(
 
 def test_what_is_in_the_log_alone_is_read(world: World[PublishedSource]) -> None:
     world.pull()
-    with mirror_state.open_state(world.folder / OWN / "state.db") as state:
+    with SqliteMirrorState(world.folder / OWN / "state.db") as state:
         state.remember("word", MirrorState.FAILING.value)
         settle(world.folder)
         assert state_version(world.folder) is not None

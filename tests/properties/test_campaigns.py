@@ -232,16 +232,6 @@ def test_twice_the_changes_are_pulled_in_the_same_memory(
 
 
 @pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_a_published_table_is_pulled_by_lists_into_a_mirror_with_a_table(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["inventory", "--size", "3000"]) == 0
-    told = capsys.readouterr().out
-    assert "pull by lists, to fetch" in told
-    assert "pull by lists, peak MiB of a worker" in told
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
 def test_memory_beyond_its_bound_is_a_violation(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,6 @@
 """The ``DocumentStore`` port on a folder."""
 
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader, FileIO
@@ -33,7 +32,6 @@ class FolderDocuments:
         root: The folder that names start from.
         folders: The folders below it that contain documents, empty for the root itself; created
             on demand.
-        is_alone: No other process writes there now, so files that a crash left can be removed.
     """
 
     def __init__(
@@ -41,14 +39,11 @@ class FolderDocuments:
         root: Path,
         *,
         folders: tuple[str, ...] = ("resourcesync", ".well-known"),
-        is_alone: bool = True,
     ) -> None:
         self._root = root
         self._folders = folders
         self._number = 0
-        self._cleaned: set[str] = set() if is_alone else set(folders)
-        # Threads, and machines of one name, have the same process number.
-        self._owner = "" if is_alone else f"{secrets.token_hex(8)}-"
+        self._cleaned: set[str] = set()
 
     def remove_leftovers(self) -> None:
         """Remove what a crash left, before this process and a copy of it write at a time.
@@ -194,7 +189,7 @@ class FolderDocuments:
         check: Callable[[BinaryIO], None] | None,
     ) -> int:
         self._number += 1
-        temporary = f"{_TEMPORARY}{self._owner}{os.getpid()}-{self._number}"
+        temporary = f"{_TEMPORARY}{os.getpid()}-{self._number}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         descriptor = os.open(temporary, flags, 0o644, dir_fd=folder)
         try:

@@ -127,7 +127,7 @@ class Mirror:
         state: The folder for the state of a mirror in a store, which must be named then.
         engine: Engine that runs the units of a pull into a store that all workers reach, such as
             ``processes:4``, ``dask://HOST:PORT``, ``spark://HOST:PORT``, or an executor of
-            ``concurrent.futures``; the rows of the copies are a table then.
+            ``concurrent.futures``.
         **options: The settings of a pull; ``help(resourcesync.MirrorOptions)`` explains each.
 
     Raises:

@@ -10,6 +10,7 @@ import msgspec
 
 from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
 from resourcesync.app import machine, plugins
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.destination.mapping.names import owner_of
@@ -73,7 +74,7 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
 def read_resources(folder: Path) -> Iterator[MirroredResource]:
     """Yield the resources of a mirror; see ``Mirror.resources``."""
     _check_mirror(folder)
-    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         for copy in state.copies():
             yield _resource(folder, copy)
 
@@ -94,7 +95,7 @@ def _resource(folder: Path, copy: "Copy") -> MirroredResource:
 def find_path(folder: Path, uri: str) -> Path | None:
     """Return the file of a resource; see ``Mirror.path``."""
     _check_mirror(folder)
-    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         copy = state.copy(normalise_if_possible(uri)) or state.copy(uri)
     return None if copy is None else folder / copy.path
 
@@ -105,7 +106,7 @@ def find_uri(folder: Path, path: Path) -> str | None:
     inside = path.absolute()
     if not inside.is_relative_to(folder.absolute()):
         return None
-    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         mapping = SyncState(state).mapping(plugins.mapper)
         name = inside.relative_to(folder.absolute()).as_posix()
         return None if mapping is None else owner_of(state, mapping, name)
@@ -196,7 +197,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def _copy(self) -> "Copy | None":
         """Return the present copy if its content, or that before its replacement, is this one."""
-        with mirror_state.open_snapshot(self.mirror / OWN_FOLDER / STATE_FILE) as state:
+        with StateSnapshot(self.mirror / OWN_FOLDER / STATE_FILE) as state:
             copy = state.copy(self.uri)
             if copy is None:
                 return None

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from resourcesync.cli import configured_mirrors, publish_inputs
-from resourcesync.cli.publish_inputs import CATALOGUE, TABLES
+from resourcesync.cli.publish_inputs import CATALOGUE
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.publication import source_keys
@@ -127,20 +127,21 @@ def _check_url(file: ConfigFile, table: tuple[str, ...], url: str) -> None:
 
 def _is_address(path: str) -> bool:
     """True if a Source's path is not that of a folder."""
-    return path.startswith((CATALOGUE, TABLES)) or (
-        publish_inputs.is_originals_address(path) or publish_inputs.is_external(path)
+    return (
+        path.startswith(CATALOGUE)
+        or publish_inputs.is_originals_address(path)
+        or publish_inputs.is_external(path)
     )
 
 
 def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) -> str:
     """Return the Source's path or address; a relative path starts at the folder of the file."""
     named = str(setting.value)
-    for scheme in (CATALOGUE, TABLES):
-        if named.startswith(scheme):
-            folder = configured_mirrors.configured_folder(
-                file, table, named.removeprefix(scheme), "path"
-            )
-            return f"{scheme}{folder}"
+    if named.startswith(CATALOGUE):
+        folder = configured_mirrors.configured_folder(
+            file, table, named.removeprefix(CATALOGUE), "path"
+        )
+        return f"{CATALOGUE}{folder}"
     if _is_address(named):
         return named
     return str(_folder_of(file, table, "path", setting))

@@ -42,7 +42,6 @@ GROUPS: Final = {
         "audit": "compare every copy with the Source; write evidence",
         "repair": "fetch missing and damaged copies again",
         "trash": "list, restore or remove deleted files",
-        "tables": "store the state of a large mirror as Parquet files",
     },
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",
@@ -232,8 +231,7 @@ def main() -> NoReturn:
     """Run the command line of this process and exit."""
     gc.set_threshold(_GARBAGE_THRESHOLD)
     code = run(sys.argv[1:], ends_process=True)
-    if "duckdb" not in sys.modules:  # which reports objects that are never freed on stderr
-        gc.freeze()  # else the interpreter searches all modules for cycles before it ends: 25 ms
+    gc.freeze()  # else the interpreter searches all modules for cycles before it ends: 25 ms
     sys.exit(code)
 
 

@@ -97,7 +97,6 @@ CATALOGUE: Final = "catalogue:"
 """Prefix of the name of a catalogue."""
 LINES: Final = "ndjson:"
 MIRROR: Final = "mirror:"
-TABLES: Final = "tables:"
 SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
 """Options that are only for other systems, by the names of their values."""
 _FILE_WRITING_SCHEME: Final = "oai:"

@@ -31,8 +31,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "audit": "resourcesync audit {target|MIRROR}",
     "audit-offline": "resourcesync audit {target|MIRROR} --offline",
     "empty-trash": "resourcesync trash empty {target|MIRROR} --all",
-    "make-table": "resourcesync tables make {target|MIRROR}",
-    "unmake-table": "resourcesync tables unmake {target|MIRROR}",
     "read-all-changes": "resourcesync changes {target|MIRROR} --since start",
     "restart-consumer": ("resourcesync changes {target|MIRROR} --consumer {value|NAME} --restart"),
     # connections and secrets
@@ -66,7 +64,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "write-no-robots": "--no-robots",
     "allow-empty": "--allow-empty",
     "rebase": "--rebase",
-    "initialise": "--initialise",
     "close-change-lists": "--change-lists per-run, or --change-lists archive",
     "choose-version": "--dialect {value|VERSION}",
     "store-versions": "--versions",

@@ -1,48 +1,23 @@
-"""Worker's part for one unit: the code of every pull, over a shared store."""
+"""Worker's part for one unit: the code of every transfer, over a shared store."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 
-from resourcesync.cluster.units import (
-    ListDocumentUnit,
-    ListRead,
-    SliceOutcome,
-    SliceUnit,
-    UnitOptions,
-    listed_of,
-    report_error,
-    row_of,
-)
-from resourcesync.destination.external_sort import TupleSorter
-from resourcesync.destination.lists.resource_reader import ResourceListReader
-from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.mapping.path_mapping import MapperFactory
-from resourcesync.destination.planner import (
-    Absence,
-    DecisionPolicy,
-    Delete,
-    Fetch,
-    ListedEntry,
-    Retain,
-    UpToDate,
-    decide,
-)
+from resourcesync.cluster.rows import DoneRow, read_fetches, write_rows
+from resourcesync.cluster.units import SliceOutcome, SliceUnit, UnitOptions
+from resourcesync.destination.planner import Fetch
 from resourcesync.destination.runs import new_run_id
-from resourcesync.destination.tasks import task_of
-from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
+from resourcesync.destination.transfers.commit import TransferPolicy
 from resourcesync.destination.transfers.transfer import ResourceTransfer
-from resourcesync.discovery.document_fetcher import DocumentFetcher
-from resourcesync.errors import Remedy, ResourceSyncError, StorageError, UnexpectedDocumentError
+from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StorageError
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, Copies, CopyInstallation, CopyRemoval, Fetcher
-from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import FileExchange, UnitOutcome
-from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, StateTransaction
-from resourcesync.ports.tables import DoneRow, Tables, WorkRow
+from resourcesync.ports.mirror import MirrorStateStore, PendingTask, StateTransaction
 
 BEGUN_SUFFIX: Final = ".begun"
 """Suffix of the mark that a unit was begun, with the last attempt: some of it may be installed."""
@@ -67,12 +42,8 @@ class WorkerTools(msgspec.Struct, frozen=True, kw_only=True):
         copies: Opens the mirror's copies; the given function is called before an object that is not
             the expected one is replaced, and raises if that is not allowed any more.
         memory: Opens an empty state, for one unit.
-        cancel: The request to stop.
-        tables: Reads and writes files of rows.
         exchange: The store of units and outcomes.
-        scratch: Opens a nameless temporary file.
         file: Returns the path for a new file of this machine, by its name.
-        mappers: Returns a plug-in that maps URIs to paths, by its name.
         traffic: Returns requests sent and bytes received so far.
         wait: Returns the delay that the host requested; ``None`` without one.
     """
@@ -81,12 +52,8 @@ class WorkerTools(msgspec.Struct, frozen=True, kw_only=True):
     copies: Callable[[Callable[[], None]], Copies]
     memory: Callable[[], AbstractContextManager[MirrorStateStore]]
     clock: Clock
-    cancel: CancelToken
-    tables: Tables
     exchange: FileExchange
-    scratch: Callable[[], BinaryIO]
     file: Callable[[str], str]
-    mappers: Callable[[str], MapperFactory]
     traffic: Callable[[], tuple[int, int]]
     wait: Callable[[], float | None]
 
@@ -118,64 +85,6 @@ class PlanClock:
         self._clock.sleep(seconds)
 
 
-def selection_of(
-    options: UnitOptions, mappers: Callable[[str], MapperFactory]
-) -> ResourceSelection:
-    """Return the selection of entries, the same as the pull's own."""
-    identity = options.identity
-    scope, refusals = identity.scope(options.filters), Refusals(lambda _: None)
-    mapping = identity.mapping(mappers, options.yielding)
-    return ResourceSelection(scope, mapping, refusals, homes=identity.moved)
-
-
-def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
-    """Read a list into a file of rows, which has a unique name."""
-    try:
-        return _read_list(unit, tools)
-    except ResourceSyncError as error:
-        return failed_outcome(unit.name, error, tools)
-
-
-def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
-    selection = selection_of(unit.options, tools.mappers)
-    documents = DocumentFetcher(tools.fetcher, tools.scratch)
-    sorter = TupleSorter(ListedEntry, tools.scratch)
-    with closing(sorter):
-        snapshot = ResourceListReader(documents, selection).read(unit.uri, sorter)
-        assert snapshot is not None, "an unconditional reading always returns a snapshot"
-        if not snapshot.documents:
-            raise UnexpectedDocumentError(
-                "an index lists another index",
-                uri=unit.uri,
-                hint="report it to the Source; check its lists",
-                remedy=Remedy("validate"),
-            )
-        name = f"{unit.name}-{new_run_id()}"
-        file = tools.file(name)
-        rows = tools.tables.write_listed(file, map(row_of, sorter))
-    tools.exchange.send(name, file)
-    requests, received = tools.traffic()
-    result = ListRead(
-        file=name,
-        at=snapshot.at,
-        entries=snapshot.entries,
-        complete=snapshot.proves_absence,
-        dialect=snapshot.dialect,
-        refused=selection.refusals.count,
-        kept=selection.refusals.stored,
-        has_entries=selection.has_entries,
-        head=snapshot.version,
-        dropped=selection.refusals.dropped,
-        example=selection.refusals.example,
-        encoded=selection.refusals.encoded,
-        encoded_example=selection.refusals.encoded_example,
-        leniencies=selection.refusals.leniencies.rows,
-        requests=requests,
-        received=received,
-    )
-    return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(result))
-
-
 class UnitAttempt:
     """An attempt at a unit; the last one that began owns the unit.
 
@@ -200,7 +109,7 @@ class UnitAttempt:
         self._exchange = tools.exchange
         self.is_first = owner_of(name, tools.exchange) is None
         file = tools.file(self._mark)
-        write_file(file, self.number.encode())
+        _write_file(file, self.number.encode())
         self._exchange.send(self._mark, file)
 
     def check(self) -> None:
@@ -230,57 +139,58 @@ def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
     Repeated, it does nothing when that file exists; otherwise it reuses installed copies.
     """
     try:
-        known = _known_report(unit, tools.exchange)
+        known = known_report(unit.name, tools.exchange)
         if known is not None:
             return UnitOutcome(unit.name, unit.rows, details=known)
         work = tools.exchange.receive(unit.work)
         if work is None:
             raise run_over_error(unit.work)
-        rows = list(tools.tables.read_work(work))
+        fetches = list(read_fetches(work))
         attempt = UnitAttempt(unit.name, unit.work, tools)
         names = results_of(unit.name, attempt.number), report_of(unit.name, attempt.number)
         done, words = map(tools.file, names)
         with tools.memory() as state:
-            slice_ = _SliceMirror(unit, tools, state, rows, attempt)
+            slice_ = _SliceMirror(unit, tools, state, fetches, attempt)
             result = slice_.carry_out()
-            count = tools.tables.write_done(done, slice_.done())
+            count = write_rows(done, slice_.done())
         encoded = msgspec.json.encode(result)
-        write_file(words, encoded)
+        _write_file(words, encoded)
         attempt.check()
         tools.exchange.send(names[1], words)
         tools.exchange.send(names[0], done)
         return UnitOutcome(unit.name, count, wait=tools.wait(), details=encoded)
     except ResourceSyncError as error:
-        return failed_outcome(unit.name, error, tools)
+        requested = error.retry_after if isinstance(error, SourceUnavailableError) else None
+        wait = tools.wait() if requested is None else requested
+        return UnitOutcome(unit.name, 0, wait=wait, failed=(error.code, error.message))
 
 
-def _known_report(unit: SliceUnit, exchange: FileExchange) -> bytes | None:
-    """Return the report of the unit's owner; ``None`` if it has not finished."""
-    owner = owner_of(unit.name, exchange)
-    report = None if owner is None else exchange.receive(report_of(unit.name, owner))
-    if owner is None or report is None or exchange.receive(results_of(unit.name, owner)) is None:
+def known_report(name: str, exchange: FileExchange) -> bytes | None:
+    """Return the report of the owner of a unit; ``None`` if it has not finished."""
+    owner = owner_of(name, exchange)
+    report = None if owner is None else exchange.receive(report_of(name, owner))
+    if owner is None or report is None or exchange.receive(results_of(name, owner)) is None:
         return None
     return _read_file(report)
 
 
 class _SliceMirror:
-    """A slice as a small mirror of its own: its copies, its state, and its listed entries."""
+    """A slice as a small mirror of its own: its copies, its state, and what it is to fetch."""
 
     def __init__(
         self,
         unit: SliceUnit,
         tools: WorkerTools,
         state: MirrorStateStore,
-        rows: list[WorkRow],
+        fetches: list[Fetch],
         attempt: UnitAttempt,
     ) -> None:
         self._unit = unit
         self._tools = tools
-        self._rows = rows
+        self._fetches = fetches
         self._attempt = attempt
         self._state = state
-        self._tally = TransferTally()
-        copies = [row.copy for row in rows if row.copy is not None]
+        copies = [fetch.before for fetch in fetches if fetch.before is not None]
         for start in range(0, len(copies), _GROUP):
             self._state.commit(StateTransaction(suspect=copies[start : start + _GROUP]))
 
@@ -303,40 +213,17 @@ class _SliceMirror:
             policy=policy,
             report=lambda _event, _fields: None,
         )
-        tally = transfer.execute(self._fetches(), total=unit.rows, size=unit.size)
-        tally.same += self._tally.same
+        tally = transfer.execute(self._fetches, total=unit.rows, size=unit.size)
         requests, received = tools.traffic()
         return SliceOutcome(
             tally=tally, requests=requests, received=received, attempt=self._attempt.number
         )
 
-    def _fetches(self) -> Iterator[Fetch]:
-        options, now = self._unit.options, self._unit.options.now
-        policy = DecisionPolicy(
-            absence=Absence.UNCHANGED if self._unit.is_decided else Absence.UNPROVEN,
-            delete="auto" if options.applies_deletions else "never",
-            now=now,
-        )
-        tasks: list[Pending] = []
-        for row in self._rows:
-            decision = decide(row.copy, listed_of(row.listed), None, policy)
-            match decision:
-                case Fetch():
-                    yield decision
-                case UpToDate():
-                    self._tally.same += 1
-                case Delete() | Retain():
-                    at, generation = options.at, options.generation
-                    tasks.append(task_of(decision, now=now, at=at, generation=generation))
-                case _:
-                    pass
-        self._state.commit(StateTransaction(pending=tasks))
-
     def done(self) -> Iterator[DoneRow]:
         copies = {copy.uri: copy for copy in self._state.copies()}
         tasks = {row.uri: row for task in PendingTask for row in self._state.pending(task)}
-        for row in self._rows:
-            uri = row.listed.uri
+        for fetch in self._fetches:
+            uri = fetch.listed.uri
             yield DoneRow(uri, copies.get(uri), tasks.get(uri))
 
 
@@ -389,16 +276,7 @@ def run_over_error(token: str) -> StorageError:
     )
 
 
-def failed_outcome(name: str, error: ResourceSyncError, tools: WorkerTools) -> UnitOutcome:
-    """Return the outcome of a unit that had an error."""
-    fault = report_error(error)
-    wait = fault.wait if fault.wait is not None else tools.wait()
-    report = msgspec.json.encode(fault)
-    return UnitOutcome(name, 0, wait=wait, failed=(error.code, error.message), details=report)
-
-
-def write_file(file: str, data: bytes) -> None:
-    """Write a file of this machine."""
+def _write_file(file: str, data: bytes) -> None:
     with open(file, "wb") as stream:  # noqa: PTH123 - paths are plain text here
         stream.write(data)
 

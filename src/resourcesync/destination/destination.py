@@ -14,7 +14,7 @@ from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.options import Dependencies, PullOptions, SyncStrategy
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
@@ -58,22 +58,6 @@ _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, Not
 """Errors at a list's stored address that may mean that the Source moved its lists."""
 
 
-class LocalStrategy:
-    """`SyncStrategy` of this machine alone."""
-
-    def baseline(self, pull: SyncSession) -> "Baseline":
-        """Return the baseline synchronization of a session."""
-        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
-
-        return Baseline(pull)
-
-    def incremental(self, pull: SyncSession, are_others: Callable[[], bool]) -> "Incremental":
-        """Return the incremental synchronization of a session."""
-        from resourcesync.destination.incremental import Incremental  # noqa: PLC0415 - lazy
-
-        return Incremental(pull, are_others)
-
-
 class Destination:
     """Mirror of one Source.
 
@@ -87,7 +71,6 @@ class Destination:
             equipment, fetcher=self._measuring_fetcher, resource_fetcher=equipment.fetcher
         )
         self._dependencies = equipment
-        self._strategy: SyncStrategy = equipment.strategy or LocalStrategy()
         self._sync_state = SyncState(equipment.state)
         self._locator = ListLocator(equipment, self._sync_state)
         self._moved_identity: MirrorIdentity | None = None
@@ -108,11 +91,6 @@ class Destination:
             SyncError: To continue would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; complete copies are kept.
         """
-        if options.prune and self._dependencies.strategy is not None:
-            raise ConfigurationError(
-                "copies in a table cannot be pruned",
-                hint="make a new mirror with these filters, or do not prune",
-            )
         run = MirrorRun(self._dependencies)
         self._measuring_fetcher.reset()
         self._path_assignments.clear()
@@ -275,21 +253,16 @@ class Destination:
         if is_read and lists.probe():
             return None
         if options.mode == "baseline" or through is None or due:
-            pulled = self._baseline(pull).run(gap=False)
+            pulled = _baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
             pulled = self._fill_gap(pull) or self._reread_list(pull, waiting=waiting)
-            news = self._strategy.incremental(pull, lists.probe)
-            return pulled or news.run(pull.found.change_list)
+            return pulled or _incremental(pull, lists.probe).run(pull.found.change_list)
         else:
             known = None if self._sync_state.has_uncertain_entries else self._known_list(pull)
-            pulled = self._baseline(pull).run(gap=False, known=known)
+            pulled = _baseline(pull).run(gap=False, known=known)
             if not options.dry_run:
                 self._sync_state.write(found=pull.discovered)
-        return pulled or self._strategy.incremental(pull, bool).work_off()
-
-    def _baseline(self, pull: SyncSession) -> "Baseline":
-        made: Baseline = self._strategy.baseline(pull)
-        return made
+        return pulled or _incremental(pull, bool).work_off()
 
     def _fill_gap(self, pull: SyncSession) -> SyncOutcome | None:
         """Read a newer Resource List if changes are missing; ``None`` if there is none yet.
@@ -299,7 +272,7 @@ class Destination:
         if not pull.cursor.has_gap or pull.found.resource_list is None:
             return None
         known, is_cut = self._known_list(pull), pull.cursor.phase is Phase.CUT_LIST
-        pulled = self._baseline(pull).run(gap=False, known=known, newer=not is_cut)
+        pulled = _baseline(pull).run(gap=False, known=known, newer=not is_cut)
         if pulled is None:
             missing = "changes are missing until the Source's next Resource List"
             pull.warn("cut-list" if is_cut else "change-gap", CUT_LIST if is_cut else missing)
@@ -314,7 +287,7 @@ class Destination:
         if not waiting and not self._follows_archive(pull):
             return None
         known = self._known_list(pull)
-        return self._baseline(pull).run(gap=False, known=known, newer=not waiting)
+        return _baseline(pull).run(gap=False, known=known, newer=not waiting)
 
     def _has_unlisted_copies(self, pull: SyncSession) -> bool:
         """True if copies wait that no list names: only a Resource List can withdraw that."""
@@ -528,6 +501,18 @@ class Destination:
 
         session = self.read_only_session(asking=not offline)
         return explain(session, names, findings, offline=offline)
+
+
+def _baseline(pull: SyncSession) -> "Baseline":
+    from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
+
+    return Baseline(pull)
+
+
+def _incremental(pull: SyncSession, are_others: Callable[[], bool]) -> "Incremental":
+    from resourcesync.destination.incremental import Incremental  # noqa: PLC0415 - lazy
+
+    return Incremental(pull, are_others)
 
 
 def _requested_mapper(options: PullOptions, known: str = "") -> str:

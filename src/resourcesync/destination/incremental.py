@@ -7,7 +7,7 @@ from functools import partial
 from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import structs
 
@@ -76,7 +76,6 @@ _UNLINKED: Final = Pending(
     "", "", "", PendingTask.DELETE, "", None, None, "", UNLINKED_REASON, 0, 0, 0, 0, 0
 )
 _by_uri = attrgetter("uri")
-_Row = TypeVar("_Row", bound=ListedEntry | Pending)
 
 
 class Incremental:
@@ -310,7 +309,7 @@ class Incremental:
         Returns:
             The URI; its task, if nothing new was read of it; and the decision.
         """
-        for row in self._recalled(self._undecided(rows)):
+        for row in self._undecided(rows):
             if isinstance(row, Pending):
                 yield row.uri, row, self._decide_task(row)
             else:
@@ -342,10 +341,6 @@ class Incremental:
 
     def _stays_retained(self, task: Pending) -> bool:
         return task.task == PendingTask.RETAIN and self._policy.retains(task.reason)
-
-    def _recalled(self, rows: Iterator[_Row]) -> Iterator[_Row]:
-        """Yield rows whose copies are looked up next."""
-        return rows
 
     def _store_tasks(self, history: ChangeHistory, at: int) -> None:
         """Store the changes as tasks; the cursor moves only after all are stored."""
@@ -464,7 +459,7 @@ class Incremental:
         pulled.spent = self._pull.budget.spent
 
     def _due_fetches(self) -> Generator[Fetch, None, None]:
-        for task in self._recalled(self._pull.state.pending(PendingTask.FETCH)):
+        for task in self._pull.state.pending(PendingTask.FETCH):
             decision = self._decide_task(task)
             if isinstance(decision, Fetch):
                 yield decision

@@ -88,16 +88,6 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     moved: str = ""
 
 
-class SyncStrategy(Protocol):
-    """Strategy of synchronization, for a Destination that does not work alone."""
-
-    def baseline(self, pull: Any) -> Any:
-        """Return the baseline synchronization of a session, such as ``Baseline``."""
-
-    def incremental(self, pull: Any, are_others: Callable[[], bool]) -> Any:
-        """Return the incremental synchronization of a session, such as ``Incremental``."""
-
-
 class FindingWriter(Protocol):
     """A writer of the findings of one audit, from which a repair reads them."""
 
@@ -149,7 +139,7 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
         patches: Formats of patches that can be applied, by media type.
         mappers: Returns a plug-in's mapper factory by name.
         is_expected: A first pull that fails is recorded: there is to be a mirror.
-        strategy: Strategy of synchronization; ``None``: this machine alone.
+        workers: Returns the transfer by workers for a policy; ``None``: this machine fetches.
         findings: Opens the writer of the findings of an audit; the default discards them.
         resource_fetcher: The network without the measurement of clocks by the answers with
             documents; ``None``: ``fetcher``.
@@ -174,6 +164,6 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     patches: "Mapping[str, PatchFormat]" = msgspec.field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
-    strategy: SyncStrategy | None = None
+    workers: Callable[[Any], Any] | None = None
     findings: Callable[[], AbstractContextManager[FindingWriter]] = discard_findings
     resource_fetcher: Fetcher | None = None

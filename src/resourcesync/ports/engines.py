@@ -1,9 +1,9 @@
 """Engines: processes on this machine, or an existing cluster, that do units of work (ADR 0066).
 
-A unit is one list document, or a slice of what is to be fetched. Its work is a function of a
-module, called with the unit and its share of the requests to a host. It is idempotent and ends by
-writing one object: present means done. So an engine may lose a unit and do it again. Coordinator
-and workers exchange files that are written once, by name.
+A unit is a slice of what is to be fetched. Its work is a function of a module, called with the unit
+and its share of the requests to a host. It is idempotent and ends by writing one object: present
+means done. So an engine may lose a unit and do it again. Coordinator and workers exchange files
+that are written once, by name.
 """
 
 from collections.abc import Callable, Iterator

@@ -410,8 +410,8 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
     def count(self) -> int:
         """Return the number of copies."""
 
-    def size(self) -> int | None:
-        """Return the bytes of the copies; ``None`` if that takes too long to count."""
+    def size(self) -> int:
+        """Return the bytes of the copies."""
 
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None

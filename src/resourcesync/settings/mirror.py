@@ -229,8 +229,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Setting(
             "Pull with many workers into a store that all of them reach: processes, processes:8, "
-            "dask://HOST:PORT, spark://HOST:PORT or spark:local[4]. The state of the copies is "
-            "then a table of Parquet files.",
+            "dask://HOST:PORT, spark://HOST:PORT or spark:local[4].",
             _STO,
             metavar="ADDRESS",
             in_library=False,

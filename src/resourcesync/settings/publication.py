@@ -271,15 +271,6 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
             "with",
         ),
     ] = ()
-    engine: Annotated[
-        str | None,
-        Setting(
-            "For a table: write the lists with processes, processes:8, dask://HOST:PORT,"
-            " spark://HOST:PORT or spark:local[4]; default: processes.",
-            _STO,
-            metavar="ADDRESS",
-        ),
-    ] = None
 
 
 def decode_settings(text: str | None) -> PublicationSettings:

@@ -64,7 +64,6 @@ _DUMP_PART: Final = re.compile(r"resourcesync/(?:resource|change)dump-[0-9a-f]{1
 _ARCHIVED_DUMP: Final = re.compile(
     r"resourcesync/(?:resource|change)dump_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z\.xml"
 )
-_BY_CONTENT: Final = re.compile(r"resourcesync/(?:resource|change)list-sha256-[0-9a-f]{32}\.xml")
 _ACTIVITY_PAGE: Final = re.compile(r"resourcesync/activities-(\d{6,})\.json")
 _SITEMAPS: Final = re.compile(r"resourcesync-sitemap(?:-\d{4,})?\.xml")
 _OLD_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
@@ -148,11 +147,6 @@ def is_sitemap(name: str) -> bool:
     return _SITEMAPS.fullmatch(name) is not None
 
 
-def named_by_content(capability: Capability, digest: str) -> str:
-    """Return the name of a list, made of the SHA-256 of its bytes in hexadecimal."""
-    return f"resourcesync/{capability.value}-sha256-{digest[:32]}.xml"
-
-
 def change_list_number(name: str) -> int:
     """Return the number of one of several Change Lists; 0 for any other name."""
     found = _NUMBERED.fullmatch(name)
@@ -207,7 +201,7 @@ def is_document(name: str) -> bool:
 
 def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
-    patterns = (_PART, _NUMBERED, _DATED, _OLD_SITEMAP_PART, _BY_CONTENT, _ACTIVITY_PAGE)
+    patterns = (_PART, _NUMBERED, _DATED, _OLD_SITEMAP_PART, _ACTIVITY_PAGE)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
 
 

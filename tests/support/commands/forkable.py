@@ -20,7 +20,7 @@ from contextlib import suppress
 from types import ModuleType
 
 MOST = 1 << 20
-_SELDOM = ("textual", "pyarrow", "duckdb")
+_SELDOM = ("textual",)
 """What is large, and seldom needed: each child would have to take it over."""
 _LATER = ("encodings.utf_8_sig", "protego")
 """What is imported only when it is used, by almost each child."""

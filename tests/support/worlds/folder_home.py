@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
 from resourcesync.destination.mapping.path_mapping import MapperFactory
 from resourcesync.destination.options import Dependencies
@@ -36,16 +35,10 @@ class Surroundings:
 
 
 class Workers(Protocol):
-    """Who works for a mirror whose copies are a table."""
+    """Who fetches for a mirror."""
 
-    def open_state(self, path: Path) -> SqliteMirrorState:
-        """Open the state of the mirror."""
-        ...
-
-    def employed(
-        self, dependencies: Dependencies, state: object
-    ) -> AbstractContextManager[Dependencies]:
-        """Add the workers; ``state`` is that of the disk, whatever stands before it."""
+    def employed(self, dependencies: Dependencies) -> Dependencies:
+        """Add the workers."""
         ...
 
 
@@ -54,7 +47,7 @@ class FolderHome:
 
     Args:
         folder: Where it is.
-        workers: Who works for it; ``None``: the pull does all itself.
+        workers: Who fetches for it; ``None``: the pull does all itself.
 
     Attributes:
         room: Bytes that are free on the disk; ``None``: enough.
@@ -76,8 +69,7 @@ class FolderHome:
         self, surroundings: Surroundings, source: str | None
     ) -> Iterator[Dependencies]:
         """Open the mirror, with all that a Destination needs."""
-        opened = () if self.workers is None else (self.workers.open_state,)
-        with MirrorFolder(self.folder, surroundings.clock, *opened) as mirror:
+        with MirrorFolder(self.folder, surroundings.clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None
             fetcher = surroundings.fetcher
@@ -98,13 +90,7 @@ class FolderHome:
                 patches=self.patches,
                 mappers=self.mappers,
             )
-            workers = self.workers
-            with (
-                nullcontext(alone)
-                if workers is None
-                else workers.employed(alone, mirror.state) as dependencies
-            ):
-                yield dependencies
+            yield alone if self.workers is None else self.workers.employed(alone)
 
     @contextmanager
     def state(self, clock: ManualClock) -> Iterator[MirrorStateStore]:
@@ -121,7 +107,7 @@ class FolderHome:
             mapping = SyncState(mirror.state).mapping(self.mappers)
             assert mapping is not None
             owners = {copy.path: copy.uri for copy in mirror.state.copies()}
-            return {  # a mirror with a table has its copies elsewhere
+            return {
                 owners.get(path) or mapping.uri(path) or path: (self.folder / path).read_bytes()
                 for path in mirror.copies.paths()
             }

@@ -4,7 +4,7 @@ import copy
 import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.options import PullOptions
@@ -116,7 +116,10 @@ class WrittenSource:
         return None
 
 
-def pull_at(world: World[WrittenSource], seconds: float, **options: Any) -> RunReport:
+WrittenSourceT = TypeVar("WrittenSourceT", bound=WrittenSource)
+
+
+def pull_at(world: World[WrittenSourceT], seconds: float, **options: Any) -> RunReport:
     """Pull so many seconds after the beginning."""
     world.source.wait_until(seconds)
     return world.pull(**options)

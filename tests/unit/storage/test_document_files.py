@@ -3,7 +3,6 @@
 import errno
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +31,6 @@ def test_the_world_may_read_documents_whatever_the_umask(tmp_path: Path) -> None
         os.umask(before)
 
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o644
-
-
-def test_workers_write_at_the_same_time_whatever_their_process_numbers(tmp_path: Path) -> None:
-    first, second = (FolderDocuments(tmp_path, is_alone=False) for _ in range(2))
-
-    def chunks() -> Iterator[bytes]:
-        yield b"first"
-        second.write("resourcesync/second.xml", [b"second"])
-
-    first.write("resourcesync/first.xml", chunks())
-
-    assert content(first, "resourcesync/first.xml") == b"first"
-    assert content(first, "resourcesync/second.xml") == b"second"
 
 
 def test_only_documents_of_its_folders_are_written(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_memory_from_before_knows_none_and_learns_them(tmp_path: Path) -> None
     before = schema.ENTRIES_SINCE - 1
     with closing(sqlite3.connect(path)) as database:
         database.executescript(
-            "DROP TABLE entry; DROP TABLE tabled; ALTER TABLE trash DROP COLUMN digests;"
+            "DROP TABLE entry; ALTER TABLE trash DROP COLUMN digests;"
             f"PRAGMA user_version = {before}"
         )
     with SqliteMirrorState(path, read_only=True) as old:

@@ -319,8 +319,8 @@ def test_a_trash_without_digests_is_read_and_brought_forward(tmp_path: Path) -> 
     path, row = tmp_path / "s", TrashRow("t", "u", "p", 9, "why")
     with sqlite3.connect(path) as db:
         db.executescript(
-            f"{''.join(MIGRATIONS[:8])}PRAGMA application_id = {APPLICATION_ID};"
-            "PRAGMA user_version = 8;"
+            f"{''.join(MIGRATIONS[:7])}PRAGMA application_id = {APPLICATION_ID};"
+            "PRAGMA user_version = 7;"
         )
         db.execute("INSERT INTO trash VALUES (?,?,?,?,?)", row[:5])
     db.close()
@@ -360,8 +360,8 @@ def test_dates_and_validators_that_a_later_change_may_share_are_forgotten(tmp_pa
     path = tmp_path / "s"
     with sqlite3.connect(path) as db:
         db.executescript(
-            f"{''.join(MIGRATIONS[:7])}PRAGMA application_id = {APPLICATION_ID};"
-            "PRAGMA user_version = 7;"
+            f"{''.join(MIGRATIONS[:6])}PRAGMA application_id = {APPLICATION_ID};"
+            "PRAGMA user_version = 6;"
         )
         for row in (*rows, *early, *hashed):
             db.execute(f"INSERT INTO copy VALUES ({','.join('?' * len(row))})", row)

@@ -84,9 +84,6 @@ CREATE TABLE entry (
 ) WITHOUT ROWID;
 """
 
-# If the copies are a table: the URIs of it whose rows in this file count.
-_TABLES: Final = "CREATE TABLE tabled (uri TEXT PRIMARY KEY) WITHOUT ROWID;"
-
 # Older versions stored dates and validators that a later change may share: see
 # ``model.timestamps.end_of_lastmod`` and ``ports.fetcher.validators_of``.
 _PROVING: Final = """
@@ -110,7 +107,7 @@ CREATE INDEX IF NOT EXISTS pending_path ON pending (path) WHERE {PATH_NOT_IN_URI
 _TRASH: Final = "ALTER TABLE trash ADD COLUMN digests TEXT NOT NULL DEFAULT '';"
 
 MIGRATIONS: Final = (
-    *(_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _TABLES, _PROVING),
+    *(_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _PROVING),
     _TRASH,
     _PATHS,
 )

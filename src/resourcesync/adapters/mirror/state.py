@@ -38,9 +38,6 @@ from resourcesync.ports.mirror import (
 )
 from resourcesync.sqlite_file import Connection, SqliteFile, begin_snapshot, write_notes
 
-TABLES_NOTE: Final = "tables"
-"""The note with the parts of the table of the copies; a state without it has no table."""
-
 _PAGE: Final = 2_000
 MAX_RUNS: Final = 10_000
 """The most runs in the history; older ones are removed."""
@@ -159,8 +156,8 @@ class SqliteMirrorState(MirrorLogs):
             self._counted = written, number
         return self._counted[1]
 
-    def size(self) -> int | None:
-        """Return the bytes of the copies; ``None`` if that takes too long to count."""
+    def size(self) -> int:
+        """Return the bytes of the copies."""
         with self._errors:
             row = self._db.execute("SELECT total(max(length, 0)) FROM copy").fetchone()
         return int(row[0])

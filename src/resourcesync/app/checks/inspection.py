@@ -17,9 +17,9 @@ from resourcesync.adapters.http.certificate_authorities import authorities_fault
 from resourcesync.adapters.http.robots import parse_rules
 from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.server_probe import probe
 from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceFacts
-from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.options import origin_of, proxy_rules
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents._expat import EXPAT_VERSION
@@ -162,7 +162,7 @@ class _StateFacts(NamedTuple):
 
 def _inspect_state(own: Path) -> _StateFacts:
     try:
-        with mirror_state.open_state(own / STATE_FILE, read_only=True) as state:
+        with SqliteMirrorState(own / STATE_FILE, read_only=True) as state:
             state.check()
             identity = SyncState(state).identity
             source = "" if identity is None else identity.source

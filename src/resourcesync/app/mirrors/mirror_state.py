@@ -1,4 +1,4 @@
-"""A mirror's state: opened, whether its copies are in it or in a table, and read without a lock."""
+"""A mirror's state, read without a lock."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ import msgspec
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, FollowedSets
-from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState, StateSnapshot
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
@@ -32,84 +32,8 @@ from resourcesync.settings.publication import CATALOGUE
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
-    from resourcesync.adapters.mirror.tabled_state import TabledState
     from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.changelog import ChangeLogReader, Consumers
-    from resourcesync.ports.tables import Tables
-
-_PARTS: Final = "tables"
-_SCRATCH: Final = "tmp"
-
-
-def open_state(path: Path, *, read_only: bool = False) -> SqliteMirrorState:
-    """Open the state at a path; without ``read_only`` it is made when it does not exist.
-
-    Raises:
-        StateError: It is damaged, is not a mirror's, or was written by a newer version.
-        ConfigurationError: Its copies are a table, and the reader of tables is not installed.
-    """
-    state = SqliteMirrorState(path, read_only=read_only)
-    if state.note(TABLES_NOTE) is None:
-        return state
-    state.close()
-    return open_table_state(path, read_only=read_only)
-
-
-def open_table_state(
-    path: Path, *, read_only: bool = False, at_once: bool = False
-) -> "TabledState":
-    """Open a state whose copies are a table, or are to be one; see ``TabledState``.
-
-    Raises:
-        StateError: It is damaged, is not a mirror's, or was written by a newer version.
-        ConfigurationError: The reader of tables is not installed.
-    """
-    from resourcesync.adapters.mirror.tabled_state import TabledState  # noqa: PLC0415 - rarely
-
-    own = path.parent
-    return TabledState(
-        path, tables_of(own), parts_folder(own), read_only=read_only, at_once=at_once
-    )
-
-
-def open_snapshot(path: Path) -> SqliteMirrorState:
-    """Open the state at a path as it is at this moment: for long readings, while pulls go on.
-
-    Raises:
-        StateError: It is damaged, is not a mirror's, or was written by a newer version.
-        ConfigurationError: Its copies are a table, and the reader of tables is not installed.
-    """
-    state = StateSnapshot(path)
-    if state.note(TABLES_NOTE) is None:
-        return state
-    state.close()
-    return open_table_state(path, read_only=True, at_once=True)
-
-
-def parts_folder(own: Path) -> Path:
-    """Return the folder of the table's parts, in the mirror's own folder."""
-    return own / _PARTS
-
-
-def tables_of(own: Path) -> "Tables":
-    """Return the reader and writer of tables, with disk space for what exceeds its memory.
-
-    Raises:
-        ConfigurationError: The reader of tables is not installed.
-    """
-    from resourcesync.cluster.tables import ParquetTables  # noqa: PLC0415 - an extra
-
-    return ParquetTables(own / _SCRATCH)
-
-
-def has_copy_table(folder: Path) -> bool:
-    """True if the copies of the mirror in a folder are a table."""
-    file = folder / OWN_FOLDER / "state.db"
-    if not file.is_file():
-        return False
-    with SqliteMirrorState(file, read_only=True) as state:
-        return state.note(TABLES_NOTE) is not None
-
 
 _SHOWN_SETS: Final = 20
 
@@ -148,7 +72,7 @@ def knows_source(folder: Path) -> bool:
     """
     if not is_mirror(folder):
         return False
-    with open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         return SyncState(state).identity is not None
 
 
@@ -176,21 +100,19 @@ def read_status(folder: Path) -> MirrorStatus:
         found = _read_unwritten(folder)
         if found is not None and own_folder.state_version(folder) == version:
             return found
-    with open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         return status_of(str(folder), state, running=is_locked(folder))
 
 
 def _read_unwritten(folder: Path) -> MirrorStatus | None:
     """Return the status from a state that nobody writes: no log is made, which costs more.
 
-    ``None`` if that cannot be, such as for copies in a table.
+    ``None`` if that cannot be.
     """
     try:
         with SqliteMirrorState(
             folder / OWN_FOLDER / STATE_FILE, read_only=True, immutable=True
         ) as state:
-            if state.note(TABLES_NOTE) is not None:
-                return None
             return status_of(str(folder), state, running=is_locked(folder))
     except ResourceSyncError:  # the state as it is now says why
         return None
@@ -251,7 +173,7 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
     own = folder / OWN_FOLDER
-    with open_state(own / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(own / STATE_FILE, read_only=True) as state:
         yield OpenChanges(folder=folder, state=state, consumers=ConsumerFiles(own))
 
 

@@ -4,7 +4,7 @@ A folder that does not become a mirror is left as it was.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from enum import Enum
 from functools import partial
@@ -17,7 +17,7 @@ from msgspec import structs
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
-from resourcesync.adapters.mirror.state import TABLES_NOTE, SqliteMirrorState
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins, transports
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
@@ -42,52 +42,46 @@ from resourcesync.settings.network import Network
 from resourcesync.settings.publication import NOTE, decode_settings
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
-
-
-def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
-    """Return the opener of a mirror's state, whose copies may be a table, or are to be one.
-
-    Raises:
-        ConfigurationError: Workers are named, and its copies cannot be a table.
-    """
-    if home.workers is None:
-        return mirror_state.open_state
-    from resourcesync.app.mirrors import table_mirror  # noqa: PLC0415 - rarely
-
-    table_mirror.check_table(home, home.folder / OWN_FOLDER / STATE_FILE)
-    return mirror_state.open_table_state
+    from resourcesync.app.mirrors.shared_pull import SharedPull
 
 
 @contextmanager
-def open_strategy(
+def open_workers(
     mirror: MirrorFolder,
     home: Home,
     source: str,
     network: Network,
     cancel: CancelToken,
     report: Reporter,
-) -> Iterator["TableSyncStrategy | None"]:
-    """Yield the strategy for a Destination whose copies are a table; ``None`` for others.
+) -> Iterator["SharedPull | None"]:
+    """Yield the workers of a pull; ``None`` without any.
+
+    What the workers of a killed run left in the store is recorded first, whoever pulls now: a
+    worker that comes late must not replace what this run installs.
 
     Raises:
         ConfigurationError: There is no such engine.
-        StateError: A part of the table is missing.
         StorageError: The store fails.
     """
-    state = mirror.state
-    assert state is not None
-    if state.note(TABLES_NOTE) is None and home.workers is None:
+    address = stores.store_of(home.folder)
+    if home.workers is None and not (address and _has_units(address, home.folder)):
         yield None
         return
-    from resourcesync.app.mirrors import table_mirror, work_units  # noqa: PLC0415 - rarely
+    from resourcesync.app.mirrors import shared_pull  # noqa: PLC0415 - rarely
 
-    site = work_units.Site(source=source, store=stores.store_of(home.folder), network=network)
+    assert mirror.state is not None
+    site = shared_pull.Site(source=source, store=address, network=network)
     own = home.folder / OWN_FOLDER
-    with table_mirror.open_table_strategy(
-        state, own, site, home.workers, cancel, report
-    ) as strategy:
-        yield strategy
+    with shared_pull.open_shared_pull(
+        mirror.state, own, site, home.workers, cancel, report
+    ) as shared:
+        yield None if home.workers is None else shared
+
+
+def _has_units(store: str, folder: Path) -> bool:
+    """True if a killed run left units of workers in a store."""
+    exchange = stores.open_exchange(stores.open_store(store), folder)
+    return next(exchange.names(""), None) is not None
 
 
 _CATALOGUE = "catalogue.db"
@@ -111,7 +105,9 @@ def open_mirror_folder(
             address of the Source.
     """
     home = place if isinstance(place, Home) else Home(place)
-    folder, open_state = home.folder, state_opener(home)
+    folder = home.folder
+    if home.workers is not None:
+        stores.check_shared(home)
     was_folder, was_mirror = folder.is_dir(), mirror_state.is_mirror(folder)
     if not was_mirror:
         if source is None:
@@ -128,7 +124,7 @@ def open_mirror_folder(
         if is_restored:
             message = f"the mirror's state was restored from its copy in {place.store}"
             report("warning", {"code": "memory-restored", "message": message})
-    with MirrorFolder(folder, clock, open_state) as mirror:
+    with MirrorFolder(folder, clock) as mirror:
         state = mirror.state
         assert state is not None
         try:
@@ -274,7 +270,7 @@ def open_destination(
         with (
             _recording(stores.copies_of(mirror, clock), state, clock, failed_pulls) as copies,
             transports.open_fetcher(address, settings, cancel, rules, report) as http,
-            open_strategy(mirror, home, address, network, cancel, report) as strategy,
+            open_workers(mirror, home, address, network, cancel, report) as workers,
         ):
             yield Destination(
                 Dependencies(
@@ -285,13 +281,11 @@ def open_destination(
                     cancel=cancel,
                     report=report,
                     purge=copies.purge,
-                    traffic=http.traffic
-                    if strategy is None
-                    else strategy.with_workers(http.traffic),
+                    traffic=http.traffic if workers is None else workers.with_workers(http.traffic),
                     certificate_until=http.certificate_until,
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
                     is_expected=is_expected,
-                    strategy=strategy,
+                    workers=None if workers is None else workers.transfer,
                 )
             )
 

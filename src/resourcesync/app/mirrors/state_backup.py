@@ -18,7 +18,6 @@ from typing import BinaryIO, Final, cast
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
 from resourcesync.adapters.mirror.state import copy_state, detach_state
-from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.adapters.stored_copies import guard_store
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import LockedError, StateError
@@ -31,8 +30,6 @@ from resourcesync.ports.stores import ObjectContent, Store
 BACKUP_KEY: Final = ".resourcesync/memory.db.gz"
 """Its name in the store."""
 _BACKUP_NOTE: Final = "store-memory"
-_PARTS_NOTE: Final = "store-tables"
-"""The note with the names of the parts that the state in the store may name."""
 _BACKUP_INTERVAL: Final = timedelta(days=1)
 _BLOCK: Final = 1 << 20
 MIN_LIMIT: Final = 64 << 20
@@ -51,11 +48,8 @@ def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     state = mirror.state
     assert state is not None
     change, now = state.change_bounds()[1], clock.now()
-    names, before = _parts_of(state), parts_named(state)
-    if names == before and _is_backed_up(state, change, to_microseconds(now)):
+    if _is_backed_up(state, change, to_microseconds(now)):
         return
-    if names != before:  # first: after a crash in between it is not known which are named there
-        state.commit(StateTransaction(notes={_PARTS_NOTE: " ".join(sorted(names | before))}))
     own = mirror.root / OWN_FOLDER / "tmp"
     plain, packed = (own / f"{secrets.token_hex(8)}-{name}" for name in ("memory", "packed"))
     try:
@@ -69,22 +63,8 @@ def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     finally:
         plain.unlink(missing_ok=True)
         packed.unlink(missing_ok=True)
-    notes = {_BACKUP_NOTE: f"{change} {to_microseconds(now)}"}
-    if names != before:
-        notes[_PARTS_NOTE] = " ".join(sorted(names))
-    state.commit(StateTransaction(notes=notes))
-
-
-def parts_named(state: MirrorStateStore) -> set[str]:
-    """Return the names of the parts of a table that the state in the store may name.
-
-    Restoring that state needs them: they stay as long as it does.
-    """
-    return set((state.note(_PARTS_NOTE) or "").split())
-
-
-def _parts_of(state: MirrorStateStore) -> set[str]:
-    return {part.name for part in state.parts} if isinstance(state, TabledState) else set()
+    note = {_BACKUP_NOTE: f"{change} {to_microseconds(now)}"}
+    state.commit(StateTransaction(notes=note))
 
 
 def _is_backed_up(state: MirrorStateStore, change: int, now: int) -> bool:

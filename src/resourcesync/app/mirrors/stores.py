@@ -23,11 +23,14 @@ from resourcesync.settings import environment
 
 if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoredCopies
+    from resourcesync.adapters.stored_files import StoredExchange
     from resourcesync.app.engines import Workers
     from resourcesync.ports.stores import Store, StoreFactory
 
 _FILE: Final = "store"
 _LEASE_FILE: Final = "holder"
+_EXCHANGE: Final = ".resourcesync/units/"
+"""Prefix of the files in a store that coordinator and workers exchange."""
 _MAX_LEASE_NAME: Final = 64
 _MOST_BYTES: Final = 4_096
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
@@ -41,7 +44,7 @@ class Home(NamedTuple):
     Attributes:
         folder: Its folder on this machine.
         store: The address of the store; empty for copies in the folder itself.
-        workers: The workers for the units of a pull, where the rows of the copies are a table.
+        workers: The workers that fetch; ``None``: this machine does.
     """
 
     folder: Path
@@ -189,6 +192,31 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
         copies.check(mirror.state)
         yield copies
         state_backup.back_up(store, mirror, clock)
+
+
+def check_shared(home: Home) -> None:
+    """Check that workers can reach the copies of a mirror.
+
+    Raises:
+        ConfigurationError: They are in a folder of this machine.
+    """
+    if not home.store:
+        raise ConfigurationError(
+            f"{home.folder} is a folder of this machine, which other workers cannot reach",
+            hint="name a store: s3://BUCKET/PREFIX, or file:///PATH for a shared folder",
+        )
+
+
+def open_exchange(store: "Store", folder: Path) -> "StoredExchange":
+    """Open the files in a store that coordinator and workers exchange.
+
+    Args:
+        store: The store of the copies.
+        folder: The folder for received files.
+    """
+    from resourcesync.adapters.stored_files import StoredExchange  # noqa: PLC0415 - rarely
+
+    return StoredExchange(store, _EXCHANGE, folder)
 
 
 @contextmanager

@@ -8,13 +8,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.state import StateSnapshot
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.removal.deletion import register_lost_trash
 from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.destination.scope import fits_path, parse_glob
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import TrashRow
 
@@ -74,7 +75,7 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
 
 
 def _snapshot(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
-    with mirror_state.open_snapshot(folder / OWN_FOLDER / STATE_FILE) as state:
+    with StateSnapshot(folder / OWN_FOLDER / STATE_FILE) as state:
         yield from filter(fits, state.trash_by_path())
 
 
@@ -105,17 +106,10 @@ def restore(
     """Restore files from the trash; they stay until the Source lists them again.
 
     Raises:
-        ConfigurationError: It is not a mirror, or the rows of its copies are a table.
+        ConfigurationError: It is not a mirror.
         LockedError: Another run has locked the mirror.
         StorageError: The mirror cannot be written.
     """
-    if mirror_state.is_mirror(home.folder) and mirror_state.has_copy_table(home.folder):
-        raise ConfigurationError(
-            "files cannot be restored into a mirror whose copies are a table",
-            evidence=(("kept", "all files in the trash"),),
-            hint="store them in the mirror's own state first",
-            remedy=Remedy("unmake-table", target=str(home.store or home.folder)),
-        )
     with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
         return trash.restore(_snapshot(home.folder, fits), dry_run=dry_run)
 

@@ -53,20 +53,6 @@ def documents_at(root: Path, out: str) -> DocumentStore:
     return FolderDocuments(root / out)
 
 
-def shared_documents_at(place: str) -> DocumentStore:
-    """Return the same for one of several processes that write there at a time.
-
-    Args:
-        place: A folder of this machine, or the address of a store that is locked already.
-
-    Raises:
-        ConfigurationError: There is no plug-in for it, or it cannot be used.
-    """
-    if is_store(place):
-        return StoredDocuments(stores.open_store(place))
-    return FolderDocuments(Path(place), is_alone=False)
-
-
 @contextmanager
 def locked_documents(
     root: Path, out: str, own: Path, *, dry_run: bool = False

@@ -16,6 +16,7 @@ import msgspec
 from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.publishing.published_tree import base_address
 from resourcesync.destination.changelog import ChangeLogReader
@@ -93,7 +94,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
     if not is_mirror(folder):
         raise mirror_state.not_a_mirror_error(folder)
     path = folder / OWN_FOLDER / STATE_FILE
-    with mirror_state.open_state(path, read_only=True) as state:
+    with SqliteMirrorState(path, read_only=True) as state:
         _check_ready(state, folder)
         yield MirrorAccount(path, state, options.base_uri, options.clock, all_hops=which == "all")
 
@@ -145,7 +146,7 @@ class MirrorAccount:
             ConfigurationError: They came from the very Source that is to be published.
             StateError: The state is damaged.
         """
-        with mirror_state.open_snapshot(self._path) as state:
+        with StateSnapshot(self._path) as state:
             builder = _EntryBuilder(state, self._base, all_hops=self._all_hops)
             for copy in state.copies():
                 resource = builder.resource(copy)

@@ -8,8 +8,8 @@ from resourcesync.adapters.catalogue import FileEntryReader, read_note
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
-from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.publishing import document_stores
 from resourcesync.destination.mapping.names import owner_of
 from resourcesync.destination.mapping.path_mapping import NAMES
@@ -96,7 +96,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
         StateError: Its state is damaged or from a newer version.
     """
     file = folder / OWN_FOLDER / STATE_FILE
-    with mirror_state.open_state(file, read_only=True) as state:
+    with SqliteMirrorState(file, read_only=True) as state:
         mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
@@ -106,7 +106,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
         )
 
     def is_copy(path: str) -> bool:
-        with mirror_state.open_state(file, read_only=True) as state:  # one for each thread
+        with SqliteMirrorState(file, read_only=True) as state:  # one for each thread
             return owner_of(state, mapping, path) is not None
 
     return is_copy
@@ -124,7 +124,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
     if not is_aggregated(root):
         return None
     file = root / OWN_FOLDER / STATE_FILE
-    with mirror_state.open_state(file, read_only=True) as state:
+    with SqliteMirrorState(file, read_only=True) as state:
         base = base_address(state)
     if not base:
         return None
@@ -137,7 +137,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
         found = uri_of_published(uri.removeprefix(base), base)
         if found is None:
             return None
-        with mirror_state.open_state(file, read_only=True) as state:  # one for each thread
+        with SqliteMirrorState(file, read_only=True) as state:  # one for each thread
             copy = state.copy(found)
         return None if copy is None else copy.path
 
@@ -196,7 +196,7 @@ def _copies_by_path(folder: Path) -> Callable[[str], Copy | None]:
     file = folder / OWN_FOLDER / STATE_FILE
 
     def find_copy(path: str) -> Copy | None:
-        with mirror_state.open_state(file, read_only=True) as state:  # one for each thread
+        with SqliteMirrorState(file, read_only=True) as state:  # one for each thread
             mapping = SyncState(state).mapping(plugins.mapper)
             uri = None if mapping is None else owner_of(state, mapping, path)
             return None if uri is None else state.copy(uri)

@@ -62,7 +62,7 @@ def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
     """
     if not mirror_state.is_mirror(folder):
         raise mirror_state.not_a_mirror_error(folder)
-    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         yield state
 
 

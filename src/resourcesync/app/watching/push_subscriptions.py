@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.options import fetch_settings, origin_of
@@ -273,7 +274,7 @@ class PushSubscriptions:
 
     def _channels(self, folder: Path, network: Network) -> FoundChannels:
         path = folder / OWN_FOLDER / STATE_FILE
-        with mirror_state.open_state(path, read_only=True) as state:
+        with SqliteMirrorState(path, read_only=True) as state:
             memory = SyncState(state)
             found, identity = memory.discovered, memory.identity
         if found is None or identity is None:

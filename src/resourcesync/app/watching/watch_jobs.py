@@ -12,6 +12,7 @@ import msgspec
 
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.mirrors import mirror_state, opening
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditReport
@@ -91,7 +92,7 @@ def record_failed_pull(
         if found is None or not mirror_state.is_mirror(path) or mirror_state.is_locked(path):
             continue  # a run that goes on will record its own end
         try:
-            with mirror_state.open_state(path / OWN_FOLDER / STATE_FILE) as state:
+            with SqliteMirrorState(path / OWN_FOLDER / STATE_FILE) as state:
                 last = state.last_run()
                 if last is None or last.ended < since:
                     failure = found if isinstance(found, FailedRun) else failed_run(found)
@@ -124,7 +125,7 @@ def _last_good_pull(folder: Path, since: float) -> float | None:
         _modified_at(path) > since - _MINUTE for path in (path, path.with_name(f"{path.name}-wal"))
     ):
         return None
-    with mirror_state.open_state(path, read_only=True) as state:
+    with SqliteMirrorState(path, read_only=True) as state:
         last, word = state.last_run(), SyncState(state).last_state
     return None if last is None or word is MirrorState.FAILING else last.ended / _SECOND
 
@@ -137,7 +138,7 @@ def _modified_at(path: Path) -> float:
 
 
 def _read_mirror_history(folder: Path) -> MirrorHistory:
-    with mirror_state.open_state(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         last, audited = state.last_run(), SyncState(state).audited_at
     return MirrorHistory(
         pulled=None if last is None else last.ended / _SECOND,

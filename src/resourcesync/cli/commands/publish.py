@@ -1,4 +1,4 @@
-"""``resourcesync publish``: write the lists of a tree, a catalogue, a table or another system."""
+"""``resourcesync publish``: write the lists of a tree, a catalogue or another system."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -13,7 +13,7 @@ from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
-from resourcesync.cli.publish_inputs import TABLES, OnFailed, OnPublished
+from resourcesync.cli.publish_inputs import OnFailed, OnPublished
 from resourcesync.cli.pull_run import combine_outcomes, report_failure, run_part
 from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.publish import conclude, publication_fields, report
@@ -24,7 +24,6 @@ from resourcesync.settings.publication import PublicationSettings, source_keys
 from resourcesync.settings.schema import Field, fields_of, without_empty
 
 if TYPE_CHECKING:
-    from resourcesync.app.publishing.inventories import TableSource
     from resourcesync.settings.network import Network
     from resourcesync.source.plan import PublicationStep
     from resourcesync.source.publication_options import PublicationResult, PublishRequest
@@ -118,112 +117,6 @@ def _forced(values: Mapping[str, Any]) -> list[str]:
     return [name for name in ("initialise", "update", "rebase") if values[name]]
 
 
-_NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
-
-
-def is_table_address(target: str) -> bool:
-    """True if the target is the address of a table."""
-    return target.startswith(TABLES)
-
-
-def check_engine(target: str, values: Mapping[str, Any]) -> None:
-    """Refuse an engine for a target that is not a table.
-
-    Raises:
-        ConfigurationError: An engine is named.
-    """
-    if values["engine"] is not None:
-        raise ConfigurationError(
-            f"--engine is only for tables; {target} is not a table",
-            hint="resourcesync publish tables:DIR --engine ENGINE",
-        )
-
-
-def publish_table(
-    target: str,
-    chosen: Mapping[str, object],
-    asked: "PublishRequest",
-    values: Mapping[str, Any],
-    screen: Screen,
-) -> CommandOutcome:
-    """Publish a table once.
-
-    Raises:
-        ResourceSyncError: As ``app.publishing.inventories.publish_table`` says.
-    """
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.publishing import inventories  # noqa: PLC0415 - help stays quick
-
-    clock = machine.system_clock()
-    started = clock.monotonic()
-    source = _table_source(target, values)
-    settings = {name: value for name, value in chosen.items() if name != "out"}
-    done = inventories.publish_table(source, settings, clock=clock, asked=asked)
-    heads = [document for document in done.publication.written if "-sha256-" not in document.name]
-    publication = replace(done.publication, written=tuple(heads))
-    report(replace(done, publication=publication), screen)
-    fields = publication_fields(done, clock.monotonic() - started)
-    lists = len(done.publication.written) - len(heads)
-    return CommandOutcome(
-        closing=tuple(_table_lines(done, lists, source)),
-        fields={**fields, "written": [head.name for head in heads], "lists": lists},
-    )
-
-
-def _table_source(target: str, values: Mapping[str, Any]) -> "TableSource":
-    from resourcesync.app.publishing import inventories  # noqa: PLC0415 - help stays quick
-
-    if values["watch"]:
-        raise ConfigurationError("--watch is only for folders and other systems", hint="use cron")
-    for name in _NOT_FOR_TABLES:
-        if values[name]:
-            raise ConfigurationError(
-                f"--{name.replace('_', '-')} is only for other systems, not for {target}"
-            )
-    out, state = values["out"], values["state"]
-    if out is None:
-        raise ConfigurationError(f"{target} needs --out: the folder or the store for the documents")
-    if state is None and not isinstance(out, Path):
-        raise ConfigurationError(
-            f"{target} needs --state: the folder for its table",
-            hint=f"with --out {out}, add: --state DIR",
-        )
-    return inventories.TableSource(
-        address=target,
-        values=dict(values["with"]),
-        root=Path(out if state is None else state),
-        out=out,
-        engine=values["engine"] or "",
-    )
-
-
-def _table_lines(
-    done: "PublicationResult", lists: int, source: "TableSource"
-) -> Iterator[TextLine]:
-    publication = done.publication
-    if not publication.written:
-        yield TextLine("Nothing changed", level=QUIET)
-        return
-    changes = {
-        "created": publication.created,
-        "updated": publication.updated,
-        "deleted": publication.deleted,
-    }
-    counts = ", ".join(
-        f"{formatting.count(number)} {name}" for name, number in changes.items() if number
-    )
-    text = (
-        f"{formatting.counted(lists, 'list')} of {formatting.counted(done.scan.files, 'resource')}"
-    )
-    yield TextLine(f"{text}{': ' if counts else ''}{counts}", "Wrote", QUIET)
-    for document in publication.written:
-        if "-sha256-" not in document.name:
-            yield TextLine(f"          {source.out}/{document.name}", level=QUIET)
-    if publication.first:
-        where = f"  resourcesync pull {done.settings.url} ./copy --dry-run"
-        yield TextLine(f"upload the files in {source.out}, then check:{where}", "Next")
-
-
 _MAX_NAMES: Final = 10_000
 """Most names of omitted files that are stored, so that each is reported once."""
 
@@ -256,10 +149,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     SYSTEM:… is another system whose resources are published; for the systems, see 'resourcesync
     doctor --plugins'. It needs --out FOLDER. The system itself is never changed.
-
-    tables:DIR is a table of resources in Parquet files, for very large numbers: a sorted copy is
-    stored, and workers write its lists, see --engine. It needs --out. DIR may also be a file or a
-    pattern.
 
     --dumps makes packages of a folder's files: Destinations that support dumps need one request for
     thousands of small files. A package is a ZIP with a manifest, and never changes.
@@ -388,9 +277,6 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     )
     if values["dumps"] not in _NO_DUMPS and not (values["dry_run"] or values["watch"]):
         return _publish_dumps(target, chosen, asked, values, screen)
-    if is_table_address(target):
-        return publish_table(target, chosen, asked, values, screen)
-    check_engine(target, values)
     external = publish_inputs.external_name(target)
     if external:
         return _publish_external(external, chosen, asked, values, screen)
@@ -426,10 +312,8 @@ def _publish_dumps(
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
     from resourcesync.cli.commands.dump import request_dumps, with_packages  # noqa: PLC0415 - rarely needed
 
-    is_folder = not (is_table_address(target) or publish_inputs.is_originals_address(target))
-    if not is_folder or publish_inputs.external_name(target):
+    if publish_inputs.is_originals_address(target) or publish_inputs.external_name(target):
         raise ConfigurationError(f"--dumps is only for folders; {target} is not a folder")
-    check_engine(target, values)
     publish_inputs.check_folder(target, values)
     kinds, tree, clock = values["dumps"], Path(target), machine.system_clock()
     for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:

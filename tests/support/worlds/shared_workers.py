@@ -1,10 +1,9 @@
-"""Workers in one process, for a mirror whose copies are a table; some die now and then."""
+"""Workers in one process, who fetch for a mirror; some die now and then."""
 
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Self
@@ -12,15 +11,12 @@ from typing import Any, Final, Self
 from msgspec import structs
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.tabled_state import TabledState
-from resourcesync.app.mirrors.table_mirror import TableSyncStrategy
-from resourcesync.cluster import package_worker, worker
-from resourcesync.cluster.slices import SliceQueue
-from resourcesync.cluster.tables import ParquetTables
-from resourcesync.cluster.units import WorkerContext
+from resourcesync.cluster import worker
+from resourcesync.cluster.slices import SliceResults
+from resourcesync.cluster.transfer import SharedTransfer
+from resourcesync.cluster.units import SliceUnit, WorkerContext
 from resourcesync.destination.options import Dependencies
 from resourcesync.ports import Clock
-from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import UnitOutcome
 from tests.support.crashes.killing import Dying, Fuse, Killed
 
@@ -52,7 +48,7 @@ class MemoryExchange:
 
 
 class Steady(random.Random):
-    """No worker dies, and what was done is folded into the table."""
+    """No worker dies."""
 
     def random(self) -> float:
         return 0.5
@@ -75,17 +71,16 @@ class Skewed:
         self._clock.sleep(seconds)
 
 
-class TableWorkers:
-    """Workers in this process, for a mirror whose copies are a table; some die now and then.
+class SharedWorkers:
+    """Workers in this process; some die now and then.
 
     Args:
-        luck: Whether workers die, and whether what was done is folded into the table.
+        luck: Whether workers die.
 
     Attributes:
         scratch: A folder of theirs.
         exchange: What they hand to each other.
-        tables: How they write tables.
-        brought: How many units of fetching were done.
+        brought: How many units were done.
         lost: How many workers died.
         skew: How far the clocks of workers are ahead.
     """
@@ -97,8 +92,6 @@ class TableWorkers:
         self.skew = timedelta()
         self.scratch = Path(tempfile.mkdtemp())
         self.exchange = MemoryExchange(self.scratch)
-        self.tables = ParquetTables(self.scratch, threads=1)
-        self._folds = 0
 
     def __enter__(self) -> Self:
         return self
@@ -110,55 +103,34 @@ class TableWorkers:
         """Remove what they left."""
         shutil.rmtree(self.scratch)
 
-    def open_state(self, path: Path) -> SqliteMirrorState:
-        """Open the state of the mirror, with its table."""
-        return TabledState(path, self.tables, self.scratch / "parts")
-
-    @contextmanager
-    def employed(self, dependencies: Dependencies, state: object) -> Iterator[Dependencies]:
-        """Add the workers; ``state`` is that of the disk, whatever stands before it."""
-        assert isinstance(state, TabledState)
-        before: Any = dependencies.state
-        self._fold(state)
-        crew = WorkerContext(
-            read=lambda units: self._do(worker.read_list, units, dependencies),
-            fetch=lambda units: self._do(worker.fetch_slice, units, dependencies),
-            unpack=lambda units: self._do(package_worker.unpack, units, dependencies),
+    def employed(self, dependencies: Dependencies) -> Dependencies:
+        """Add the workers."""
+        context = WorkerContext(
+            fetch=lambda units: self._do(units, dependencies),
             exchange=self.exchange,
-            tables=self.tables,
-            state=before,
-            fold=lambda: self._fold(state),
-            folder=lambda: tempfile.mkdtemp(dir=self.scratch),
+            state=dependencies.state,
+            folder=tempfile.mkdtemp(dir=self.scratch),
             site=None,
             slice_rows=3,
         )
-        SliceQueue(crew, dependencies.clock, dependencies.report).recover()
-        yield structs.replace(dependencies, strategy=TableSyncStrategy(crew))
-        if self._luck.random() < 0.8:  # else what was changed stays beside the table
-            self._fold(state)
+        clock, report = dependencies.clock, dependencies.report
+        SliceResults(context, clock, report).recover()
+        return structs.replace(
+            dependencies, workers=lambda policy: SharedTransfer(context, policy, clock, report)
+        )
 
-    def _fold(self, state: TabledState) -> None:
-        self._folds += 1
-        state.fold(f"{self._folds:04}", lambda _part, _file: None)
-        state.drop_old_parts()
-
-    def _do(
-        self,
-        task: Callable[[Any, worker.WorkerTools], UnitOutcome],
-        units: Iterable[Any],
-        dependencies: Dependencies,
-    ) -> Iterator[UnitOutcome]:
+    def _do(self, units: Iterable[SliceUnit], dependencies: Dependencies) -> Iterator[UnitOutcome]:
         """Do units one after the other; a worker may die, and the unit is done again."""
         for unit in units:
             for _ in range(_TRIES):
                 fuse = None
-                if task is worker.fetch_slice and self._luck.random() < 0.2:
+                if self._luck.random() < 0.2:
                     fuse = Fuse(self._luck.randrange(2), how=self._luck.randrange(3))
                 copies: Any = dependencies.copies
                 used = copies if fuse is None else Dying(copies, fuse)
                 try:
-                    outcome = task(unit, self._tools(used, dependencies))
-                    self.brought += task is worker.fetch_slice
+                    outcome = worker.fetch_slice(unit, self._tools(used, dependencies))
+                    self.brought += 1
                     break
                 except Killed:
                     if fuse is None or not fuse.is_burnt:
@@ -175,12 +147,8 @@ class TableWorkers:
             copies=lambda _confirm: copies,
             memory=lambda: SqliteMirrorState(":memory:"),
             clock=Skewed(dependencies.clock, self.skew),
-            cancel=CancelToken(dependencies.clock),
-            tables=self.tables,
             exchange=self.exchange,
-            scratch=dependencies.scratch,
             file=lambda name: f"{folder}/{name.replace('/', '-')}",
-            mappers=dependencies.mappers,
             traffic=lambda: (0, 0),
             wait=lambda: None,
         )
