@@ -134,6 +134,8 @@ def test_what_rests_is_accounted_for(world: World[PublishedSource]) -> None:
         report = world.pull(mode="baseline")
         parts = report.unchanged + report.applied + report.pending + report.refused
         assert (report.listed, parts, report.pending) == (len(NAMES), len(NAMES), 1)
+    assert f"{BASE}3.txt" in world.fetcher.asked, "a baseline asks for what rests"
+    world.pull()
     assert f"{BASE}3.txt" not in world.fetcher.asked, "it rests"
 
 
