@@ -225,6 +225,11 @@ class SyncSession:
         """
         self.move(structs.replace(self.cursor, generation=self.generation).with_baseline_due())
 
+    def record_list_reading(self) -> None:
+        """Record that the Resource List was read whole, in whatever way it was requested."""
+        if not self.options.dry_run:
+            self.sync_state.write(list_read_at=self.now)
+
     def begin_repair(self) -> None:
         """Record that a repair is about to act on the present lists.
 

@@ -243,6 +243,11 @@ class SyncState:
         return self._number("refused") or 0
 
     @property
+    def list_read_at(self) -> int | None:
+        """Time of the last reading of the Resource List without a condition, microseconds."""
+        return self._number("list-read-at")
+
+    @property
     def list_head(self) -> ListVersion | None:
         """Version of the Resource List that need not be read again."""
         return self.decode("list-head", ListVersion)
