@@ -70,6 +70,8 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
         unread_parts: Number of parts of that list that could not be read.
         are_deletions_done: Deletions were executed as far as allowed.
         spent: Limit that the run reached, if any.
+        rechecked: Number of copies that were requested again though no list says that they changed.
+        stale_dates: Those of them that had changed.
         postponed: Number of resources that are not due yet, and of those that have a copy.
         is_written: What is to be done is stored; not so in a dry run.
     """
@@ -88,6 +90,8 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
     is_written: bool = True
     are_deletions_done: bool = True
     spent: Spent = ""
+    rechecked: int = 0
+    stale_dates: int = 0
 
 
 class SyncSession:

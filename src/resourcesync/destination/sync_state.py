@@ -20,11 +20,17 @@ from resourcesync.destination.mapping.path_mapping import (
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES
+from resourcesync.destination.transfers.recheck_plan import RecheckState
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument, StateTransaction
+from resourcesync.ports.mirror import (
+    MirrorStateStore,
+    ProcessedDocument,
+    StateTransaction,
+    UnhashedCounts,
+)
 
 T = TypeVar("T")
 
@@ -241,6 +247,20 @@ class SyncState:
     def refused_count(self) -> int:
         """Number of entries of the Source that cannot be used."""
         return self._number("refused") or 0
+
+    @property
+    def rechecks(self) -> RecheckState | None:
+        """State of the walk of the rechecks; ``None`` before the first pull that completed."""
+        return self.decode("rechecks", RecheckState)
+
+    def unhashed(self) -> tuple[UnhashedCounts, int]:
+        """Return the numbers of copies that no hash proves, and of the last logged change.
+
+        They are counted again only if copies changed since.
+        """
+        known, last = self.rechecks, self._state.change_bounds()[1]
+        is_known = known is not None and known.counted == last
+        return known.counts if known and is_known else self._state.count_unhashed(), last
 
     @property
     def list_read_at(self) -> int | None:

@@ -24,6 +24,7 @@ from resourcesync.destination.planner import (
     ListedEntry,
     algorithms_for,
     has_bytes,
+    has_moved_date,
     without_patch,
 )
 from resourcesync.destination.task_codes import CONTRADICTING, REDIRECTED
@@ -470,6 +471,8 @@ class ResourceTransfer:
         _staged(outcome.request).discard()
         assert fetch.before is not None, "only a conditional request is answered with 304"
         self._commit_batch.tally.same += 1
+        if has_moved_date(fetch.before, fetch.listed):
+            self._commit_batch.add_unconfirmed(fetch.listed.uri)
         lastmod = self._commit_batch.lastmod_to_record(fetch.listed, outcome.headers)
         if fetch.before.lastmod != lastmod:
             copy = fetch.before._replace(lastmod=lastmod)
