@@ -260,7 +260,7 @@ class Destination:
         with pull.packages.retaining_packages():
             pulled = self._synchronize(pull, options, lists, is_due=is_due)
             if pulled is not None and pull.sync_state.unhashed()[0].copies:
-                from resourcesync.destination.transfers.recheck import Recheck  # noqa: PLC0415 - lazy
+                from resourcesync.destination.audits.recheck import Recheck  # noqa: PLC0415 - lazy
 
                 Recheck(pull).run(pulled)
         if pulled is not None and pulled.selected_count == 0 and pull.selection.has_filters:

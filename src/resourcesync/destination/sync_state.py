@@ -9,6 +9,7 @@ from msgspec import structs
 
 from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.mapping.path_mapping import (
     NAMES,
     TREE,
@@ -20,7 +21,6 @@ from resourcesync.destination.mapping.path_mapping import (
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES
-from resourcesync.destination.transfers.recheck_plan import RecheckState
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import StateError

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.destination.transfers.recheck_plan import (
+from resourcesync.destination.lists.recheck_plan import (
     DAY,
     LIST_PERIOD,
     LONGEST_PERIOD,

@@ -6,11 +6,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from resourcesync.destination.lists import recheck_plan
+from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.planner import Fetch, ListedEntry, is_suspect
 from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
-from resourcesync.destination.transfers import recheck_plan
 from resourcesync.destination.transfers.commit import TransferTally
-from resourcesync.destination.transfers.recheck_plan import RecheckState
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import Copy
 
