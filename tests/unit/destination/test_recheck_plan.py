@@ -90,11 +90,12 @@ def test_a_chosen_period_above_ninety_days_stays() -> None:
     assert state.period == 200 * DAY < 2 * LONGEST_PERIOD + 21 * DAY
 
 
-def test_another_chosen_period_begins_anew_where_the_walk_is() -> None:
+def test_another_chosen_period_is_learnt_anew_where_the_walk_is() -> None:
     state = replace(first_state(SITEMAP_PERIOD, 0), after="b", clean=7, period=14 * DAY)
-    assert with_base(state, SITEMAP_PERIOD, DAY) == state
-    begun = with_base(state, DAY, DAY)
-    assert (begun.period, begun.clean, begun.after) == (DAY, 0, "b")
+    assert with_base(state, SITEMAP_PERIOD) == state
+    other = with_base(state, DAY)
+    assert (other.period, other.clean, other.after) == (DAY, 0, "b")
+    assert pace(other, 100, DAY // 2)[0] > 0, "what was due stays due"
 
 
 def test_a_period_of_zero_requests_nothing() -> None:

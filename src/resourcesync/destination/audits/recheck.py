@@ -37,9 +37,7 @@ class Recheck:
             return
         base = recheck_plan.base_period(pull.options.recheck, is_sitemap=pull.discovered.is_sitemap)
         known = pull.sync_state.rechecks
-        self._state = recheck_plan.with_base(
-            known or recheck_plan.first_state(base, now), base, now
-        )
+        self._state = recheck_plan.with_base(known or recheck_plan.first_state(base, now), base)
         seconds = recheck_plan.time_limit(self._state, now, pull.options.max_duration)
         due, self._state = recheck_plan.pace(self._state, self._count(), now)
         if due:

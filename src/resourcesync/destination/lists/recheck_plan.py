@@ -87,9 +87,9 @@ def first_state(base: int, now: int) -> RecheckState:
     return RecheckState(base=base, period=base, began=now, paced=now, pulled=now)
 
 
-def with_base(state: RecheckState, base: int, now: int) -> RecheckState:
-    """Return the state with the chosen period; another one than before begins anew."""
-    return state if base == state.base else replace(first_state(base, now), after=state.after)
+def with_base(state: RecheckState, base: int) -> RecheckState:
+    """Return the state with the chosen period; another one than before is learnt anew."""
+    return state if base == state.base else replace(state, base=base, period=base, clean=0)
 
 
 def pace(state: RecheckState, copies: int, now: int) -> tuple[int, RecheckState]:
