@@ -264,10 +264,10 @@ def test_copies_known_by_their_dates_only_are_told_with_the_time_of_the_rechecks
         return [line.text.strip() for line in status_details([replace(mirror, **values)])[1:]]
 
     known = "m  1,100 of 1,200 copies known by their dates only"
-    assert told(recheck=7 * day) == [f"{known}; each is requested again within 7d."]
+    assert told(recheck=7 * day) == [f"{known}; each is requested again within 7.0 d."]
     assert told(recheck=0.0) == [f"{known}; no recheck."]
     assert told(recheck=7 * day, recheck_reached=20 * day) == [
-        f"{known}; each is requested again within 20d, not 7d:",
+        f"{known}; each is requested again within 20.0 d, not 7.0 d:",
         "warning: pull more often, or give them more time with --recheck.",
     ]
     assert told(by_date=0, unconfirmed=1) == [

@@ -439,10 +439,11 @@ def _known_by_date(mirror: MirrorStatus) -> list[str]:
     notes = []
     if mirror.by_date:
         known = f"{formatting.count(mirror.by_date)} of {formatting.count(mirror.resources)}"
-        again, reached = formatting.age(mirror.recheck or 0), mirror.recheck_reached
+        again = formatting.span(mirror.recheck or 0)
         turn = f"each is requested again within {again}." if mirror.recheck else "no recheck."
         if mirror.is_recheck_late:
-            turn = f"each is requested again within {formatting.age(reached)}, not {again}:"
+            reached = formatting.span(mirror.recheck_reached)
+            turn = f"each is requested again within {reached}, not {again}:"
         notes.append(f"{known} copies known by their dates only; {turn}")
         if mirror.is_recheck_late:
             notes.append("warning: pull more often, or give them more time with --recheck.")
