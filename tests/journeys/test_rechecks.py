@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.worlds.frozen_site import DAY, HOUR, FrozenSite
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.moving import Moving
+from tests.support.worlds.network import BASE, Answer, Network
 from tests.support.worlds.world import World
 
 SIX_HOURS = 6 * HOUR
@@ -177,3 +179,36 @@ def test_copies_with_listed_hashes_are_known_by_them_and_not_requested_again(
     report = world.pull()
     assert world.asked_resources() == []
     assert (report.by_hash, report.by_request, report.by_date) == (report.resources, 0, 0)
+
+
+def test_a_change_that_lists_without_hashes_never_tell_is_seen_within_thirty_days(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, LooseSource(hashes=False))
+    source = world.source
+    for number in range(20):
+        source.put(f"{number}.txt", "as listed")
+    source.publish()
+    world.pull()
+    source.put("13.txt", "changed, and never listed as such")
+    days = 0
+    while not world.in_sync() and days < 40:
+        world.clock.advance(seconds=DAY)
+        days += 1
+        assert world.pull().state == "in sync"
+        assert len(world.asked_resources()) <= 1
+    assert days <= 30
+
+
+def test_pages_of_a_site_that_moved_are_requested_where_it_is_now(tmp_path: Path) -> None:
+    moving = Moving("sitemap.xml")
+    world = World(tmp_path, FrozenSite(20), network=Network(moving.route))
+    moving.pull(world)
+    moving.move("http://moved.example/")
+    assert moving.pull(world).state == "in sync"
+    world.source.edit("0003.html")
+    for _ in range(28):
+        world.clock.advance(seconds=SIX_HOURS)
+        assert moving.pull(world).state == "in sync"
+        assert all(uri.startswith("http://moved.example/") for uri in world.fetcher.asked)
+    assert world.in_sync()
