@@ -3,8 +3,10 @@
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck, status_details, status_table
@@ -250,6 +252,40 @@ def test_what_cannot_be_used_is_counted() -> None:
     odd = MirrorStatus(folder="m", source="", state=MirrorState.BEHIND, refused=3, resources=5)
 
     assert [line.text for line in status_details([odd])] == ["", "m  3 listed but not usable."]
+
+
+def test_copies_known_by_their_dates_only_are_told_with_the_time_of_the_rechecks() -> None:
+    day = 86_400.0
+    mirror = MirrorStatus(
+        folder="m", source="", state=MirrorState.IN_SYNC, resources=1_200, by_date=1_100
+    )
+
+    def told(**values: Any) -> list[str]:
+        return [line.text.strip() for line in status_details([replace(mirror, **values)])[1:]]
+
+    known = "m  1,100 of 1,200 copies known by their dates only"
+    assert told(recheck=7 * day) == [f"{known}; each is requested again within 7.0 d."]
+    assert told(recheck=0.0) == [f"{known}; no recheck."]
+    assert told(recheck=7 * day, recheck_reached=20 * day) == [
+        f"{known}; each is requested again within 20.0 d, not 7.0 d:",
+        "warning: pull more often, or give them more time with --recheck.",
+    ]
+    assert told(by_date=0, unconfirmed=1) == [
+        "m  1 copy with a new date, but not modified by the server's word."
+    ]
+
+
+def test_rechecks_that_are_late_change_no_exit_code() -> None:
+    late = MirrorStatus(
+        folder="m", source="", state=MirrorState.IN_SYNC, recheck=1.0, recheck_reached=2.0
+    )
+
+    assert late.is_recheck_late
+    assert (
+        StatusCheck(is_requested=True, limits=FreshnessSettings())
+        .measure(replace(late, in_sync_at=NOW), FreshnessSettings(), NOW)
+        .is_fine
+    )
 
 
 def test_a_mirror_whose_first_pull_failed_is_not_called_in_sync() -> None:

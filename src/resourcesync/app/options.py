@@ -48,6 +48,7 @@ def pull_options(settings: PullSettings, now: datetime, *, set_name: str = "") -
         dumps=settings.dumps,
         mapper=settings.mapper,
         moved=settings.moved,
+        recheck=settings.recheck,
     )
 
 

@@ -50,11 +50,13 @@ _FIELDS: Final = {
         "hashed proven changing rules plugins packages_unopened packages "
         "packages_kept filtered packed_entries packed_bytes contradicting hubs "
         "count plain_sitemaps versions patches taken seed lies wrong restored resting "
-        "refetched absent skipped unread edited messages server_verified recovered"
+        "refetched absent skipped unread edited messages server_verified recovered "
+        "by_hash by_request by_date unconfirmed rechecked stale_dates"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
-        "delivered_seconds skew_seconds consistency latency latency_95 efficiency"
+        "delivered_seconds skew_seconds recheck_seconds recheck_reached_seconds consistency "
+        "latency latency_95 efficiency"
     ),
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
@@ -93,7 +95,7 @@ _RUN_FIELDS: Final = (
     "spent pull resources listed:any unchanged applied pending:any same created "
     "updated refetched deleted failed edited refused:any held held_of unlisted filtered "
     "verified:count server_verified weak absent:count skipped:count unread:count "
-    "restored unverified "
+    "restored unverified by_hash by_request by_date unconfirmed rechecked stale_dates "
     "contradicting renamed linked patched:any unpatched requests bytes useful_bytes "
     "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
     "scenarios:count passed:count coverage? accuracy? "
@@ -192,7 +194,8 @@ EVENTS: Final = {
     "phase": EventSpec(
         meaning=(
             "A phase of a pull ended: `discovery`, `lists` (reading them), `transfer` (of resources"
-            " until the last is in place) or `commit` (of the position)."
+            " until the last is in place), `commit` (of the position) or `recheck` (of copies known"
+            " by their dates only)."
         ),
         always="time name seconds",
         sometimes="mirror",
@@ -207,7 +210,8 @@ EVENTS: Final = {
         always="mirror",
         sometimes=(
             "source state resources pending contradicting resting tried_again? refused held "
-            "edited absent skipped unknown:count counted refuted:flag lag_seconds? as_of? "
+            "edited absent skipped unknown:count by_hash by_request by_date unconfirmed "
+            "recheck_seconds? recheck_reached_seconds counted refuted:flag lag_seconds? as_of? "
             "in_sync_at? last_run? outcome failed_run? failures set offered doubted:any"
         ),
     ),

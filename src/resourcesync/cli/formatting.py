@@ -19,6 +19,7 @@ from resourcesync.model.formatting import (
     moment,
     share,
     size,
+    span,
     stamp,
 )
 
@@ -41,6 +42,7 @@ __all__ = [
     "share",
     "size",
     "some",
+    "span",
     "stamp",
     "with_local_times",
 ]

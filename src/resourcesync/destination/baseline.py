@@ -102,7 +102,10 @@ class Baseline:
             sorter = held.enter_context(self._pull.new_sorter())
             with timed_phase(self._pull.dependencies, "lists"):
                 snapshot = self._pull.read_list(uri, sorter, known)
-                if snapshot is None or (newer and not self._is_newer(snapshot)):
+                if snapshot is None:
+                    return None
+                if newer and not self._is_newer(snapshot):
+                    self._pull.record_list_reading()
                     return None
                 self._check_time(snapshot, gap=gap)
                 history = self._read_changes(snapshot, sorter, held)
@@ -498,6 +501,7 @@ class Baseline:
             unsure=unsure, found=pull.discovered, list_head=snapshot.version or ListVersion()
         )
         pull.record_refused(add=False)
+        pull.record_list_reading()
         # One transaction: a task of an older reading that outlived the cursor would run later.
         pull.state.commit(
             StateTransaction(

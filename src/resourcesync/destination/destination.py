@@ -10,6 +10,7 @@ from msgspec import structs
 
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.links import PatchSizeLimits, link_filter
+from resourcesync.destination.lists.list_version import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
@@ -236,6 +237,10 @@ class Destination:
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
             pulled = self._synchronize(pull, options, lists, is_due=is_due)
+            if pulled is not None and pull.sync_state.unhashed()[0].copies:
+                from resourcesync.destination.audits.recheck import Recheck  # noqa: PLC0415 - lazy
+
+                Recheck(pull).run(pulled)
         if pulled is not None and pulled.selected_count == 0 and pull.selection.has_filters:
             pull.warn("nothing-selected", "no listed resource matches the filters")
         pull.warn_dropped_values()
@@ -301,8 +306,10 @@ class Destination:
         return found.resource_list is not None and found.change_list == found.change_list_archive
 
     def _known_list(self, pull: SyncSession) -> ProcessedDocument | None:
-        uri = pull.found.resource_list
-        return None if uri is None else pull.state.document(uri)
+        """Return the record of the Resource List; ``None`` if it is to be read in any case."""
+        uri, read_at = pull.found.resource_list, self._sync_state.list_read_at
+        known = None if uri is None else pull.state.document(uri)
+        return known if known is not None and is_believed(known.etag, read_at, pull.now) else None
 
     def _prepare(
         self, address: str, found: SourceLists | None, options: PullOptions, filters: Filters

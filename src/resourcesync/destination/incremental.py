@@ -202,9 +202,10 @@ class Incremental:
             return False
         if known is None or known.uri != uri:
             known = ListVersion(uri=uri)
+        requested = known.without_old_dates(pull.sync_state.list_read_at, pull.now)
         newer = NewerListCheck(
             pull.documents,
-            known,
+            requested,
             read_at=pull.cursor.resource_list_at,
             now=pull.now,
             believes=partial(is_plausible, through=pull.cursor.checkpoint or 0, now=pull.now),
@@ -217,6 +218,8 @@ class Incremental:
             _log.info("cannot check for a newer Resource List: %s", error)
         if newer.known != known and not pull.options.dry_run:
             pull.sync_state.write(list_head=newer.known)
+        if requested != known:
+            pull.record_list_reading()
         return False
 
     def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:

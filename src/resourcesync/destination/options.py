@@ -64,6 +64,8 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
         mapper: Mapper of URIs to paths: a name, or a rule ``PATTERN => TEMPLATE``; empty: the
             mirror's.
         moved: The Source's new address, if it moved; its copies stay. Else empty.
+        recheck: Seconds within which a copy that no listed hash proves is requested again; 0:
+            never; ``None``: 7 days for a plain sitemap, 30 for other lists.
     """
 
     mode: PullMode = "auto"
@@ -86,6 +88,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     dumps: DumpPolicy = "auto"
     mapper: str = ""
     moved: str = ""
+    recheck: float | None = None
 
 
 class FindingWriter(Protocol):

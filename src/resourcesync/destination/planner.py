@@ -129,6 +129,18 @@ def _match(copy: Copy, listed: ListedEntry) -> Match:
     return Match.UNKNOWN
 
 
+def has_moved_date(copy: Copy, listed: ListedEntry) -> bool:
+    """True if nothing but its date says that a resource changed since it was fetched.
+
+    The date may move without the bytes, at each build of a site say: the Source is asked whether
+    they did. If it says that they did not, one of the two is wrong.
+    """
+    if listed.lastmod is None or copy.lastmod is None or listed.lastmod == copy.lastmod:
+        return False
+    is_dated = not (listed.undated or usable(parse_digests(listed.hash)))
+    return is_dated and not is_suspect(copy) and listed.length in {None, copy.length}
+
+
 def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
     """Return the ``lastmod`` to record with bytes; ``None`` while it proves nothing.
 
@@ -355,8 +367,10 @@ def decide(
     if row.change in _NOT_WANTED:
         return None if copy is None else _decide_unwanted(copy, row, policy)
     match = None if copy is None else match_copy(copy, row)
-    # Of a change, a modification time alone is no proof: there may be two changes in its second.
-    if copy is not None and match is Match.SAME and (row.hash or not is_news):
+    # A modification time alone is no proof of a change, since there may be two in its second; nor
+    # where the Source did not serve the resource when it was requested again.
+    is_open = is_news or (task is not None and task.task == PendingTask.FETCH)
+    if copy is not None and match is Match.SAME and (row.hash or not is_open):
         return UpToDate(copy)
     if task is not None and _is_postponed(task, row, policy.now):
         return Postponed(task, copy)
@@ -365,7 +379,9 @@ def decide(
     if row.path != copy.path:  # a copy keeps its path
         row = row._replace(path=copy.path)
     listed = row if is_news else without_patch(row)
-    return _fetch((listed, copy, match is not Match.DIFFERENT, False))
+    # A change says more than its date: it is fetched.
+    may_be_same = match is not Match.DIFFERENT or (not is_news and has_moved_date(copy, row))
+    return _fetch((listed, copy, may_be_same, False))
 
 
 def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:
@@ -445,15 +461,15 @@ def decide_all(
     uri: str
     for difference in compare(copies, rows, same=_is_same):
         match difference:
-            case Same(same):
-                yield _up_to_date((same,))
+            case Same(copy, row) if task is None or row.hash:  # as most are
+                yield _up_to_date((copy,))
                 continue
+            case Same(copy, row) | Updated(copy, row):
+                uri = row.uri
             case Deleted(copy):
                 row, uri = None, copy.uri
             case Created(row):
                 copy, uri = None, row.uri
-            case Updated(copy, row):
-                uri = row.uri
         while task is not None and task.uri < uri:
             task = next(rest, None)
         known = task if task is not None and task.uri == uri else None

@@ -123,6 +123,13 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         restored: Unlisted copies that were restored from the trash; kept.
         verified, server_verified, weak, unverified: Fixity of the resources fetched in this run:
             by a hash of the list; by the server's digest alone; by a weak hash or the length; not.
+        by_hash, by_request, by_date: Resources in the mirror by the evidence that they are as at
+            the Source: a listed hash; an answer to a request of this run; only that their date, or
+            a Change List, tells of no change. Their sum is ``resources``.
+        unconfirmed: Of those without a listed hash, those of which the Source said "not modified"
+            although their date moved; each is fetched once within the period of rechecks.
+        rechecked: Resources requested again though no list tells that they changed.
+        stale_dates: Of the rechecked, those that had changed.
         contradicting: Of the pending, those whose bytes are kept although they are not as listed
             (``verify="lenient"``).
         renamed: Files moved to other names; in a dry run, to be moved.
@@ -173,6 +180,12 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     server_verified: int = 0
     weak: int = 0
     unverified: int = 0
+    by_hash: int = 0
+    by_request: int = 0
+    by_date: int = 0
+    unconfirmed: int = 0
+    rechecked: int = 0
+    stale_dates: int = 0
     contradicting: int = 0
     renamed: int = 0
     linked: int = 0
@@ -237,6 +250,12 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         certificate_until: End of the first TLS certificate of the servers of the Source's lists, as
             the last run met it, UTC; ``None`` without TLS.
         size: Bytes of the copies; ``None`` if that takes too long to count.
+        by_hash, by_request, by_date: Number of copies by the evidence that they are as at the
+            Source, as of the last pull; see `RunReport`.
+        unconfirmed: Copies of which the Source said "not modified" although their date moved.
+        recheck: Seconds within which each copy that is known by its date only is requested again;
+            0: never; ``None``: no pull has completed yet.
+        recheck_reached: Seconds in which that is really done.
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.
         refuted: An audit since the last run that was in sync found that the mirror is not.
@@ -267,9 +286,20 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failing, ...] = ()
     certificate_until: datetime | None = None
     size: int | None = None
+    by_hash: int = 0
+    by_request: int = 0
+    by_date: int = 0
+    unconfirmed: int = 0
+    recheck: float | None = None
+    recheck_reached: float = 0.0
     is_counted: bool = True
     refuted: bool = False
     left: MirrorState | None = None
+
+    @property
+    def is_recheck_late(self) -> bool:
+        """True if copies known by their dates are not requested again within the period."""
+        return 0 < (self.recheck or 0) < self.recheck_reached
 
     @property
     def right(self) -> int:

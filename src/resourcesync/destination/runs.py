@@ -22,7 +22,12 @@ from resourcesync.destination.planner import FILTERED
 from resourcesync.destination.reports import FailedRun, Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
-from resourcesync.destination.status import count_unavailable, count_unknown, failures_of
+from resourcesync.destination.status import (
+    count_evidence,
+    count_unavailable,
+    count_unknown,
+    failures_of,
+)
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import CONTRADICTING, LOCAL_CHANGE, RESTORED
 from resourcesync.destination.transfers.commit import TransferTally
@@ -325,6 +330,9 @@ def build_report(
         held_of=deletions.held_of if held else 0,
         unlisted=pulled.retained_count,
         **_extra_counts(state, counts),
+        **count_evidence(memory, resources, tally.by_request),
+        rechecked=pulled.rechecked,
+        stale_dates=pulled.stale_dates,
         filtered=_filtered_count(pulled, counts),
         requests=requests,
         received=received,

@@ -77,6 +77,8 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
         unread_parts: Number of parts of that list that could not be read.
         are_deletions_done: Deletions were executed as far as allowed.
         spent: Limit that the run reached, if any.
+        rechecked: Number of copies that were requested again though no list says that they changed.
+        stale_dates: Those of them that had changed.
         postponed: Number of resources that are not due yet, and of those that have a copy.
         is_written: What is to be done is stored; not so in a dry run.
     """
@@ -95,6 +97,8 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
     is_written: bool = True
     are_deletions_done: bool = True
     spent: Spent = ""
+    rechecked: int = 0
+    stale_dates: int = 0
 
 
 class PlanTransfer(Protocol):
@@ -240,6 +244,11 @@ class SyncSession:
         killed before all is stored, only a baseline can continue.
         """
         self.move(structs.replace(self.cursor, generation=self.generation).with_baseline_due())
+
+    def record_list_reading(self) -> None:
+        """Record that the Resource List was read whole, in whatever way it was requested."""
+        if not self.options.dry_run:
+            self.sync_state.write(list_read_at=self.now)
 
     def begin_repair(self) -> None:
         """Record that a repair is about to act on the present lists.

@@ -30,6 +30,7 @@ from resourcesync.ports.mirror import (
 )
 
 _MAX_SHOWN_FAILURES = 100
+_SECOND = 1_000_000
 
 
 def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorStatus:
@@ -80,6 +81,7 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         size=state.size(),
         refuted=memory.is_refuted,
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete),
+        **_rechecks(memory, resources),
     )
 
 
@@ -88,6 +90,33 @@ def _last_run(last: RunRow | None) -> dict[str, Any]:
         return {}
     ended = from_microseconds(last.ended)
     return {"last_run": ended, "outcome": last.outcome, "failed": read_failed(last)}
+
+
+def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:
+    rechecks = memory.rechecks
+    counts = count_evidence(memory, resources, 0 if rechecks is None else rechecks.by_request)
+    if rechecks is None:
+        return counts
+    reached = rechecks.reached / _SECOND if rechecks.period else 0.0
+    return {**counts, "recheck": rechecks.period / _SECOND, "recheck_reached": reached}
+
+
+def count_evidence(memory: SyncState, resources: int, by_request: int) -> dict[str, Any]:
+    """Return the numbers of copies by the evidence that they are as at the Source.
+
+    Args:
+        memory: The mirror's notes.
+        resources: Number of copies.
+        by_request: Number of copies without a listed hash that the last pull requested.
+    """
+    unhashed, _ = memory.unhashed()
+    requested = min(by_request, unhashed.copies)
+    return {
+        "by_hash": resources - unhashed.copies,
+        "by_request": requested,
+        "by_date": unhashed.copies - requested,
+        "unconfirmed": unhashed.unconfirmed,
+    }
 
 
 def count_unknown(state: MirrorStateStore, counts: PendingCounts) -> int:

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.mapping.path_mapping import (
     NAMES,
     TREE,
@@ -25,7 +26,12 @@ from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument, StateTransaction
+from resourcesync.ports.mirror import (
+    MirrorStateStore,
+    ProcessedDocument,
+    StateTransaction,
+    UnhashedCounts,
+)
 
 T = TypeVar("T")
 
@@ -247,6 +253,25 @@ class SyncState:
     def refused_count(self) -> int:
         """Number of entries of the Source that cannot be used."""
         return self._number("refused") or 0
+
+    @property
+    def rechecks(self) -> RecheckState | None:
+        """State of the walk of the rechecks; ``None`` before the first pull that completed."""
+        return self.decode("rechecks", RecheckState)
+
+    def unhashed(self) -> tuple[UnhashedCounts, int]:
+        """Return the numbers of copies that no hash proves, and of the last logged change.
+
+        They are counted again only if copies changed since.
+        """
+        known, last = self.rechecks, self._state.change_bounds()[1]
+        is_known = known is not None and known.counted == last
+        return known.counts if known and is_known else self._state.count_unhashed(), last
+
+    @property
+    def list_read_at(self) -> int | None:
+        """Time of the last reading of the Resource List without a condition, microseconds."""
+        return self._number("list-read-at")
 
     @property
     def list_head(self) -> ListVersion | None:

@@ -25,6 +25,7 @@ _MAX_PACKAGE: Final = 256 * 2**20
 _CLIENT_RATE: Final = 4_500.0
 """Resources a second that a Destination stores durably on a local disk."""
 _SAFETY_POLL: Final = HOUR
+_RECHECK: Final = 7 * DAY
 """Seconds between two polls of a subscriber, in case that a notification is lost."""
 _MOST_CLOSED: Final = 50
 """Closed lists that a Destination checks each day."""
@@ -365,6 +366,7 @@ class _Follower:
         body = _Transfer(parts, of.resources * entry) if parts > 1 else _Transfer()
         first = _SMALL + head * 2 + body + self._resources(of.resources)
         daily = (head + body) * (DAY / of.poll) + self._fetched(of.poll) + _SMALL + head
+        daily += _UNCHANGED * (of.resources * DAY / _RECHECK)
         return self._mode("sitemap", first, daily, fetched=self._batch(of.poll))
 
     def _mode(

@@ -217,6 +217,20 @@ make_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Cop
 """Makes a copy of all its fields; its own constructor is Python code, and millions are made."""
 
 
+class UnhashedCounts(NamedTuple):
+    """Numbers of copies that no listed hash proves.
+
+    Attributes:
+        copies: All of them.
+        dated: Those with a ``lastmod``.
+        unconfirmed: Those of which the Source said "not modified" though their date moved.
+    """
+
+    copies: int
+    dated: int
+    unconfirmed: int
+
+
 class PendingTask(StrEnum):
     """The task that is pending for a URI."""
 
@@ -354,7 +368,9 @@ class StateTransaction(msgspec.Struct, frozen=True, kw_only=True):
         linked: Links to store; written after the others were removed.
         patched: Outcomes of patches.
         entries: Present links of entries. If they changed, the copy is logged as touched.
-        now: Time of the transaction; needed for removals, and with ``entries``.
+        unconfirmed: URIs of copies of which the Source said "not modified" though their date
+            moved; they are so until they are fetched.
+        now: Time of the transaction; needed for removals, with ``entries`` and ``unconfirmed``.
     """
 
     suspect: Sequence[Copy] = ()
@@ -373,6 +389,7 @@ class StateTransaction(msgspec.Struct, frozen=True, kw_only=True):
     linked: Sequence[LinkRow] = ()
     patched: Sequence[PatchRow] = ()
     entries: Sequence[EntryRow] = ()
+    unconfirmed: Sequence[str] = ()
     now: int = 0
 
 
@@ -412,6 +429,26 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
 
     def size(self) -> int:
         """Return the bytes of the copies."""
+
+    def count_unhashed(self) -> UnhashedCounts:
+        """Count the copies that no listed hash proves."""
+
+    def unhashed(self, after: str, limit: int, *, dated: bool) -> Sequence[Copy]:
+        """Return the first copies after a URI that no listed hash proves, in URI order.
+
+        Those with a pending row are left out: they are requested anyway, or not listed.
+
+        Args:
+            after: The URI; empty to begin.
+            limit: Most copies.
+            dated: Only those with a ``lastmod``.
+        """
+
+    def unconfirmed_since(self, uri: str) -> int | None:
+        """Return when the Source said "not modified" though the date moved; ``None``: it did not.
+
+        A fetch of the copy ends that.
+        """
 
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None

@@ -27,6 +27,10 @@ class MirrorKeywords(TypedDict, total=False):
         accept_missing: Listed resources that the Source does not deliver are not failures
             (404, 410, robots.txt, a redirect to another site): they are counted as absent
             or skipped. The mirror remembers it; for a plain sitemap it is the default.
+        recheck: Request each page that is known by its date alone again within this time, a
+            few in each pull: many sites change pages without a new date. 0: never. Default:
+            7d for a plain sitemap, 30d for other lists without hashes. In seconds, or text
+            such as ``90s`` or ``7d``.
         fail_fast: Stop at the first failure.
         max_duration: Stop cleanly after this time, such as 10m; the next run continues. In
             seconds, or text such as ``90s`` or ``7d``.
@@ -60,6 +64,7 @@ class MirrorKeywords(TypedDict, total=False):
     verify: Literal["strict", "lenient"]
     dumps: Literal["auto", "never", "always"]
     accept_missing: bool | None
+    recheck: float | str | None
     fail_fast: bool
     max_duration: float | str | None
     max_bytes: int | str | None

@@ -148,6 +148,16 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             is_stored=True,
         ),
     ] = None
+    recheck: Annotated[
+        float | None,
+        Setting(
+            "Request each page that is known by its date alone again within this time, a few in "
+            "each pull: many sites change pages without a new date. 0: never. Default: 7d for a "
+            "plain sitemap, 30d for other lists without hashes.",
+            _VER,
+            DURATION,
+        ),
+    ] = None
     fail_fast: Annotated[bool, Setting("Stop at the first failure.", _TRA)] = False
     max_duration: Annotated[
         float | None,

@@ -103,6 +103,13 @@ CREATE INDEX IF NOT EXISTS copy_path ON copy (path) WHERE {PATH_NOT_IN_URI};
 CREATE INDEX IF NOT EXISTS pending_path ON pending (path) WHERE {PATH_NOT_IN_URI};
 """
 
+# Copies that no listed hash proves, which in many mirrors are none, for the walk of the rechecks;
+# and those of which the Source said "not modified" though their date moved.
+_RECHECKS: Final = """
+CREATE INDEX IF NOT EXISTS copy_unhashed ON copy (uri, lastmod) WHERE listed = '';
+CREATE TABLE IF NOT EXISTS unconfirmed (uri TEXT PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
 # The content of a file in the trash when it was moved there: only that is restored.
 _TRASH: Final = "ALTER TABLE trash ADD COLUMN digests TEXT NOT NULL DEFAULT '';"
 
@@ -110,6 +117,7 @@ MIGRATIONS: Final = (
     *(_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _PROVING),
     _TRASH,
     _PATHS,
+    _RECHECKS,
 )
 LINKS_SINCE: Final = MIGRATIONS.index(_LINKS) + 1
 DATES_SINCE: Final = MIGRATIONS.index(_DATES) + 1

@@ -33,6 +33,7 @@ from resourcesync.ports.mirror import (
     RunRow,
     StateTransaction,
     TrashRow,
+    UnhashedCounts,
     conflicting_paths,
     make_copy,
 )
@@ -50,6 +51,10 @@ _FIND_COPY: Final = (
     "SELECT * FROM copy WHERE digests >= ? AND digests < ? AND length >= 16384 AND length = ?"
     " LIMIT 1"
 )
+_UNHASHED: Final = """
+SELECT * FROM copy WHERE listed = '' AND uri > ? {} AND length >= 0
+AND NOT EXISTS (SELECT 1 FROM pending WHERE pending.uri = copy.uri) ORDER BY uri LIMIT ?
+"""
 _PUT_PENDING: Final = """
 INSERT INTO pending VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 ON CONFLICT (uri) DO UPDATE SET
@@ -161,6 +166,29 @@ class SqliteMirrorState(MirrorLogs):
         with self._errors:
             row = self._db.execute("SELECT total(max(length, 0)) FROM copy").fetchone()
         return int(row[0])
+
+    def count_unhashed(self) -> UnhashedCounts:
+        """Count the copies that no listed hash proves."""
+        with self._errors:
+            row = self._db.execute(
+                "SELECT count(*), count(lastmod), (SELECT count(*) FROM unconfirmed)"
+                " FROM copy WHERE listed = ''"
+            ).fetchone()
+        return UnhashedCounts._make(row)
+
+    def unhashed(self, after: str, limit: int, *, dated: bool) -> Sequence[Copy]:
+        """Return the first copies after a URI that no listed hash proves, and without a task."""
+        with self._errors:
+            rows = self._db.execute(
+                _UNHASHED.format("AND lastmod IS NOT NULL" if dated else ""), (after, limit)
+            ).fetchall()
+        return [make_copy(row) for row in rows]
+
+    def unconfirmed_since(self, uri: str) -> int | None:
+        """Return when the Source said "not modified" though the date moved."""
+        with self._errors:
+            row = self._db.execute("SELECT since FROM unconfirmed WHERE uri = ?", (uri,)).fetchone()
+        return None if row is None else int(row[0])
 
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
@@ -312,6 +340,7 @@ class SqliteMirrorState(MirrorLogs):
             state_logs.write_entries(db, step)
             db.executemany(_PUT_COPY, [*step.suspect, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
+            _put_unconfirmed(db, step)
             if settled and db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
                 db.executemany("DELETE FROM pending WHERE uri = ?", settled)
             db.executemany(_PUT_PENDING, step.pending)
@@ -351,6 +380,14 @@ class SqliteMirrorState(MirrorLogs):
             change_log.delete_old_changes(db, row.ended)
         if self._writer is not None:
             self._writer.end_run()
+
+
+def _put_unconfirmed(db: Connection, step: StateTransaction) -> None:
+    fetched = [(copy.uri,) for copy in step.installed] + [(uri,) for uri in step.removed]
+    if fetched and db.execute("SELECT 1 FROM unconfirmed LIMIT 1").fetchone():
+        db.executemany("DELETE FROM unconfirmed WHERE uri = ?", fetched)
+    rows = [(uri, step.now) for uri in step.unconfirmed]
+    db.executemany("INSERT OR REPLACE INTO unconfirmed VALUES (?,?)", rows)
 
 
 def _put_documents(db: Connection, documents: Sequence[ProcessedDocument]) -> None:

@@ -425,7 +425,27 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in mirror.failures[:3]]
     refused = f"{formatting.count(mirror.refused)} listed but not usable" if mirror.refused else ""
     not_given = formatting.not_given(mirror.absent, mirror.skipped, mirror.unknown)
-    return notes + [f"{text}." for text in (not_given, refused) if text]
+    notes += [f"{text}." for text in (not_given, refused) if text]
+    return [*notes, *_known_by_date(mirror)]
+
+
+def _known_by_date(mirror: MirrorStatus) -> list[str]:
+    """Return the notes about copies that no hash and no request proves."""
+    notes = []
+    if mirror.by_date:
+        known = f"{formatting.count(mirror.by_date)} of {formatting.count(mirror.resources)}"
+        again = formatting.span(mirror.recheck or 0)
+        turn = f"each is requested again within {again}." if mirror.recheck else "no recheck."
+        if mirror.is_recheck_late:
+            reached = formatting.span(mirror.recheck_reached)
+            turn = f"each is requested again within {reached}, not {again}:"
+        notes.append(f"{known} copies known by their dates only; {turn}")
+        if mirror.is_recheck_late:
+            notes.append("warning: pull more often, or give them more time with --recheck.")
+    if mirror.unconfirmed:
+        doubted = formatting.counted(mirror.unconfirmed, "copy", "copies")
+        notes.append(f"{doubted} with a new date, but not modified by the server's word.")
+    return notes
 
 
 def _refuted(mirror: MirrorStatus) -> list[str]:
@@ -486,6 +506,18 @@ def _failed_fields(failed: FailedRun | None, mirror: str) -> dict[str, object] |
     return {**fields, "exit": None if code is None else int(code)}
 
 
+def _evidence_fields(status: MirrorStatus) -> dict[str, object]:
+    """Return by what the copies are known, and when they are requested again."""
+    return {
+        "by_hash": status.by_hash,
+        "by_request": status.by_request,
+        "by_date": status.by_date,
+        "unconfirmed": status.unconfirmed,
+        "recheck_seconds": status.recheck,
+        "recheck_reached_seconds": round(status.recheck_reached, 3),
+    }
+
+
 def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
     """Return a mirror's status as the fields of its event."""
     lag = _lag(status, now)
@@ -502,6 +534,7 @@ def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "absent": status.absent,
         "skipped": status.skipped,
         "unknown": status.unknown,
+        **_evidence_fields(status),
         "held": status.held,
         "edited": status.edited,
         "counted": status.is_counted,

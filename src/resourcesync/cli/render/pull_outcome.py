@@ -83,6 +83,7 @@ _REPORT_COUNTS: Final = (
     *("created", "updated", "refetched", "deleted", "failed", "refused", "unread", "edited"),
     *("held", "held_of", "unlisted", "filtered", "restored"),
     *("verified", "server_verified", "weak", "unverified"),
+    *("by_hash", "by_request", "by_date", "unconfirmed", "rechecked", "stale_dates"),
     *("contradicting", "gap", "renamed", "linked", "patched", "unpatched", "requests"),
 )
 """Fields of ``run.end`` that have the name of their attribute in the report."""
@@ -226,6 +227,9 @@ def _remarks(report: RunReport, folder: str) -> Iterator[str]:
         whole = formatting.counted(report.unpatched, "resource")
         yield f"          {whole} fetched whole, since a patch cannot be used; -i shows why"
     yield from _filtered(report)
+    if report.by_date:
+        shown = f"{formatting.count(report.by_date)} of {formatting.count(report.resources)}"
+        yield f"          {shown} known by their dates only; they are requested again in turn"
     if report.restored:
         files = formatting.counted(report.restored, "file")
         deletes = f"resourcesync repair {folder} --delete deletes {_them(report.restored)}"

@@ -120,6 +120,8 @@ class TransferTally(msgspec.Struct, kw_only=True):
     patched: int = 0
     unpatched: int = 0
     contradicting: int = 0
+    by_request: int = 0
+    """Copies that no hash proves, and that the Source sent or called unchanged."""
     open_dates: int = 0
     """Copies whose ``lastmod`` does not show yet whether the Source changed them again."""
     fixity: dict[str, int] = msgspec.field(default_factory=dict)
@@ -146,6 +148,7 @@ def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferT
         useful=brought.useful + fetched.useful,
         open_dates=brought.open_dates + fetched.open_dates,
         undecided=brought.undecided + fetched.undecided,
+        by_request=brought.by_request + fetched.by_request,
         fixity=fixity,
     )
 
@@ -204,6 +207,7 @@ class CommitBatch:
         self._failed: list[Pending] = []
         self._finished: list[str] = []
         self._patched: list[PatchRow] = []
+        self._unconfirmed: list[str] = []
         self._opened_at = self._progress_at = clock.monotonic()
         self._total = self._size = 0
         self._quarantine_count = 0
@@ -274,10 +278,16 @@ class CommitBatch:
             self.tally.open_dates += 1
         if listed.change == DISPUTED:
             self.tally.undecided += 1
+        self.tally.by_request += not (ready.counts or ready.copy.listed)
+
+    def add_unconfirmed(self, uri: str) -> None:
+        """Add a copy of which the Source said "not modified" though its date moved."""
+        self._unconfirmed.append(uri)
 
     def add_unchanged(self, fetch: Fetch) -> None:
         """Add a resource that stays unchanged."""
         self._waiting += 1
+        self.tally.by_request += fetch.before is not None and not fetch.before.listed
         self._finished.append(fetch.listed.uri)
         self.tally.undecided += fetch.listed.change == DISPUTED
         if fetch.before is not None:
@@ -437,6 +447,7 @@ class CommitBatch:
         failed, self._failed = self._failed, []
         completed, self._finished = self._finished, []
         patched, self._patched = self._patched, []
+        unconfirmed, self._unconfirmed = self._unconfirmed, []
         patched += (
             PatchRow(ready.copy.uri, ready.copy.installed, "")
             for ready in installed
@@ -456,6 +467,8 @@ class CommitBatch:
                     pending=failed,
                     completed=completed,
                     patched=patched,
+                    unconfirmed=unconfirmed,
+                    now=self.now() if unconfirmed else 0,
                     notes=encode_notes(unsure=True if self.tally.open_dates else None)
                     | (dict(self._policy.due_notes) if self.tally.undecided else {}),
                 )
@@ -476,6 +489,7 @@ class CommitBatch:
         tally.useful += copy.length if ready.staged is not None else 0
         tally.patched += ready.patched is not None
         tally.contradicting += bool(ready.contradicts)
+        tally.by_request += not copy.listed
         tally.fixity[copy.fixity] = tally.fixity.get(copy.fixity, 0) + 1
         code, reason = CONTRADICTING, ready.contradicts
         more: dict[str, object] = {"code": code, "reason": reason} if reason else {}

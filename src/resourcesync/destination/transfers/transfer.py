@@ -22,6 +22,7 @@ from resourcesync.destination.planner import (
     ListedEntry,
     algorithms_for,
     has_bytes,
+    has_moved_date,
     is_settled,
     without_patch,
 )
@@ -384,6 +385,8 @@ class ResourceTransfer:
         _staged(outcome.request).discard()
         assert fetch.before is not None, "only a conditional request is answered with 304"
         self._commit_batch.tally.same += 1
+        if has_moved_date(fetch.before, fetch.listed):
+            self._commit_batch.add_unconfirmed(fetch.listed.uri)
         lastmod = self._commit_batch.lastmod_to_record(fetch.listed, outcome.headers)
         evidence = self._commit_batch.evidence_of(outcome.headers)
         if fetch.before.lastmod != lastmod or fetch.before.evidence < evidence:

@@ -55,6 +55,10 @@ _COUNTS: Final = (
     ("Verified by the server's digest", "server_verified"),
     ("Verified by a weak hash", "weak"),
     ("Not verified", "unverified"),
+    ("Copies known by a listed hash", "by_hash"),
+    ("Copies known by a request of this pull", "by_request"),
+    ("Copies known by their dates only", "by_date"),
+    ("Stale copies found by rechecks", "stale_dates"),
     ("Updated by patches", "patched"),
     ("Requests", "requests"),
 )

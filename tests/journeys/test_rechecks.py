@@ -1,0 +1,214 @@
+"""Pages whose dates do not move are requested again within a period, a few in each pull."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.worlds.frozen_site import DAY, HOUR, FrozenSite
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.moving import Moving
+from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.world import World
+
+SIX_HOURS = 6 * HOUR
+
+
+def mirrored(home: Path, site: FrozenSite) -> World[FrozenSite]:
+    world = World(home, site)
+    assert world.pull().state == "in sync"
+    site.answers.clear()
+    return world
+
+
+def pulls(world: World[FrozenSite], days: float, every: int = SIX_HOURS) -> list[list[str]]:
+    """Pull for some days; return the pages that each pull requested."""
+    asked = []
+    for _ in range(round(days * DAY) // every):
+        world.clock.advance(seconds=every)
+        world.pull()
+        asked.append(world.source.asked())
+    return asked
+
+
+def test_each_stale_page_of_a_rebuilt_site_is_seen_within_the_period(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(200))
+    pulls(world, 2.25)
+    world.source.build()
+    asked = pulls(world, 7)
+    assert world.in_sync()
+    assert max(map(len, asked)) <= 10, "at most 5 % of the pages in a pull"
+
+
+@pytest.mark.parametrize("day", [0, 1, 3, 6])
+def test_a_page_edited_at_any_time_is_seen_within_the_period(tmp_path: Path, day: int) -> None:
+    world = mirrored(tmp_path, FrozenSite(200))
+    pulls(world, day)
+    world.source.edit("0000.html", "0100.html", "0199.html")
+    pulls(world, 7)
+    assert world.in_sync()
+
+
+def test_rechecks_of_an_unchanged_site_are_spread_and_transfer_no_page(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(200))
+    site = world.source
+    world.clock.advance(seconds=SIX_HOURS)
+    report = world.pull()
+    assert 0 < len(site.answers) <= 10
+    assert {status for _, status in site.answers} == {304}
+    assert report.state == "in sync"
+    assert report.updated == 0
+    site.asked()
+    rest = pulls(world, 6.75)
+    assert len({name for asked in rest for name in asked}) >= 190
+    assert all(len(asked) <= 10 for asked in rest)
+
+
+def test_one_stale_page_is_told_and_sets_the_period_back(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(200))
+    pulls(world, 8)  # all were asked: the period has doubled
+    with world.state() as state:
+        assert '"period":1209600000000' in (state.note("rechecks") or "")
+    world.source.edit("0150.html")
+    pulls(world, 14)
+    assert world.in_sync()
+    with world.state() as state:
+        assert '"period":604800000000' in (state.note("rechecks") or "")
+
+
+def test_a_stale_page_is_a_warning_and_no_failure(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(20))
+    world.source.build()
+    world.clock.advance(seconds=DAY)
+    report = world.pull()
+    assert (report.updated, report.state) == (1, "in sync")
+    assert report.listed == report.unchanged + report.applied == 20
+    assert "stale-dates" in world.warned()
+
+
+def test_a_period_of_zero_requests_no_page_again(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(20))
+    for _ in range(10):
+        world.clock.advance(seconds=DAY)
+        world.pull(recheck=0.0)
+    assert world.source.asked() == []
+
+
+def test_without_validators_a_sample_of_one_in_a_hundred_is_requested(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(200, ""))
+    first, second = ([name for asked in pulls(world, 7) for name in asked] for _ in range(2))
+    assert 1 <= len(first) <= 3
+    assert 1 <= len(second) <= 3
+    assert not {*first} & {*second}, "another sample in each round"
+
+
+def test_rechecks_end_after_a_tenth_of_the_time_for_a_pull(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(400))
+
+    def slow(request: object) -> Answer:
+        world.clock.advance(seconds=300)
+        return FrozenSite.serve(world.source, request)  # type: ignore[arg-type]
+
+    for name in world.source.pages:
+        world.network.answers[BASE + name] = slow
+    world.clock.advance(seconds=10_000)
+    world.pull()
+    assert len(world.source.asked()) == 4, "1,000 seconds of 10,000"
+
+
+def test_a_page_that_is_gone_stays_known_as_gone(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(20))
+    site = world.source
+    world.network.answers[f"{BASE}0000.html"] = Answer(status=404)
+    world.clock.advance(seconds=DAY)
+    assert (world.pull().absent, world.pull().absent) == (1, 1)
+    site.dates["0019.html"] = "2024-02-01"  # the sitemap changes
+    assert world.pull().absent == 1
+
+
+def test_a_moved_date_leads_to_a_conditional_request(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(5))
+    site = world.source
+    site.dates = dict.fromkeys(site.pages, "2024-06-01")
+    report = world.pull()
+    assert sorted(site.answers) == [(name, 304) for name in sorted(site.pages)]
+    assert (report.state, report.refetched, report.unconfirmed) == ("in sync", 0, 5)
+
+
+def test_without_a_validator_a_moved_date_leads_to_a_fetch(tmp_path: Path) -> None:
+    world = mirrored(tmp_path, FrozenSite(5, ""))
+    site = world.source
+    site.dates = dict.fromkeys(site.pages, "2024-06-01")
+    report = world.pull()
+    assert sorted(site.answers) == [(name, 200) for name in sorted(site.pages)]
+    assert (report.refetched, report.unconfirmed) == (5, 0)
+
+
+def test_a_304_against_a_moved_date_is_not_believed_for_longer_than_a_period(
+    tmp_path: Path,
+) -> None:
+    world = mirrored(tmp_path, FrozenSite(40))
+    site = world.source
+    site.lies = True
+    site.build()
+    site.dates = dict.fromkeys(site.pages, "2024-06-01")
+    assert world.pull().unconfirmed == 40
+    pulls(world, 7)
+    assert world.in_sync()
+    with world.state() as state:
+        assert state.count_unhashed().unconfirmed == 0
+
+
+def test_a_report_tells_what_is_known_by_request_and_by_date_only(tmp_path: Path) -> None:
+    site = FrozenSite(40)
+    world = World(tmp_path, site)
+    first = world.pull()
+    assert (first.by_hash, first.by_request, first.by_date) == (0, 40, 0)
+    world.clock.advance(seconds=DAY)
+    again = world.pull()
+    assert (again.by_hash, again.by_request, again.by_date) == (0, 2, 38)
+
+
+def test_copies_with_listed_hashes_are_known_by_them_and_not_requested_again(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    world.source.put("a", "1")
+    world.source.publish()
+    world.pull()
+    world.clock.advance(seconds=40 * DAY)
+    report = world.pull()
+    assert world.asked_resources() == []
+    assert (report.by_hash, report.by_request, report.by_date) == (report.resources, 0, 0)
+
+
+def test_a_change_that_lists_without_hashes_never_tell_is_seen_within_thirty_days(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, LooseSource(hashes=False))
+    source = world.source
+    for number in range(20):
+        source.put(f"{number}.txt", "as listed")
+    source.publish()
+    world.pull()
+    source.put("13.txt", "changed, and never listed as such")
+    days = 0
+    while not world.in_sync() and days < 40:
+        world.clock.advance(seconds=DAY)
+        days += 1
+        assert world.pull().state == "in sync"
+        assert len(world.asked_resources()) <= 1
+    assert days <= 30
+
+
+def test_pages_of_a_site_that_moved_are_requested_where_it_is_now(tmp_path: Path) -> None:
+    moving = Moving("sitemap.xml")
+    world = World(tmp_path, FrozenSite(20), network=Network(moving.route))
+    moving.pull(world)
+    moving.move("http://moved.example/")
+    assert moving.pull(world).state == "in sync"
+    world.source.edit("0003.html")
+    for _ in range(28):
+        world.clock.advance(seconds=SIX_HOURS)
+        assert moving.pull(world).state == "in sync"
+        assert all(uri.startswith("http://moved.example/") for uri in world.fetcher.asked)
+    assert world.in_sync()
