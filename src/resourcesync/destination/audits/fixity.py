@@ -26,8 +26,9 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.destination.task_codes import DAMAGED
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.destination.transfers.budget import check_cancelled
-from resourcesync.destination.transfers.derived_bytes import codings_of, decode_staged
+from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.errors import BadResponseError, StorageError
+from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import (
     Copies,
@@ -330,7 +331,7 @@ def _compare_answer(
         case FetchResponse(status=304):
             return None
         case FetchResponse():
-            codings = codings_of(outcome.headers)
+            codings = content_codings(outcome.headers.get("content-encoding", ""))
             if _has_bytes_of(copy, sink) or (
                 codings and _has_content_of(copy, sink, codings, copies)
             ):
