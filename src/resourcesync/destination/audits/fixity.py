@@ -31,10 +31,11 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.destination.task_codes import DAMAGED, STALE, STALE_REASON, UNAVAILABLE_CODES
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.destination.transfers.budget import check_cancelled
-from resourcesync.destination.transfers.derived_bytes import codings_of, decode_staged
+from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.errors import BadResponseError, StorageError
+from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import (
     Copies,
@@ -456,7 +457,7 @@ def _compare_answer(
         case FetchResponse(status=304):
             return None
         case FetchResponse():
-            codings = codings_of(outcome.headers)
+            codings = content_codings(outcome.headers.get("content-encoding", ""))
             if _has_bytes_of(copy, sink) or (
                 codings and _has_content_of(copy, sink, codings, copies)
             ):

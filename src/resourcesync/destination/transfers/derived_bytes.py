@@ -16,7 +16,6 @@ from resourcesync.destination.transfers.verification import proof_of, verify_byt
 from resourcesync.errors import BadResponseError, PatchError, ResourceSyncError, StorageError
 from resourcesync.model.content_codings import (
     CodingError,
-    content_codings,
     decode,
     is_named_after_coding,
 )
@@ -30,15 +29,9 @@ _PIECE: Final = 1 << 18
 _NO_LIMIT: Final = 1 << 62
 
 
-def codings_of(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the content codings of an answer; its fields' names are in lower case."""
-    return content_codings(headers.get("content-encoding", ""))
-
-
 def is_to_be_decoded(listed: ListedEntry, uri: str, codings: tuple[str, ...]) -> bool:
     """True if nothing is listed that tells the form of a body, and its content is the resource."""
-    is_open = bool(codings) and proof_of(listed) is Proof.NONE
-    return is_open and not is_named_after_coding(uri, codings)
+    return proof_of(listed) is Proof.NONE and not is_named_after_coding(uri, codings)
 
 
 def decode_staged(

@@ -38,12 +38,6 @@ from resourcesync.destination.transfers.commit import (
     TransferPolicy,
     TransferTally,
 )
-from resourcesync.destination.transfers.derived_bytes import (
-    PatchApplication,
-    codings_of,
-    decode_staged,
-    is_to_be_decoded,
-)
 from resourcesync.destination.transfers.verification import (
     AnswerProof,
     ReceivedBytes,
@@ -64,6 +58,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
+from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import (
     STRONG,
     Digest,
@@ -86,6 +81,7 @@ from resourcesync.ports import (
 from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorStateStore
 
 if TYPE_CHECKING:
+    from resourcesync.destination.transfers.derived_bytes import PatchApplication
     from resourcesync.ports.patches import PatchFormat
 
 _MAX_DEFERRED: Final = 1_000
@@ -132,9 +128,7 @@ class ResourceTransfer:
         self._commit_batch = CommitBatch(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
-        self._patching = PatchApplication(
-            copies, {} if patches is None else patches, policy.own_algorithm
-        )
+        self._formats = {} if patches is None else patches
         self._retries: deque[FetchAttempt] = deque()
         self._deferred: list[FetchAttempt] = []
         self._expected: dict[str, None] = {}
@@ -146,6 +140,11 @@ class ResourceTransfer:
     def stopped(self) -> bool:
         """True if it ended early: by a failure with ``fail_fast``, or at a limit of the run."""
         return self._stop or bool(self._budget.spent)
+
+    def _patching(self) -> "PatchApplication":
+        from resourcesync.destination.transfers.derived_bytes import PatchApplication  # noqa: PLC0415 - rarely
+
+        return PatchApplication(self._copies, self._formats, self._policy.own_algorithm)
 
     def execute(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
         """Execute the fetches; return their counts.
@@ -283,7 +282,7 @@ class ResourceTransfer:
             self._try_next_location(replace(attempt, fetch=fetch))
             return None
         try:
-            return self._patching.request(attempt.fetch)
+            return self._patching().request(attempt.fetch)
         except PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=0))
             return None
@@ -445,15 +444,24 @@ class ResourceTransfer:
         listed = attempt.fetch.listed
         sent = verify_staged(listed, staged)
         served = AnswerProof() if listed.hash else verify_answer(headers, staged, sent.found)
-        received = self._in_listed_form(attempt, sent, codings_of(headers))
+        received = self._in_listed_form(
+            attempt, sent, content_codings(headers.get("content-encoding", ""))
+        )
         return received.with_answer(served)
 
     def _in_listed_form(
         self, attempt: FetchAttempt, sent: ReceivedBytes, codings: tuple[str, ...]
     ) -> ReceivedBytes:
+        if not codings:
+            return sent
+        from resourcesync.destination.transfers.derived_bytes import (  # noqa: PLC0415 - rarely
+            decode_staged,
+            is_to_be_decoded,
+        )
+
         listed = attempt.fetch.listed
         is_open = is_to_be_decoded(listed, attempt.location.uri, codings)
-        if not codings or (sent.wrong is None and not is_open):
+        if sent.wrong is None and not is_open:
             return sent
         algorithms = algorithms_for(listed, self._policy.own_algorithm)
         try:
@@ -469,7 +477,7 @@ class ResourceTransfer:
     def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch
         try:
-            staged, length, digests = self._patching.apply(fetch, patch)
+            staged, length, digests = self._patching().apply(fetch, patch)
             size = patch.seal()[0]
         except PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=1))
