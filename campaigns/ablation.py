@@ -17,9 +17,11 @@ from msgspec.structs import replace
 
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination import baseline, cursor, incremental, session
+from resourcesync.destination import baseline, cursor, incremental, proof, session
 from resourcesync.destination.changes import history, reader, scan, times
 from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.changes.window import Continuation
+from resourcesync.destination.planner import Absence
 from resourcesync.destination.transfers import commit, transfer
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import closing, opening
@@ -102,7 +104,7 @@ def _time_of_fetching() -> Iterator[Patch]:
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
-    yield baseline, "check_no_older", lambda *_: None
+    yield proof.ListMoments, "check_no_older", lambda *_: None
     yield baseline, "after_list", lambda _cursor, changes, _now: changes
 
 
@@ -229,6 +231,17 @@ def _without_changes(span: times.ChangeListSpan) -> FetchedDocument:
     )
 
 
+def _evidence_ignored() -> Iterator[Patch]:
+    yield baseline, "proven_absence", lambda *_: (Absence.DELETED, 1 << 62)
+
+
+def _windows_believed() -> Iterator[Patch]:
+    def believed(changes: Any, *_: object) -> Continuation:
+        return Continuation(is_proven=True, news=range(len(changes)))
+
+    yield scan, "continuation", believed
+
+
 def _tasks_forgotten() -> Iterator[Patch]:
     begin_anew = destination.SimulatedDestination._restart  # noqa: SLF001 - the same
 
@@ -271,6 +284,8 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "the clock of the lists is asked": _one_clock,
     "the order of undated changes counts": _order_unread,
     "an index that is outdated is read again": _outdated_index_believed,
+    "absence is proven against the last evidence": _evidence_ignored,
+    "a list without an interval proves that it goes on": _windows_believed,
 }
 """What each rule is, and what takes it away."""
 
@@ -291,6 +306,8 @@ HELD: Final = {
     "the clock of the lists is asked": "times_of_changes",
     "the order of undated changes counts": "lists_behind_the_resource_list",
     "an index that is outdated is read again": "lists_behind_the_resource_list",
+    "absence is proven against the last evidence": "what_lists_prove",
+    "a list without an interval proves that it goes on": "what_lists_prove",
 }
 """Rules that hardly any world needs, each with the tests of the lives that do."""
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.times import OVERLAP, ListPositions, ReadingStart
-from resourcesync.destination.changes.window import Window
+from resourcesync.destination.changes.times import ListPositions, ReadingStart
+from resourcesync.destination.changes.window import OVERLAP, Window
 from resourcesync.destination.proof import ListMoments
 from resourcesync.errors import Remedy, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds

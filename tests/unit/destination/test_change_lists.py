@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import (
     DAY,
-    OVERLAP,
     ChangeListSpan,
     LatestChangeTime,
     ListPrefix,
@@ -17,6 +16,7 @@ from resourcesync.destination.changes.times import (
     count_old_entries,
     without_borrowed_time,
 )
+from resourcesync.destination.changes.window import OVERLAP
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource

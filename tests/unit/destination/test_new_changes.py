@@ -5,7 +5,8 @@ from io import BytesIO
 
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
-from resourcesync.destination.changes.times import OVERLAP, ListPrefix, ReadingStart, span_of
+from resourcesync.destination.changes.times import ListPrefix, ReadingStart, span_of
+from resourcesync.destination.changes.window import OVERLAP
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile

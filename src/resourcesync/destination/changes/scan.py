@@ -8,23 +8,23 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.history import ChangeHistory, LastChanges, ReadList
 from resourcesync.destination.changes.times import (
-    OVERLAP,
     ChangeListSpan,
     LatestChangeTime,
     ListPrefix,
     ReadingStart,
     advance_checkpoint,
     count_old_entries,
-    has_own_time,
     is_plausible,
     is_since,
     is_undated,
     without_borrowed_time,
 )
 from resourcesync.destination.changes.window import (
+    OVERLAP,
     ListedChange,
     Window,
     continuation,
+    has_own_time,
     is_newest_first,
     listed_change,
     window_of,

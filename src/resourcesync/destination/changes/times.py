@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.destination.changes.window import OVERLAP, Window, has_own_time
 from resourcesync.errors import Remedy, SourceUnavailableError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
@@ -34,11 +35,6 @@ class ChangeListSpan(msgspec.Struct, frozen=True, kw_only=True):
     until: int | None = None
     announced: bool = False
     version: str = ""
-
-
-def has_own_time(change: Change) -> bool:
-    """True if a change has a time that cannot be that of its resource."""
-    return change.time is not None and change.time != change.resource.lastmod
 
 
 class LatestChangeTime:
@@ -175,8 +171,6 @@ def is_plausible(moment: int, *, through: int, now: int) -> bool:
     return moment <= max(now, through) + DAY
 
 
-OVERLAP: Final = 1_000_000
-"""Interval before T that is read again in an unknown list: one second, in microseconds."""
 OLD_COPY: Final = "run again; if it repeats, check the Source's lists"
 """Hint for copies of lists that are inconsistent."""
 
@@ -306,7 +300,6 @@ class ListPrefix:
 
 if TYPE_CHECKING:
     from resourcesync.destination.changes.history import ChangeHistory
-    from resourcesync.destination.changes.window import Window
 
 
 class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -336,7 +329,7 @@ class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
     open_lists: tuple[str, ...] = ()
     last_changes: tuple[tuple[str, int | None], ...] = ()
     is_resource_clock_ahead: bool = False
-    window: "Window | None" = None
+    window: Window | None = None
 
     @property
     def new_since(self) -> int:

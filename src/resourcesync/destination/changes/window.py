@@ -10,14 +10,20 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from resourcesync.destination.changes.times import OVERLAP, has_own_time
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
 
+OVERLAP: Final = 1_000_000
+"""Interval before T that is read again in an unknown list: one second, in microseconds."""
 _MAX_STORED: Final = 1_000
 _VAGUE: Final = "~"
 """Begins the key of a change without a time: an equal one may be another change."""
+
+
+def has_own_time(change: Change) -> bool:
+    """True if a change has a time that cannot be that of its resource."""
+    return change.time is not None and change.time != change.resource.lastmod
 
 
 class ListedChange(NamedTuple):

@@ -6,7 +6,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.times import DAY, OVERLAP
+from resourcesync.destination.changes.times import DAY
+from resourcesync.destination.changes.window import OVERLAP
 from resourcesync.destination.planner import (
     ABSENT,
     DISPUTED,
