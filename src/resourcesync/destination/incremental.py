@@ -138,8 +138,9 @@ class Incremental:
             case Rewritten(changed):
                 return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
             case Unproven() if not self._check_for_newer_list():
+                if not self._has_gap:  # else it was reported before the list was read
+                    self._pull.warn("change-gap", UNPROVEN_LIST)
                 self._has_gap = self._is_unproven = True
-                self._pull.warn("change-gap", UNPROVEN_LIST)
                 return self._apply(history, held)
             case Unproven():
                 return self._from_baseline(gap=False)

@@ -80,7 +80,7 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         certificate_until=memory.certificate_until,
         size=state.size(),
         refuted=memory.is_refuted,
-        is_counted=not (cursor.checkpoint is None or cursor.is_incomplete),
+        is_counted=not (cursor.checkpoint is None or cursor.is_incomplete or cursor.has_gap),
         **_rechecks(memory, resources),
     )
 

@@ -290,8 +290,10 @@ def _not_in_sync(
 
 def _incomplete_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
     if report.gap:
-        yield TextLine("  next   some changes are unknown, and nothing was deleted for them; after")
-        yield TextLine(f"         the Source's next Resource List: resourcesync pull {folder}")
+        since = f" since {formatting.moment(report.as_of)}" if report.as_of else ""
+        yield TextLine(f"  next   changes may be missing{since}, and nothing was")
+        yield TextLine("         deleted for them. The Source's next Resource List proves what")
+        yield TextLine(f"         there is; after it: resourcesync pull {folder}")
     if report.unread:
         yield TextLine(
             "  next   a part of the list cannot be read, and nothing was deleted: ask the"

@@ -4,7 +4,6 @@ Such a list may be the changes of a day, or a window of the last ones, and the l
 gone. That none is missing is proven only by what the two lists share, or by the time of a change.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -47,13 +46,15 @@ class ListedChange(NamedTuple):
 
 def listed_change(change: Change) -> ListedChange:
     """Return a change as far as continuity depends on it."""
+    from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
+
     resource = change.resource
     time = None if change.time is None else to_microseconds(change.time)
     text = (
         f"{resource.uri}\0{change.kind}\0{time}"
         f"\0{format_digests(resource.digests)}\0{resource.length}"
     )
-    key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    key = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return ListedChange(key if time is not None else _VAGUE + key, time, has_own_time(change))
 
 
