@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.reports import MirrorState, RunReport
 from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
-from tests.support.worlds.written_source import WrittenList, WrittenSource, pull_at
+from tests.support.worlds.written_source import WrittenList, WrittenSource
 
 ODD: Final = {
     "no kind": ('change="updated" ', ""),
@@ -38,6 +38,11 @@ def world(tmp_path: Path) -> World[OddSource]:
     made = World(tmp_path / "mirror", OddSource())
     made.source.written.lists = [WrittenList("c.xml", from_=0)]
     return made
+
+
+def pull_at(world: World[OddSource], seconds: float) -> RunReport:
+    world.source.wait_until(seconds)
+    return world.pull()
 
 
 @pytest.mark.parametrize("first", [True, False])

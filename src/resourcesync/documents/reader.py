@@ -464,11 +464,9 @@ class Document:
         self._show(has_lastmod=LASTMOD_ELEMENT in entry.texts, has_datetime=has_datetime)
         kind = change_kind(row.change)
         if kind is None:
-            is_missing = row.change is None
-            said = "no change" if is_missing else f"the change {(row.change or '')[:64]!r}"
-            raise RefusalError(
-                "change-unknown", f"The entry has {said}", "CH03" if is_missing else "G33"
-            )
+            said = "no change" if row.change is None else f"the change {row.change[:64]!r}"
+            rule = "CH03" if row.change is None else "G33"
+            raise RefusalError("change-unknown", f"The entry has {said}", rule)
         if kind.value != row.change:
             self._context.tolerate(Leniency.CHANGE_SPELLED, about=row.change or "")
         return kind

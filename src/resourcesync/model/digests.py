@@ -54,11 +54,7 @@ class Digest(NamedTuple):
 
     @property
     def is_malformed(self) -> bool:
-        """True if no reader can check it, since it is not written as a digest is (§7).
-
-        It has no algorithm or no value, or not the form that its known algorithm gives it, such as
-        base64. A digest of an algorithm that we cannot compute is not malformed.
-        """
+        """True if it has no algorithm or value, or not the form of its known algorithm (§7)."""
         is_known = self.algorithm in ALGORITHMS
         return not (self.algorithm and self.value) or (is_known and not self.is_usable)
 

@@ -267,7 +267,8 @@ class Audit:
                 case Created(row):
                     self._report_missing(row)
                 case Deleted(copy):
-                    self._report_extra(copy)
+                    if not self._is_partial:  # else an unread part may list it
+                        self._report_extra(copy)
         self._counts.listed += plain
         self._counts.present += plain
         self._counts.accurate += plain
@@ -356,9 +357,6 @@ class Audit:
         self._counts.skipped += code not in ABSENT_CODES
 
     def _report_extra(self, copy: Copy) -> None:
-        """Count a copy without an entry, unless a part that could not be read may list it."""
-        if self._is_partial:
-            return
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
