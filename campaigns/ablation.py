@@ -17,10 +17,11 @@ from msgspec.structs import replace
 
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination import baseline, cursor, incremental, proof, session
+from resourcesync.destination import baseline, cursor, incremental, session
 from resourcesync.destination.changes import history, reader, scan, times
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.window import Continuation
+from resourcesync.destination.lists import proof
 from resourcesync.destination.planner import Absence
 from resourcesync.destination.transfers import commit, transfer
 from resourcesync.discovery.document_fetcher import FetchedDocument

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
+from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
-from resourcesync.destination.proof import ListMoments
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import RollbackError
 from tests.support.storage.cursors import set_cursor

@@ -289,7 +289,7 @@ def test_a_ping_leads_to_a_look_at_our_own_topic_only(open_desk: Callable[..., D
     assert desk.told() == [payload()]
 
 
-def test_a_wish_that_waits_is_answered_when_it_is_settled(desk: Desk) -> None:
+def test_a_wish_that_waits_is_answered_when_it_agrees_with_list(desk: Desk) -> None:
     body = urlencode(
         {
             "hub.mode": "subscribe",

@@ -24,6 +24,7 @@ from resourcesync.destination.listed_rows import (
     store_links,
 )
 from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.proof import ListReading, proven_absence
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     ABSENT,
@@ -40,7 +41,6 @@ from resourcesync.destination.planner import (
     UpToDate,
     decide_all,
 )
-from resourcesync.destination.proof import ListReading, proven_absence
 from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.removal.deletion import DeletionResult
 from resourcesync.destination.reports import Mode

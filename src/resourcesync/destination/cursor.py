@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import ListPositions, ReadingStart
 from resourcesync.destination.changes.window import OVERLAP, Window
-from resourcesync.destination.proof import ListMoments
+from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.errors import Remedy, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import ProcessedDocument

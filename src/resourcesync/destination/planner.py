@@ -660,7 +660,7 @@ def listing_status(
     return ListingStatus.GONE if copy is None or waiting is not None else ListingStatus.OPEN
 
 
-def is_settled(copy: Copy | None, row: ListedEntry) -> bool:
+def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:
     """True if a copy is as the Resource List has it, and only an older change says otherwise."""
     if not row.is_older or copy is None or is_suspect(copy):
         return False

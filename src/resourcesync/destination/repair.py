@@ -248,8 +248,8 @@ class Repair:
 
 
 def _agrees(copy: Copy, row: ListedEntry) -> bool:
-    is_settled = not (row.undated or copy.is_stale)
-    return is_settled and match_copy(copy, row) is not Match.DIFFERENT
+    agrees_with_list = not (row.undated or copy.is_stale)
+    return agrees_with_list and match_copy(copy, row) is not Match.DIFFERENT
 
 
 def _is_task(waiting: Pending | None, task: PendingTask) -> bool:

@@ -15,12 +15,12 @@ from resourcesync.destination.changes.times import is_plausible
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.lists.packages import DumpPackages
+from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import Absence, DecisionPolicy, Fetch, ListedEntry
-from resourcesync.destination.proof import ListMoments
 from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,

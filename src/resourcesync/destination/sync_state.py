@@ -9,6 +9,7 @@ from msgspec import structs
 
 from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.mapping.path_mapping import (
     NAMES,
@@ -18,7 +19,6 @@ from resourcesync.destination.mapping.path_mapping import (
     PathMapping,
     load_no_mapper,
 )
-from resourcesync.destination.proof import ListMoments
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES

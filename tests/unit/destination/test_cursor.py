@@ -21,7 +21,7 @@ from resourcesync.destination.cursor import (
     judge,
 )
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.proof import ListMoments
+from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.ports.mirror import ProcessedDocument
 
 OPEN = ProcessedDocument("open", 10, None, 2, "digest", "", "")

@@ -364,6 +364,7 @@ warning
   crawl-delay        robots.txt requests a longer delay between two requests than is used.
   no-time            A list does not state its time, so each pull compares with the whole list.
   change-gap         The Change Lists do not reach back; a newer Resource List is used instead.
+  open-absence       Copies are in no list, but it is too old, or in parts of several moments.
   not-understood     The Source lists entries that cannot be used: no unlisted copy is deleted.
   uris-encoded       Listed URIs have invalid characters, such as spaces: they are percent-encoded.
   values-dropped     Some values of the lists cannot be read: their entries are used without them.

@@ -21,12 +21,12 @@ from resourcesync.destination.changes.times import (
 )
 from resourcesync.destination.changes.window import (
     OVERLAP,
-    ListedChange,
+    ChangeMark,
     Window,
     continuation,
     has_own_time,
     is_newest_first,
-    listed_change,
+    mark_of,
     window_of,
 )
 from resourcesync.destination.external_sort import ExternalSorter
@@ -240,10 +240,10 @@ class ChangeListScan:
         reading.documents.append(record)
         reading.lists.append(ReadList(record, None, has_news=bool(news)))
 
-    def listed_changes(self) -> Iterator[ListedChange]:
+    def listed_changes(self) -> Iterator[ChangeMark]:
         """Yield the changes of the list, in its order, as far as continuity depends on them."""
         for change in changes_of(self._fetched.open()):
-            yield listed_change(without_borrowed_time(change, self._span))
+            yield mark_of(without_borrowed_time(change, self._span))
 
     def _add_news(self, positions: Sequence[int]) -> None:
         """Add the rows of some changes, in this order."""
@@ -386,7 +386,7 @@ def is_same_prefix(prefix: ListPrefix, seen: ProcessedDocument) -> bool:
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 
 
-def _since_list(changes: Sequence[ListedChange], at: int, before: int | None) -> Sequence[int]:
+def _since_list(changes: Sequence[ChangeMark], at: int, before: int | None) -> Sequence[int]:
     """Return the changes that a Resource List may not include.
 
     Args:

@@ -25,7 +25,7 @@ def has_own_time(change: Change) -> bool:
     return change.time is not None and change.time != change.resource.lastmod
 
 
-class ListedChange(NamedTuple):
+class ChangeMark(NamedTuple):
     """A change of a list, as far as continuity depends on it.
 
     Attributes:
@@ -44,7 +44,7 @@ class ListedChange(NamedTuple):
         return self.time if self.is_own else None
 
 
-def listed_change(change: Change) -> ListedChange:
+def mark_of(change: Change) -> ChangeMark:
     """Return a change as far as continuity depends on it."""
     from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
 
@@ -55,10 +55,10 @@ def listed_change(change: Change) -> ListedChange:
         f"\0{format_digests(resource.digests)}\0{resource.length}"
     )
     key = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return ListedChange(key if time is not None else _VAGUE + key, time, has_own_time(change))
+    return ChangeMark(key if time is not None else _VAGUE + key, time, has_own_time(change))
 
 
-def is_newest_first(changes: Sequence[ListedChange]) -> bool:
+def is_newest_first(changes: Sequence[ChangeMark]) -> bool:
     """True if the times of a list, as far as it gives some, only fall."""
     times = [change.time for change in changes if change.time is not None]
     return len(set(times)) > 1 and times == sorted(times, reverse=True)
@@ -80,7 +80,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     last_time: int | None = None
 
 
-def window_of(changes: Sequence[ListedChange]) -> Window:
+def window_of(changes: Sequence[ChangeMark]) -> Window:
     """Return what is stored of a list."""
     own = [change for change in changes if change.is_own]
     last = max(own, key=lambda change: change.time or 0, default=None)
@@ -104,7 +104,7 @@ class Continuation(NamedTuple):
     news: Sequence[int]
 
 
-def continuation(changes: Sequence[ListedChange], known: Window | None, since: int) -> Continuation:
+def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int) -> Continuation:
     """Return what is new in a list without an interval.
 
     Args:
@@ -127,7 +127,7 @@ def continuation(changes: Sequence[ListedChange], known: Window | None, since: i
     return Continuation(is_proven=False, news=range(len(changes)))
 
 
-def _since(changes: Sequence[ListedChange], begin: int, known: str) -> Sequence[int]:
+def _since(changes: Sequence[ChangeMark], begin: int, known: str) -> Sequence[int]:
     """Return the changes that did not happen before a moment, in the order of their times."""
     news = [
         position
@@ -139,13 +139,13 @@ def _since(changes: Sequence[ListedChange], begin: int, known: str) -> Sequence[
     return news
 
 
-def shares(changes: Sequence[ListedChange], known: Window | None) -> bool:
+def shares(changes: Sequence[ChangeMark], known: Window | None) -> bool:
     """True if a list continues the one that was processed, by changes that both have."""
     ordered = changes[::-1] if is_newest_first(changes) else changes
     return known is not None and _after_shared(ordered, known) is not None
 
 
-def _after_shared(changes: Sequence[ListedChange], known: Window) -> Sequence[int] | None:
+def _after_shared(changes: Sequence[ChangeMark], known: Window) -> Sequence[int] | None:
     """Return the changes outside of a block that both lists have; ``None`` if there is none.
 
     The block is all of the old list, or its end at the beginning of the new one.

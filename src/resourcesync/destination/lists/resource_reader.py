@@ -14,15 +14,15 @@ from msgspec import structs
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.packages import DumpPackages
-from resourcesync.destination.lists.selection import ResourceSelection
-from resourcesync.destination.planner import ListedEntry
-from resourcesync.destination.proof import (
+from resourcesync.destination.lists.proof import (
     ListMoments,
     ReadPart,
     interval_end,
     is_of_one_moment,
     is_pinned,
 )
+from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument
 from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.errors import (
@@ -208,16 +208,7 @@ class ResourceListReader:
                 return self._read_dump(document, fetched, self._packages, spool)
             check_capability(document, Capability.RESOURCE_LIST)
             if not document.header.is_index:
-                entries = self._add_resources(document, spool)
-                return ListSnapshot(
-                    moments=ListMoments(at=known_microseconds(document.header.at)),
-                    entries=entries,
-                    served=fetched.served,
-                    proves_absence=is_same_host(fetched) and self._lists_all(document),
-                    dialect=document.dialect,
-                    documents=(document_record(fetched),),
-                    version=list_version(fetched),
-                )
+                return self._read_one(document, fetched, spool)
             parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
             self._selection.refusals.count_tolerated(document)
         snapshot, versions = self._read_parts(document, parts, spool, documents)
@@ -228,6 +219,21 @@ class ResourceListReader:
             is_one_moment=self._is_one_moment(fetched, head, parts_read),
             served=_earliest(fetched.served, snapshot.served),
             version=with_parts(head, versions),
+        )
+
+    def _read_one(
+        self, document: "Document", fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
+    ) -> ListSnapshot:
+        """Read a list that is no index."""
+        entries = self._add_resources(document, spool)
+        return ListSnapshot(
+            moments=ListMoments(at=known_microseconds(document.header.at)),
+            entries=entries,
+            served=fetched.served,
+            proves_absence=is_same_host(fetched) and self._lists_all(document),
+            dialect=document.dialect,
+            documents=(document_record(fetched),),
+            version=list_version(fetched),
         )
 
     def _is_one_moment(

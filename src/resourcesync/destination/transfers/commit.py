@@ -15,10 +15,10 @@ from resourcesync.destination.planner import (
     DecisionPolicy,
     Fetch,
     ListedEntry,
+    agrees_with_list,
     as_unknown,
     decide_gone,
     has_bytes,
-    is_settled,
     recordable_lastmod,
 )
 from resourcesync.destination.reports import Failing
@@ -303,7 +303,7 @@ class CommitBatch:
         listed = fetch.listed
         self._waiting += 1
         if listed.change == DISPUTED and code in ABSENT_CODES:
-            if not is_settled(fetch.before, listed):
+            if not agrees_with_list(fetch.before, listed):
                 self._record_as_gone(fetch)
                 return False
             code, reason = OLD_ANSWER, OLD_ANSWER_REASON

@@ -20,10 +20,10 @@ from resourcesync.destination.lists.fetch_locations import (
 from resourcesync.destination.planner import (
     Fetch,
     ListedEntry,
+    agrees_with_list,
     algorithms_for,
     has_bytes,
     has_moved_date,
-    is_settled,
     without_patch,
 )
 from resourcesync.destination.task_codes import (
@@ -415,7 +415,7 @@ class ResourceTransfer:
                 attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
             )
             return
-        if is_settled(fetch.before, fetch.listed) and not _is_of_list(found, fetch.listed):
+        if agrees_with_list(fetch.before, fetch.listed) and not _is_of_list(found, fetch.listed):
             staged.discard()
             self._fail(fetch, OLD_ANSWER, OLD_ANSWER_REASON, 1)
             return

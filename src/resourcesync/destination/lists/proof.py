@@ -1,4 +1,4 @@
-"""What one reading of a list proves about resources that it does not name. Pure.
+"""Proof by absence: what one reading of a list says of resources that it does not name. Pure.
 
 A copy is absent only if the last evidence of its resource's existence is older than the list, both
 by the Source's clocks; and only if the list was read as it was at one moment, or two readings in a
