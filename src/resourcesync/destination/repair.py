@@ -78,7 +78,9 @@ class Repair:
         """
         wanted: set[str] = set()
         extra: set[str] = set()
+        is_all_read = True
         for finding in findings:
+            is_all_read &= was_in_sync is None or finding.kind is not FindingKind.FAILED
             if finding.kind in _FETCHED_KINDS:
                 wanted.add(finding.uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:
@@ -92,7 +94,9 @@ class Repair:
         with ExitStack() as held:
             listed = Baseline(self._pull).read_listed_rows(held)
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
-            return self._repair(listed, wanted, extra, inspector)
+            pulled = self._repair(listed, wanted, extra, inspector)
+        pulled.is_complete = pulled.is_complete and is_all_read
+        return pulled
 
     def _repair(
         self, listed: ListedRows, wanted: set[str], extra: set[str], inspector: CopyInspector
