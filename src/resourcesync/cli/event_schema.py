@@ -93,7 +93,7 @@ _RUN_FIELDS: Final = (
     "spent pull resources listed:any unchanged applied pending:any same created "
     "updated refetched deleted failed edited refused:any held held_of unlisted filtered "
     "verified:count server_verified weak absent:count skipped:count unread:count "
-    "restored unverified "
+    "absent_below:text restored unverified "
     "contradicting renamed linked patched:any unpatched requests bytes useful_bytes "
     "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
     "scenarios:count passed:count coverage? accuracy? "

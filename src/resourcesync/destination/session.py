@@ -196,7 +196,11 @@ class SyncSession:
             DocumentError: A document cannot be used.
         """
         snapshot = self.resource_lists.read(uri, spool, known, forgiving=forgiving)
-        return None if snapshot is None else self.with_plausible_time(snapshot)
+        if snapshot is None:
+            return None
+        if not snapshot.entries and self.discovered.is_sitemap:
+            self.warn("empty-sitemap", f"the sitemap lists nothing: {uri}")
+        return self.with_plausible_time(snapshot)
 
     def with_plausible_time(self, snapshot: ListSnapshot) -> ListSnapshot:
         """Return a Resource List as read; an implausible time counts as none."""
