@@ -23,7 +23,6 @@ from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntr
 from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,
-    find_proven_gone,
     plan_deletions,
 )
 from resourcesync.destination.reports import Mode, PlanSummary
@@ -38,7 +37,7 @@ from resourcesync.errors import Remedy
 from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import MirrorStateStore, Pending, ProcessedDocument
+from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, ProcessedDocument
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
@@ -328,7 +327,10 @@ class SyncSession:
         """Delete what is pending, within the limit; see `deletion.delete_pending`."""
         here = self.state.count() - pulled.tally.created
         limit, proven = self.options.max_delete, list[Pending]()
-        if limit.count is None and generation is None:  # a number is never exceeded
+        held = next(self.state.pending(PendingTask.DELETE), None)
+        if held and limit.count is None and generation is None:  # a number is never exceeded
+            from resourcesync.destination.removal.proven_gone import find_proven_gone  # noqa: PLC0415 - lazy
+
             proven = find_proven_gone(self.dependencies, self.now, self.selection.source_uri)
         pulled.deletions = delete_pending(
             self.dependencies, limit, here, generation=generation, proven=proven

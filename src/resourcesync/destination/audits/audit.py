@@ -70,7 +70,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.changes import PROVEN_ALL
-from resourcesync.ports.copy_content import CopyContent
+from resourcesync.ports.copies import CopyContent
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]

@@ -27,7 +27,7 @@ from resourcesync.destination.planner import (
     match_copy,
     recordable_lastmod,
 )
-from resourcesync.destination.removal.probes import exists, probe_all
+from resourcesync.destination.removal.proven_gone import exists, probe_all
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.task_codes import DAMAGED, STALE, STALE_REASON, UNAVAILABLE_CODES
 from resourcesync.destination.tasks import pending_fetch
@@ -37,7 +37,7 @@ from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import CopyInspector, FetchFailure, FetchRequest, FetchResponse, StagedCopy
-from resourcesync.ports.copy_content import CopyContent
+from resourcesync.ports.copies import CopyContent
 from resourcesync.ports.mirror import (
     Copy,
     Fixity,
