@@ -257,7 +257,7 @@ EVENTS: Final = {
     "change": EventSpec(
         meaning="One change of a mirror's content.",
         always="seq change uri path bytes:integer time",
-        sometimes="hash prev_hash position",
+        sometimes="hash prev_hash position known_as:text",
     ),
     "verdict": EventSpec(
         meaning="The result of one check of doctor: level is ok, warning or problem.",

@@ -510,6 +510,7 @@ class Audit:
         return next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
 
     def _add_finding(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
+        uri = self._pull.selection.source_uri(uri)
         finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
         if len(self._counts.findings) < self._max_findings:
             self._counts.findings.append(finding)
