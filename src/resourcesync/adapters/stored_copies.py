@@ -16,8 +16,7 @@ from resourcesync.errors import MirrorChangedError, Remedy, ResourceSyncError, S
 from resourcesync.model.digests import Digest, agree, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
-from resourcesync.ports.copies import is_copy_path
-from resourcesync.ports.copy_content import CopyContent, has_content
+from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.stores import (
     ObjectContent,

@@ -15,7 +15,7 @@ from resourcesync.app import machine, plugins
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.destination.mapping.names import owner_of
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery.uris import normalise_if_possible
+from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
 from resourcesync.model.digests import Digest, agree, parse_digests, usable
 from resourcesync.model.timestamps import from_microseconds
@@ -52,7 +52,8 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
     """One resource that a mirror has a copy of.
 
     Attributes:
-        uri: Its URI, normalised (RFC 3986 §6.2.2).
+        uri: Its present URI, normalised (RFC 3986 §6.2.2).
+        known_as: Its URI in the mirror: of the Source's first address, if it moved.
         path: Its file; for a mirror in a store, the key of the copy, below the folder of the state.
         length: Bytes; ``None`` while a run replaces the file, or after such a run was killed.
         digests: Digests of the bytes, computed when they were fetched; none if ``length`` is.
@@ -63,6 +64,7 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     uri: str
+    known_as: str
     path: Path
     length: int | None
     digests: tuple[Digest, ...]
@@ -75,14 +77,16 @@ def read_resources(folder: Path) -> Iterator[MirroredResource]:
     """Yield the resources of a mirror; see ``Mirror.resources``."""
     _check_mirror(folder)
     with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        moved = SyncState(state).moved
         for copy in state.copies():
-            yield _resource(folder, copy)
+            yield _resource(folder, copy, moved)
 
 
-def _resource(folder: Path, copy: "Copy") -> MirroredResource:
+def _resource(folder: Path, copy: "Copy", moved: MovedBases) -> MirroredResource:
     is_known = copy.length >= 0
     return MirroredResource(
-        uri=copy.uri,
+        uri=present_uri(copy.uri, moved),
+        known_as=copy.uri,
         path=folder / copy.path,
         length=copy.length if is_known else None,
         digests=parse_digests(copy.digests) if is_known else (),
@@ -96,7 +100,8 @@ def find_path(folder: Path, uri: str) -> Path | None:
     """Return the file of a resource; see ``Mirror.path``."""
     _check_mirror(folder)
     with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
-        copy = state.copy(normalise_if_possible(uri)) or state.copy(uri)
+        known = known_uri(normalise_if_possible(uri), SyncState(state).moved)
+        copy = state.copy(known) or state.copy(uri)
     return None if copy is None else folder / copy.path
 
 
@@ -109,7 +114,8 @@ def find_uri(folder: Path, path: Path) -> str | None:
     with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         mapping = SyncState(state).mapping(plugins.mapper)
         name = inside.relative_to(folder.absolute()).as_posix()
-        return None if mapping is None else owner_of(state, mapping, name)
+        owner = None if mapping is None else owner_of(state, mapping, name)
+        return owner and present_uri(owner, SyncState(state).moved)
 
 
 def _check_mirror(folder: Path) -> None:
@@ -127,7 +133,8 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
             continue with ``since=``.
         time: Time of the change in the mirror, UTC.
         kind: Kind of the change.
-        uri: The resource.
+        uri: The present address of the resource.
+        known_as: Its URI in the mirror: of the Source's first address, if it moved.
         path: Its file; gone when it was deleted, in the mirror or since.
         length: Bytes; of the deleted copy, if it was deleted.
         digests: Digests of the bytes now; none when they were deleted.
@@ -142,6 +149,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
     time: datetime
     kind: MirrorChangeKind
     uri: str
+    known_as: str
     path: Path
     length: int
     digests: tuple[Digest, ...]
@@ -198,10 +206,10 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
     def _copy(self) -> "Copy | None":
         """Return the present copy if its content, or that before its replacement, is this one."""
         with StateSnapshot(self.mirror / OWN_FOLDER / STATE_FILE) as state:
-            copy = state.copy(self.uri)
+            copy = state.copy(self.known_as)
             if copy is None:
                 return None
-            before = state.content_before(self.uri) if copy.length < 0 else None
+            before = state.content_before(self.known_as) if copy.length < 0 else None
         digests = copy.digests if before is None else before[1]
         return copy if agree(parse_digests(digests), self.digests) else None
 
@@ -297,9 +305,9 @@ def read_changes(
 ) -> Iterator[MirrorChange]:
     """Yield the changes of a mirror; see ``Mirror.changes``."""
     for opened, reader in read_rounds(folder, query, pause):
-        before = reader.position
+        before, moved = reader.position, SyncState(opened.state).moved
         for row in reader.read_new():
-            yield _change(folder, row, str(reader.position))
+            yield _change(folder, row, str(reader.position), moved)
         position = reader.position
         if query.consumer is not None and position is not None and position != before:
             opened.consumers.acknowledge(query.consumer, position)
@@ -314,13 +322,14 @@ def wait_for_changes(cancel: CancelToken) -> bool:
     return True
 
 
-def _change(folder: Path, row: LoggedChange, position: str) -> MirrorChange:
+def _change(folder: Path, row: LoggedChange, position: str, moved: MovedBases) -> MirrorChange:
     return MirrorChange(
         number=row.seq,
         position=position,
         time=from_microseconds(row.time),
         kind=MirrorChangeKind(row.kind),
-        uri=row.uri,
+        uri=present_uri(row.uri, moved),
+        known_as=row.uri,
         path=folder / row.path,
         length=row.length,
         digests=parse_digests(row.digests),

@@ -185,8 +185,23 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         """The Source's address."""
         return str(self.settings["source"].value)
 
-    def source_conflict_error(self, known: str) -> ConfigurationError:
-        """Return the error that its folder is a mirror of another Source."""
+    def moved_line(self, known: str) -> str:
+        """Return the line of the file that leads to the present address of the Source."""
+        return f'{self.settings["source"].origin}: source = "{known}"'
+
+    def source_conflict_error(self, known: str, *, has_moved: bool) -> ConfigurationError:
+        """Return the error that its folder is a mirror of another Source.
+
+        Args:
+            known: The address that the mirror follows.
+            has_moved: The mirror followed the Source there from the address in the file.
+        """
+        if has_moved:
+            return ConfigurationError(
+                f"[mirror.{self.name}] has the address that the Source moved from",
+                evidence=(("here", known), ("source", self.source)),
+                hint=f"change the file: {self.moved_line(known)}",
+            )
         return ConfigurationError(
             f"[mirror.{self.name}] has a `dest` that is a mirror of another Source",
             evidence=(("here", known), ("source", self.source)),

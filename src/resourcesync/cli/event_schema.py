@@ -95,7 +95,8 @@ _RUN_FIELDS: Final = (
     "spent pull resources listed:any unchanged applied pending:any same created "
     "updated refetched deleted failed edited refused:any held held_of unlisted filtered "
     "verified:count server_verified weak absent:count skipped:count unread:count "
-    "restored unverified by_hash by_request by_date unconfirmed rechecked stale_dates "
+    "absent_below:text restored unverified by_hash by_request by_date unconfirmed rechecked "
+    "stale_dates "
     "contradicting renamed linked patched:any unpatched requests bytes useful_bytes "
     "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
     "scenarios:count passed:count coverage? accuracy? "
@@ -261,7 +262,7 @@ EVENTS: Final = {
     "change": EventSpec(
         meaning="One change of a mirror's content.",
         always="seq change uri path bytes:integer time",
-        sometimes="hash prev_hash position",
+        sometimes="hash prev_hash position known_as:text",
     ),
     "verdict": EventSpec(
         meaning="The result of one check of doctor: level is ok, warning or problem.",

@@ -240,6 +240,7 @@ def _pull_one(
             plan.update(fields)
         on_event(event, fields)
 
+    _check_source(pull.target, context)
     with opening.open_destination(
         _home(pull),
         source=pull.target.settings.moved or address,
@@ -255,7 +256,36 @@ def _pull_one(
         review = item_review(on_event, folder) if pull.target.dry_run else None
         found = destination.pull(_options(pull, cancel.clock.now(), review))
     place, pruning = pull.target.store or str(folder), pull.target.settings.prune
-    return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
+    ended = conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
+    return _with_moved_line(ended, pull.target, context)
+
+
+def _check_source(target: PullTarget, context: PullContext) -> None:
+    """Refuse to pull a configured mirror whose Source moved from the address in the file.
+
+    Raises:
+        ConfigurationError: It did; the error names the line to change.
+    """
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+    if not target.is_configured or target.settings.moved or not target.address:
+        return
+    if mirror_state.is_mirror(target.folder):
+        known = mirror_state.moved_source(target.folder, target.address)
+        if known:
+            mirror = context.configuration.mirror(target.name)
+            raise mirror.source_conflict_error(known, has_moved=True)
+
+
+def _with_moved_line(
+    ended: CommandOutcome, target: PullTarget, context: PullContext
+) -> CommandOutcome:
+    """Return an outcome that says which line of the configuration file is to be changed."""
+    moved = target.settings.moved
+    if not (target.is_configured and moved) or target.dry_run:
+        return ended
+    line = context.configuration.mirror(target.name).moved_line(moved)
+    return ended._replace(closing=(*ended.closing, TextLine(f"  next   change the file: {line}")))
 
 
 def _home(pull: _MirrorPull) -> "Path | Home":

@@ -198,12 +198,13 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
 
 def _other_source(configuration: MirrorConfiguration, name: str) -> Iterator[ConfigurationError]:
     """Yield the mistake of a mirror whose folder is a mirror of another Source by its state."""
-    from resourcesync.app.mirrors.mirror_state import other_source  # noqa: PLC0415 - for `config check`
+    from resourcesync.app.mirrors.mirror_state import moved_source, other_source  # noqa: PLC0415 - for `config check`
 
     mirror = configuration.mirror(name)
     try:
         known = other_source(mirror.dest, mirror.source)
+        has_moved = bool(known) and bool(moved_source(mirror.dest, mirror.source))
     except ResourceSyncError:  # `status` and `pull` report a damaged state
         return
     if known:
-        yield mirror.source_conflict_error(known)
+        yield mirror.source_conflict_error(known, has_moved=has_moved)

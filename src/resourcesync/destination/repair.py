@@ -81,10 +81,11 @@ class Repair:
         is_all_read = True
         for finding in findings:
             is_all_read &= was_in_sync is None or finding.kind is not FindingKind.FAILED
+            uri = self._pull.selection.mirror_uri(finding.uri)
             if finding.kind in _FETCHED_KINDS:
-                wanted.add(finding.uri)
+                wanted.add(uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:
-                extra.add(finding.uri)
+                extra.add(uri)
         if was_in_sync is not None:
             tasks = self._pull.state.pending(PendingTask.FETCH)
             wanted.update(task.uri for task in tasks if task.code in UNAVAILABLE_CODES)

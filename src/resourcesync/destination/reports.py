@@ -102,6 +102,9 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         pending: Of the listed, those that are not in the mirror as listed.
         absent: Of the listed, those that the server does not have (404, 410), where that is
             accepted: at a plain sitemap, or with ``accept_missing``. A present copy is kept.
+        absent_below: Common start of the addresses of the absent, if they are so many that the
+            mirror is not in sync: all of them, or most of those of a mirror that never was in sync
+            and for which that is not accepted. Else empty.
         skipped: Of the listed, those that the Source's robots.txt excludes, or that lead to another
             site, where that is accepted.
         unknown: Of the absent and skipped, those with an older copy that may be wrong.
@@ -158,6 +161,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     applied: int = 0
     pending: int = 0
     absent: int = 0
+    absent_below: str = ""
     skipped: int = 0
     unknown: int = 0
     same: int = 0

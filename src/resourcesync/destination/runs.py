@@ -23,10 +23,12 @@ from resourcesync.destination.reports import FailedRun, Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
 from resourcesync.destination.status import (
+    absent_folder,
     count_evidence,
     count_unavailable,
     count_unknown,
     failures_of,
+    serves_too_little,
 )
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import CONTRADICTING, LOCAL_CHANGE, RESTORED
@@ -310,16 +312,18 @@ def build_report(
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
     unfinished = memory.cursor.has_gap or tally.undecided or not pulled.is_complete
+    listed = count_listed(pulled, state, memory)
+    absent_below = _absent_below(listed, state, memory)
+    behind = failed or memory.refused_count or unfinished or waits or absent_below
     return RunReport(
         run=run,
         mode=pulled.mode,
-        state=_state_after_run(
-            held=held, behind=bool(failed or memory.refused_count or unfinished or waits)
-        ),
+        state=_state_after_run(held=held, behind=bool(behind)),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
-        **count_listed(pulled, state, memory)._asdict(),
+        **listed._asdict(),
+        absent_below=absent_below,
         same=resources - tally.created - tally.updated,
         **_transfer_counts(tally),
         deleted=deletions.deleted,
@@ -339,6 +343,12 @@ def build_report(
         as_of=memory.as_of,
         failures=_first_failures(pulled, state),
     )
+
+
+def _absent_below(listed: ListedCounts, state: MirrorStateStore, memory: SyncState) -> str:
+    served = listed.unchanged + listed.applied
+    is_lacking = serves_too_little(memory, listed.absent, served, listed.listed)
+    return absent_folder(state) if is_lacking else ""
 
 
 def _transfer_counts(tally: TransferTally) -> dict[str, Any]:

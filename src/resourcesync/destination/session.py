@@ -24,7 +24,6 @@ from resourcesync.destination.planner import Absence, DecisionPolicy, Fetch, Lis
 from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,
-    find_proven_gone,
     plan_deletions,
 )
 from resourcesync.destination.reports import Mode, PlanSummary
@@ -39,7 +38,7 @@ from resourcesync.errors import Remedy
 from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import MirrorStateStore, Pending, ProcessedDocument
+from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, ProcessedDocument
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
@@ -215,7 +214,11 @@ class SyncSession:
             DocumentError: A document cannot be used.
         """
         snapshot = self.resource_lists.read(uri, spool, known)
-        return None if snapshot is None else self.with_plausible_time(snapshot)
+        if snapshot is None:
+            return None
+        if not snapshot.entries and self.discovered.is_sitemap:
+            self.warn("empty-sitemap", f"the sitemap lists nothing: {uri}")
+        return self.with_plausible_time(snapshot)
 
     def with_plausible_time(self, snapshot: ListSnapshot) -> ListSnapshot:
         """Return a Resource List as read; an implausible time counts as none."""
@@ -354,7 +357,10 @@ class SyncSession:
         """Delete what is pending, within the limit; see `deletion.delete_pending`."""
         here = self.state.count() - pulled.tally.created
         limit, proven = self.options.max_delete, list[Pending]()
-        if limit.count is None and generation is None:  # a number is never exceeded
+        held = next(self.state.pending(PendingTask.DELETE), None)
+        if held and limit.count is None and generation is None:  # a number is never exceeded
+            from resourcesync.destination.removal.proven_gone import find_proven_gone  # noqa: PLC0415 - lazy
+
             proven = find_proven_gone(self.dependencies, self.now, self.selection.source_uri)
         pulled.deletions = delete_pending(
             self.dependencies, limit, here, generation=generation, proven=proven

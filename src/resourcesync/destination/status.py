@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from posixpath import commonprefix
 from typing import Any
 
 import msgspec
@@ -31,6 +32,8 @@ from resourcesync.ports.mirror import (
 
 _MAX_SHOWN_FAILURES = 100
 _SECOND = 1_000_000
+_FEW = 4
+"""Listed resources below which a share says little."""
 
 
 def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorStatus:
@@ -143,6 +146,33 @@ def count_unavailable(counts: PendingCounts, memory: SyncState) -> tuple[int, in
     if not memory.accepts_missing:
         return 0, 0
     return counts.with_codes(*ABSENT_CODES), counts.with_codes(*SKIPPED_CODES)
+
+
+def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) -> bool:
+    """True if so few of the listed pages are served that no mirror of them is in sync.
+
+    Nothing delivered never is. Until a mirror was in sync once, or the operator accepts it, nor is
+    one of a site that lacks more than half of its pages: most of its addresses are wrong.
+
+    Args:
+        memory: Notes of the mirror.
+        absent: Listed resources that the Source does not have, which is accepted.
+        served: Listed resources that are in the mirror as listed.
+        listed: All of them.
+    """
+    if not absent or not served:
+        return absent > 0
+    is_first = memory.in_sync_at is None and memory.accept_missing_option is None
+    return is_first and listed >= _FEW and 2 * absent > listed
+
+
+def absent_folder(state: MirrorStateStore) -> str:
+    """Return the longest common prefix, up to a slash, of the listed resources that are absent."""
+    rows = (row.loc for row in state.pending(PendingTask.FETCH) if row.code in ABSENT_CODES)
+    first = last = next(rows, "")
+    for uri in rows:
+        first, last = min(first, uri), max(last, uri)
+    return commonprefix([first, last]).rpartition("/")[0] + "/"
 
 
 def failing_tasks(state: MirrorStateStore) -> Iterator[Pending]:

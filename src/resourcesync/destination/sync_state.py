@@ -66,6 +66,11 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     mapper: str = TREE
     moved: tuple[tuple[str, str], ...] = ()
 
+    def was_at(self, address: str) -> bool:
+        """True if the Source moved here from an address, as far as is known."""
+        homes = {self.base, *(there for there, _ in self.moved)} - {f"{origin(self.source)}/"}
+        return bool(self.moved) and f"{origin(address)}/" in homes
+
     def after_move(self, address: str, entry: str, set_uri: str) -> "MirrorIdentity":
         """Return the identity after the Source moved.
 
@@ -151,6 +156,12 @@ class SyncState:
     def identity(self) -> MirrorIdentity | None:
         """Identity of the mirror; ``None`` before its first pull."""
         return self.decode("identity", MirrorIdentity)
+
+    @property
+    def moved(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of the Source's base now and the one that the mirror knows, if it moved."""
+        identity = self.identity
+        return () if identity is None else identity.moved
 
     @property
     def relocated_uris(self) -> tuple[str, ...]:

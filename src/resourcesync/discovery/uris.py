@@ -8,7 +8,7 @@ is not wanted.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
@@ -274,3 +274,27 @@ def own_entries(uri: str, parts: Iterable[str]) -> list[str]:
     """Return the entries of an index that lead to itself, with TLS or without."""
     own = normalise_if_possible(uri).partition("://")[2]
     return [part for part in parts if normalise_if_possible(part).partition("://")[2] == own]
+
+
+MovedBases = Sequence[tuple[str, str]]
+"""Pairs of a base now and the base that the mirror knows, each ending in a slash."""
+
+
+def present_uri(uri: str, moved: MovedBases) -> str:
+    """Return the present address at the Source of a URI in the mirror.
+
+    A mirror knows its resources by their first addresses, so that all files stay in place. What a
+    user sees has the present one, also of a resource that never was at the first.
+    """
+    for there, here in reversed(moved):
+        if uri.startswith(here):
+            return there + uri.removeprefix(here)
+    return uri
+
+
+def known_uri(uri: str, moved: MovedBases) -> str:
+    """Return the URI in the mirror of an address at the Source, normalised."""
+    for there, here in moved:
+        if uri.startswith(there):
+            return here + uri.removeprefix(there)
+    return uri

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol
 
 import msgspec
 
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import Digest
-from resourcesync.ports.copy_content import CopyContent
+from resourcesync.model.digests import Digest, agree, parse_digests
 from resourcesync.ports.fetcher import PartialBody
 
 _OWN: Final = ".resourcesync"
@@ -52,6 +51,20 @@ class StagedCopy(Protocol):
 
     def discard(self) -> None:
         """Throw the bytes away; it is no error to do so twice."""
+
+
+class CopyContent(NamedTuple):
+    """The content of a copy.
+
+    Attributes:
+        length: Bytes.
+        digests: Digests of them, as in a ``hash`` attribute.
+        signature: Stat signature of the file that was read; ``None`` if it is not known.
+    """
+
+    length: int
+    digests: str
+    signature: str | None = None
 
 
 class CopyInstallation(msgspec.Struct):
@@ -128,6 +141,27 @@ class CopyInspector(Protocol):
         Raises:
             StorageError: No copy can be read.
         """
+
+
+def has_content(look: CopyInspector, path: str, content: CopyContent | None) -> bool:
+    """Read a file; return whether it has the content that the mirror's state has of it.
+
+    This alone decides whether a file is as installed. A stat signature only saves the reading: one
+    that differs shows nothing, since a copied or restored file has another inode or time.
+
+    Args:
+        look: The copies.
+        path: Path of the file.
+        content: Length and digests in the state; ``None`` if they are not known.
+
+    Raises:
+        StorageError: The file cannot be read.
+    """
+    if content is None:
+        return False
+    known = parse_digests(content.digests)
+    found = look.digest(path, [digest.algorithm for digest in known])
+    return found is not None and found[0] == content.length and agree(found[1], known)
 
 
 class Copies(CopyInspector, Protocol):

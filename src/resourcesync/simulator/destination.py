@@ -20,7 +20,7 @@ from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval, PartialBody, StagedCopy
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.copy_content import CopyContent
+from resourcesync.ports.copies import CopyContent
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.faults import Crash, FaultInjector, with_crashes
 from resourcesync.simulator.network import SimulatedNetwork

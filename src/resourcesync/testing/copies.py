@@ -10,7 +10,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
-from resourcesync.ports.copy_content import CopyContent
+from resourcesync.ports.copies import CopyContent
 from resourcesync.testing.assertions import expect, expect_equal, read_and_close, skip_check
 
 _HOSTILE: Final = (

@@ -23,7 +23,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyInstallation, CopyRemoval
-from resourcesync.ports.copy_content import CopyContent
+from resourcesync.ports.copies import CopyContent
 
 
 @pytest.fixture

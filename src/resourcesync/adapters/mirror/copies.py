@@ -24,7 +24,7 @@ from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
-from resourcesync.ports.copy_content import CopyContent, has_content
+from resourcesync.ports.copies import CopyContent, has_content
 
 _LEAF: Final = 100
 _NOTE: Final = ".note"

@@ -20,8 +20,7 @@ from resourcesync.adapters.mirror.staged_file import (
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.copies import is_copy_path
-from resourcesync.ports.copy_content import CopyContent
+from resourcesync.ports.copies import CopyContent, is_copy_path
 
 _MAX_OPEN: Final = 128
 _DOTS: Final = frozenset({".", ".."})

@@ -2,9 +2,10 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,7 +18,7 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery.uris import is_same, with_likely_scheme
+from resourcesync.discovery.uris import is_same, present_uri, with_likely_scheme
 from resourcesync.errors import (
     ConfigurationError,
     Remedy,
@@ -86,6 +87,18 @@ def other_source(folder: Path, source: str) -> str:
     return "" if not known or is_same(known, source) else known
 
 
+def moved_source(folder: Path, address: str) -> str:
+    """Return where the Source of a mirror is now, if it was followed from an address; else empty.
+
+    Raises:
+        StateError: The state is damaged or from a newer version.
+    """
+    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        identity = SyncState(state).identity
+    has_moved = identity is not None and identity.was_at(address)
+    return identity.source if identity is not None and has_moved else ""
+
+
 def read_status(folder: Path) -> MirrorStatus:
     """Return a mirror's status from its own state, without a request or a lock.
 
@@ -124,6 +137,10 @@ class OpenChanges(NamedTuple):
     folder: Path
     state: MirrorStateStore
     consumers: "Consumers"
+
+    def present_uris(self) -> Callable[[str], str]:
+        """Return the function from a URI in the mirror to its present address at the Source."""
+        return partial(present_uri, moved=SyncState(self.state).moved)
 
     def reader(
         self,

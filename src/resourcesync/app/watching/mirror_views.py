@@ -259,7 +259,8 @@ def read_resource(
         ]
     _probe_file(folder, known)
     findings = mirror_state.last_findings(folder)
-    known.finding = next((finding for finding in findings if finding.uri == uri), None)
+    found = (finding for finding in findings if finding.uri == known.address)
+    known.finding = next(found, None)
     return known, tuple(history)
 
 

@@ -172,11 +172,15 @@ class ChangeForwarder:
     Args:
         consumer: The name of its cursor.
         command: The program and its arguments.
-        line: Encodes a change for its stdin, line break included.
+        line: Encodes a change for its stdin, line break included; gets the function to
+            the present address of a URI.
     """
 
     def __init__(
-        self, consumer: str, command: tuple[str, ...], line: Callable[[LoggedChange], bytes]
+        self,
+        consumer: str,
+        command: tuple[str, ...],
+        line: Callable[[LoggedChange, Callable[[str], str]], bytes],
     ) -> None:
         self._consumer, self._command, self._line = consumer, command, line
 
@@ -197,13 +201,13 @@ class ChangeForwarder:
         """
         with mirror_state.open_changes(folder) as opened:
             reader = opened.reader(self._consumer)
-            before = reader.position
+            before, present_uri = reader.position, opened.present_uris()
             count = 0
 
             def counted(change: LoggedChange) -> bytes:
                 nonlocal count
                 count += 1
-                return self._line(change)
+                return self._line(change, present_uri)
 
             waiting = map(counted, reader.read_new())
             first = next(waiting, None)

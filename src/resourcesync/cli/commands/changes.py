@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 import msgspec
@@ -131,10 +131,10 @@ def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
     count, position = 0, ChangeLogPosition(0)
     query = _query(arguments, clock)
     for opened, reader in read_rounds(arguments.mirror, query, pause if arguments.follow else None):
-        before = reader.position
+        before, present_uri = reader.position, opened.present_uris()
         for change in reader.read_new():
             position = reader.position or position
-            write(change, position, opened.state)
+            write(change, _ChangePlace(position, opened.state, present_uri))
             count += 1
         position = reader.position or position
         if arguments.ack and arguments.consumer and position != before:
@@ -171,12 +171,21 @@ _SYMBOLS: Final = {
 _CSV_COLUMNS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash")
 
 
-def change_fields(change: LoggedChange) -> dict[str, object]:
-    """Return a change as the fields of its event; unknown values are left out."""
+def change_fields(
+    change: LoggedChange, present_uri: Callable[[str], str] = str
+) -> dict[str, object]:
+    """Return a change as the fields of its event; unknown values are left out.
+
+    Args:
+        change: The change.
+        present_uri: Returns the present address of a URI in the mirror.
+    """
+    uri = present_uri(change.uri)
     fields: dict[str, object] = {
         "seq": change.seq,
         "change": change.kind,
-        "uri": change.uri,
+        "uri": uri,
+        "known_as": change.uri if uri != change.uri else "",
         "path": change.path,
         "bytes": change.length,
         "hash": change.digests,
@@ -195,13 +204,18 @@ def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine
         yield TextLine(f"/{fields['path']}   {amount}   {at}", _SYMBOLS[str(fields["change"])])
 
 
-def change_writer(
-    form: str, screen: Screen
-) -> Callable[[LoggedChange, ChangeLogPosition, MirrorStateStore], None]:
+class _ChangePlace(NamedTuple):
+    """Where a change was read: the position after it, the state, and the present addresses."""
+
+    position: ChangeLogPosition
+    state: MirrorStateStore
+    present_uri: Callable[[str], str]
+
+
+def change_writer(form: str, screen: Screen) -> Callable[[LoggedChange, _ChangePlace], None]:
     """Return a function that writes one change, and raises if stdout is closed.
 
-    It gets the position after the change, and the mirror's state, which says whether a path is
-    still in the mirror.
+    The mirror's state says whether a path is still in the mirror.
 
     Args:
         form: The output format.
@@ -209,15 +223,18 @@ def change_writer(
     """
     match form:
         case "paths0":
-            return lambda change, _, state: _write_path(change, there=True, state=state)
+            return lambda change, place: _write_path(change, there=True, state=place.state)
         case "deleted-paths0":
-            return lambda change, _, state: _write_path(change, there=False, state=state)
+            return lambda change, place: _write_path(change, there=False, state=place.state)
         case "csv":
             write_row = _ChangeCsv()
-            return lambda change, _, __: write_row(change)
+            return lambda change, place: write_row(
+                change._replace(uri=place.present_uri(change.uri))
+            )
         case _:
-            return lambda change, position, _: screen.report(
-                "change", change_fields(change) | {"position": str(position)}
+            return lambda change, place: screen.report(
+                "change",
+                change_fields(change, place.present_uri) | {"position": str(place.position)},
             )
 
 

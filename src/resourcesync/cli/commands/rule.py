@@ -373,6 +373,7 @@ warning
   log-lost           The log of another system cannot be continued: all is read again.
   held-back          Changes that another system logged wait until their effect is visible there.
   log-partial        Some changes are not logged, and are found when all is read again.
+  empty-sitemap      The sitemap lists no page: the mirror has none. It may be unfinished.
   nothing-selected   The filters exclude every listed resource: the mirror has none of them.
   whole-site         No list is at the address given: the lists of its whole site are followed.
   memory-restored    The state of a mirror was restored from the copy in its store.

@@ -158,7 +158,8 @@ class _StatusTarget(NamedTuple):
         source = mirror.source
         if found.source == source or not mirror_state.other_source(self.folder, source):
             return found
-        error = mirror.source_conflict_error(found.source)
+        has_moved = bool(mirror_state.moved_source(self.folder, source))
+        error = mirror.source_conflict_error(found.source, has_moved=has_moved)
         failed = FailedRun(
             code=error.code,
             kind=type(error).__name__,

@@ -155,10 +155,12 @@ def _subject(found: "Explanation", mirror: Path) -> str:
     """Return the URI of a resource, and the path of its file if there is one."""
     is_here = found.copy is not None or found.is_present
     path = found.copy.path if found.copy is not None else found.path
-    names = [found.uri] if "://" in found.uri else []
+    names = [found.address] if "://" in found.address else []
+    if names and found.address != found.uri:
+        names[0] += f" (known as {found.uri})"
     if is_here and path:
         names.append(str(mirror / path))
-    return "  ".join(names) or found.uri
+    return "  ".join(names) or found.address
 
 
 def _retry_note(found: "Explanation") -> str:
@@ -256,7 +258,7 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
         case ResourceVerdict.KEPT:
             return "Next", f"resourcesync pull {mirror} --mode baseline --delete absent"
         case ResourceVerdict.UNASKED:
-            return "Next", f"resourcesync why {mirror} {found.uri}"
+            return "Next", f"resourcesync why {mirror} {found.address}"
         case _:
             return None
 
@@ -273,7 +275,8 @@ def explanation_fields(found: "Explanation") -> dict[str, object]:
         "patched": found.patched,
     }
     return {
-        "uri": found.uri,
+        "uri": found.address,
+        "known_as": found.uri,
         "path": found.path,
         "verdict": found.verdict.name.lower(),
         "reason": found.verdict.value,

@@ -75,6 +75,7 @@ def pull_fields(report: RunReport) -> dict[str, object]:
         "seconds": round(report.seconds, 3),
         "as_of": report.as_of,
         "skew_seconds": report.skew,
+        **({"absent_below": report.absent_below} if report.absent_below else {}),
     }
 
 
@@ -301,6 +302,20 @@ def _incomplete_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
         yield TextLine(f"         Source to correct it, then: resourcesync pull {folder}")
 
 
+def _absent_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
+    """Yield what to do if most of the listed pages are absent: most of the addresses are wrong."""
+    if not report.absent_below:
+        return
+    absent, listed = formatting.count(report.absent), formatting.count(report.listed)
+    yield TextLine(
+        f"  next   {absent} of {listed} listed pages are absent at the Source (404), all"
+    )
+    yield TextLine(f"         of them below {report.absent_below}")
+    yield TextLine("         ask the Source to correct its list")
+    if report.unchanged + report.applied:
+        yield TextLine(f"         or accept that: resourcesync pull {folder} --accept-missing")
+
+
 def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
     """Yield the next steps; a rerun does not help for entries that cannot be used."""
     if report.contradicting:
@@ -318,6 +333,7 @@ def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
             "  next   correct this machine's clock, for example with NTP; if the Source's"
         )
         yield TextLine("         clock is wrong, report it to the Source")
+    yield from _absent_steps(report, folder)
     codes = Counter(failure.code for failure in report.failures)
     missing = codes[ResourceMissingError.default_code]
     if refused := codes[SourceRefusedError.default_code]:
@@ -331,7 +347,7 @@ def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
         yield TextLine(f"         or accept that: resourcesync pull {folder} --accept-missing")
     unhelped = report.contradicting + missing + refused + report.edited
     others = report.failed - unhelped + report.held
-    known = report.refused or unhelped or report.skew
+    known = report.refused or unhelped or report.skew or report.absent_below
     if others or not (known or report.gap):
         yield TextLine(f"  next   run it again: resourcesync pull {folder}")
     yield from _incomplete_steps(report, folder)

@@ -230,9 +230,11 @@ def _failed_runs(report: JobReport) -> dict[str, FailedRun | ResourceSyncError]:
     }
 
 
-def _change_line(run: str, below: str, change: LoggedChange) -> bytes:
+def _change_line(
+    run: str, below: str, change: LoggedChange, present_uri: Callable[[str], str]
+) -> bytes:
     """Return the line of a change for a program; the path begins with the folder of its set."""
-    fields = change_fields(change)
+    fields = change_fields(change, present_uri)
     if change.path:
         fields["path"] = f"{below}{change.path}"
     return json_line("change", run, fields)

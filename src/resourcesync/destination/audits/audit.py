@@ -23,6 +23,7 @@ from resourcesync.destination.audits.fixity import (
     check_by_stat,
     is_as_recorded,
     listed_from_copy,
+    stored_rows,
 )
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
@@ -38,18 +39,15 @@ from resourcesync.destination.planner import (
     Match,
     is_suspect,
     is_unknown,
-    listed_from_task,
     listing_status,
     match_copy,
 )
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.status import count_unavailable
+from resourcesync.destination.status import count_unavailable, serves_too_little
 from resourcesync.destination.task_codes import (
     ABSENT_CODES,
-    DAMAGED,
     NOT_TRIED,
-    STALE,
     STALE_REASON,
 )
 from resourcesync.destination.tasks import is_missed
@@ -68,7 +66,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.changes import PROVEN_ALL
-from resourcesync.ports.copy_content import CopyContent
+from resourcesync.ports.copies import CopyContent
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
@@ -157,14 +155,12 @@ class Audit:
         sync_state, counts, cursor = self._pull.sync_state, self._counts, self._pull.cursor
         at = cursor.checkpoint
         with ExitStack() as held:
-            rows = self._stored_rows()
+            rows = stored_rows(self._pull.state)
             if not offline:
                 at, rows = self._read_listed_rows(held)
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
             self._compare(rows, inspector)
-        self._suspects.flush()
-        self._find_foreign_files()
-        self._record_proof()
+        self._finish()
         return AuditReport(
             run=run,
             at=_datetime_of(at),
@@ -188,6 +184,7 @@ class Audit:
             stopped=proven is not None and proven.stopped,
             is_begun=offline and cursor.checkpoint is None,
             is_looking=self._finds_foreign or proven is not None,
+            lacks_pages=self._lacks_pages(),
             has_gap=self._has_gap or _lacks_changes(cursor, offline=offline),
         )
 
@@ -204,35 +201,22 @@ class Audit:
         self._finds_foreign = rolling is None
         return proven
 
+    def _lacks_pages(self) -> bool:
+        counts = self._counts
+        listed = counts.listed - counts.unknown + counts.absent + counts.skipped
+        return serves_too_little(self._pull.sync_state, counts.absent, counts.accurate, listed)
+
+    def _finish(self) -> None:
+        self._suspects.flush()
+        self._find_foreign_files()
+        self._record_proof()
+
     def _record_proof(self) -> None:
         """Record that every byte of every copy was read now and matches."""
         counts = self._counts
         all_read = self._method == "hash" and counts.present == self._pull.state.count()
         if all_read and not counts.findings:
             self._pull.state.commit(StateTransaction(notes={PROVEN_ALL: str(self._pull.now)}))
-
-    def _stored_rows(self) -> Iterator[ListedEntry]:
-        """Yield the last known entries: of each copy, and of each pending fetch.
-
-        Copies with a pending deletion are not listed any more.
-        """
-        state = self._pull.state
-        going = (row.uri for row in state.pending(PendingTask.DELETE))
-        next_to_go = next(going, None)
-        for difference in compare(
-            state.copies(), state.pending(PendingTask.FETCH), same=_never_same
-        ):
-            match difference:
-                case Deleted(copy):
-                    while next_to_go is not None and next_to_go < copy.uri:
-                        next_to_go = next(going, None)
-                    if next_to_go != copy.uri:
-                        yield listed_from_copy(copy)
-                case Updated(copy, waiting) | Same(copy, waiting):
-                    is_by_audit = waiting.code in {DAMAGED, STALE}
-                    yield listed_from_copy(copy) if is_by_audit else listed_from_task(waiting)
-                case Created(waiting):
-                    yield listed_from_task(waiting)
 
     def _read_listed_rows(self, held: ExitStack) -> tuple[int | None, Iterator[ListedEntry]]:
         pull, found = self._pull, self._pull.found
@@ -511,6 +495,7 @@ class Audit:
         return next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
 
     def _add_finding(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
+        uri = self._pull.selection.source_uri(uri)
         finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
         if len(self._counts.findings) < self._max_findings:
             self._counts.findings.append(finding)

@@ -24,7 +24,7 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import CONTRADICTING, DAMAGED, STALE
 from resourcesync.destination.tasks import is_resting
-from resourcesync.discovery.uris import normalise, percent_encode
+from resourcesync.discovery.uris import normalise, percent_encode, present_uri
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
@@ -101,7 +101,8 @@ class Explanation(msgspec.Struct, kw_only=True):
 
     Attributes:
         source: The Source's address.
-        uri: Its URI, normalised; as given if it cannot be normalised.
+        uri: Its URI in the mirror, normalised; as given if it cannot be normalised.
+        address: Its present address: another one, if the Source moved.
         path: Its path in the mirror; empty if it has none.
         copy: The copy, as recorded in the mirror's state.
         is_present: A file is there.
@@ -123,6 +124,7 @@ class Explanation(msgspec.Struct, kw_only=True):
 
     source: str
     uri: str
+    address: str = ""
     path: str = ""
     copy: Copy | None = None
     is_present: bool = False
@@ -252,7 +254,7 @@ def explain(
         (
             finding
             for finding in findings()
-            if finding.path == known.path or (uri and finding.uri == uri)
+            if finding.path == known.path or (uri and finding.uri == known.address)
         ),
         None,
     )
@@ -318,6 +320,7 @@ def _path_of(pull: SyncSession, uri: str) -> str:
 def load_recorded(state: MirrorStateStore, known: Explanation) -> None:
     """Add what the mirror's state has of a resource, by its URI."""
     uri = known.uri
+    known.address = present_uri(uri, SyncState(state).moved)
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == PendingTask.RETAIN else pending

@@ -14,6 +14,7 @@ from typing import Annotated, Final, NamedTuple, Protocol
 import msgspec
 
 from resourcesync.arguments import check_fields
+from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.planner import (
     UNKNOWN_CONTENT,
@@ -26,7 +27,7 @@ from resourcesync.destination.planner import (
     match_copy,
     recordable_lastmod,
 )
-from resourcesync.destination.removal.probes import exists, probe_all
+from resourcesync.destination.removal.proven_gone import exists, probe_all
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.task_codes import DAMAGED, STALE, STALE_REASON, UNAVAILABLE_CODES
 from resourcesync.destination.tasks import pending_fetch
@@ -45,8 +46,15 @@ from resourcesync.ports import (
     FetchResponse,
     StagedCopy,
 )
-from resourcesync.ports.copy_content import CopyContent
-from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateTransaction
+from resourcesync.ports.copies import CopyContent
+from resourcesync.ports.mirror import (
+    Copy,
+    Fixity,
+    MirrorStateStore,
+    Pending,
+    PendingTask,
+    StateTransaction,
+)
 
 _GROUP: Final = 256
 
@@ -197,6 +205,32 @@ def listed_from_copy(copy: Copy) -> ListedEntry:
         lastmod=copy.lastmod,
         change="",
     )
+
+
+def stored_rows(state: MirrorStateStore) -> Iterator[ListedEntry]:
+    """Yield the last known entries: of each copy, and of each pending fetch.
+
+    Copies with a pending deletion are not listed any more.
+    """
+    going = (row.uri for row in state.pending(PendingTask.DELETE))
+    next_to_go = next(going, None)
+    for difference in compare(state.copies(), state.pending(PendingTask.FETCH), same=_never_same):
+        match difference:
+            case Deleted(copy):
+                while next_to_go is not None and next_to_go < copy.uri:
+                    next_to_go = next(going, None)
+                if next_to_go != copy.uri:
+                    yield listed_from_copy(copy)
+            case Updated(copy, waiting) | Same(copy, waiting):
+                is_by_audit = waiting.code in {DAMAGED, STALE}
+                yield listed_from_copy(copy) if is_by_audit else listed_from_task(waiting)
+            case Created(waiting):
+                yield listed_from_task(waiting)
+
+
+def _never_same(copy: Copy, row: Pending) -> bool:
+    del copy, row
+    return False
 
 
 _MAX_FAILED: Final = 100_000

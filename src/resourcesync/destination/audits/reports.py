@@ -66,6 +66,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         has_gap: There may be changes that no list read reports: the Change Lists do not reach back,
             no run has completed since the filters changed, or this machine's clock is a day or more
             off. Then the mirror is not in sync, though all that is known agrees.
+        lacks_pages: The Source serves none of what it lists, or too little for a mirror that never
+            was in sync: see `RunReport.absent_below`.
     """
 
     run: str
@@ -92,11 +94,12 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     is_begun: bool = False
     has_gap: bool = False
     is_looking: bool = True
+    lacks_pages: bool = False
 
     @property
     def in_sync(self) -> bool:
         """True if everything listed is in the mirror and equal, and nothing else is."""
-        if self.is_begun or self.has_gap:
+        if self.is_begun or self.has_gap or self.lacks_pages:
             return False
         return self.accurate == self.listed and not self.extra and not self.refused
 

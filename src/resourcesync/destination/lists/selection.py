@@ -26,6 +26,7 @@ from resourcesync.discovery.uris import (
     normalise,
     origin,
     percent_encode,
+    present_uri,
     tls_counterpart,
 )
 from resourcesync.errors import OutOfScopeError
@@ -308,10 +309,7 @@ class ResourceSelection:
 
     def source_uri(self, uri: str) -> str:
         """Return the present address at the Source of a URI in the mirror."""
-        for there, here in reversed(self._moved):
-            if uri.startswith(here):
-                return there + uri.removeprefix(here)
-        return uri
+        return present_uri(uri, self._moved)
 
     def refuse(self, entry: RefusedEntry) -> None:
         """Add an entry that the reader of a document could not use, if it may be selected."""

@@ -1,13 +1,11 @@
 """Deletion of copies that the Source no longer lists: into the trash, within a limit.
 
 More deletions than the limit are held until the operator confirms them, or until the Source proves
-them. A list may be wrong, and the next one wrong in the same way. What answers 404 or 410 at its
-own address, a day after its deletion was held, is gone. A server that answers so to everything
-proves nothing: first, a listed resource must be found there.
+them. A list may be wrong, and the next one wrong in the same way.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice, takewhile
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -21,12 +19,10 @@ from resourcesync.destination.planner import (
     is_suspect,
     is_unknown,
 )
-from resourcesync.destination.removal.probes import exists, is_gone, probe
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.task_codes import EDITED, EDITED_REASON, LOCAL_CHANGE
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
 from resourcesync.destination.transfers.installed_files import installed_content
-from resourcesync.discovery.uris import origin
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyRemoval
@@ -278,92 +274,3 @@ def purge_old_trash(equipment: Dependencies, days: float) -> int:
         equipment.state.commit(StateTransaction(purged=[row.place for row in group]))
         count += len(group)
     return count
-
-
-_MAX_PROBES: Final = 300
-"""Resources that one run probes."""
-_MAX_ALIVE: Final = 10
-"""Resources found alive after which a run stops probing: the list was wrong."""
-_MAX_CONTROL_PROBES: Final = 3
-_LAST_PROBED: Final = "asked-whether-gone"
-"""Name of the note of the URI probed last: the next run continues after it."""
-
-
-def find_proven_gone(
-    equipment: Dependencies, now: int, address: Callable[[str], str]
-) -> list[Pending]:
-    """Return held deletions whose resources the Source reports as gone.
-
-    Args:
-        equipment: Dependencies.
-        now: Microseconds.
-        address: Returns the present address of a resource.
-    """
-    state = equipment.state
-    if int(state.note("refused") or 0):
-        return []  # a resource may come back under an address that cannot be parsed
-    chosen = list(islice(_due_deletions(state, now - _DAY), _MAX_PROBES))
-    witnesses = _ControlProbes(equipment, address)
-    found: list[Pending] = []
-    alive, last = 0, ""
-    for row in chosen:
-        uri, last = address(row.uri), row.uri
-        if not witnesses.check_origin(uri):
-            continue
-        outcome = probe(equipment, uri)
-        if is_gone(outcome, uri):
-            found.append(row)
-            continue
-        alive += 1  # or the result is unclear
-        if alive >= _MAX_ALIVE:
-            break
-    state.commit(StateTransaction(notes={_LAST_PROBED: last}))
-    return found
-
-
-def _due_deletions(state: MirrorStateStore, held_before: int) -> Iterator[Pending]:
-    """Yield deletions held for long enough, beginning after the one probed last."""
-    last = state.note(_LAST_PROBED) or ""
-    rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
-    early_rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
-    return chain(
-        (row for row in rows if row.uri > last), takewhile(lambda row: row.uri <= last, early_rows)
-    )
-
-
-class _ControlProbes:
-    """Control probes: whether the server of an origin serves a listed resource.
-
-    Args:
-        address: Returns the present address of a resource.
-    """
-
-    def __init__(self, equipment: Dependencies, address: Callable[[str], str]) -> None:
-        self._dependencies, self._address = equipment, address
-        self._results: dict[str, bool] = {}
-
-    def check_origin(self, uri: str) -> bool:
-        """Return whether the server of ``uri`` serves a listed resource, so that its 404 counts."""
-        of = origin(uri)
-        if of not in self._results:
-            listed = map(self._address, _listed_uris(self._dependencies.state))
-            few = islice((name for name in listed if origin(name) == of), _MAX_CONTROL_PROBES)
-            self._results[of] = any(exists(probe(self._dependencies, name)) for name in few)
-        return self._results[of]
-
-
-def _listed_uris(state: MirrorStateStore) -> Iterator[str]:
-    """Yield the URIs of copies without pending or retained deletion: they are listed."""
-    waiting = chain((row.uri for row in state.pending(PendingTask.DELETE)), [""])
-    kept = chain((row.uri for row in state.pending(PendingTask.RETAIN)), [""])
-    return _exclude(_exclude((copy.uri for copy in state.copies()), waiting), kept)
-
-
-def _exclude(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
-    """Yield what is not in ``others``; both are sorted, ``others`` ends in an empty string."""
-    other = next(others)
-    for uri in uris:
-        while other and other < uri:
-            other = next(others)
-        if uri != other:
-            yield uri

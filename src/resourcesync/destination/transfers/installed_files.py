@@ -13,7 +13,7 @@ from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import as_unknown, is_unknown
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInspector
-from resourcesync.ports.copy_content import CopyContent, has_content
+from resourcesync.ports.copies import CopyContent, has_content
 from resourcesync.ports.mirror import Copy, StateTransaction
 
 _CHUNK: Final = 1_000

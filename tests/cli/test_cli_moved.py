@@ -1,0 +1,76 @@
+"""After a Source moved, all use its present address, and have the former one beside it."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync import Mirror
+from resourcesync.cli.main import run
+from tests.support.commands.command_line import Said, rows
+from tests.support.servers.tiny_source import TinySource
+
+FILES = {f"/{name}.txt": b"text" for name in ("a", "b")}
+LATER, STILL_LATER = "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_is_in_the_mirror_has_its_present_address(home: Path, said: Said) -> None:
+    with TinySource() as first, TinySource() as second:
+        first.offer(FILES)
+        assert run(["pull", first.url, "m"]) == 0
+        second.offer({**FILES, "/new.txt": b"never at the first"}, at=LATER)
+        assert run(["pull", "m", "--moved", second.url]) == 0
+        mirror = Mirror(None, home / "m")
+        said.readouterr()
+
+        found = {each.uri: each.known_as for each in mirror.resources()}
+        assert found == {
+            f"{second.url}/{name}.txt": f"{first.url}/{name}.txt" for name in ("a", "b", "new")
+        }
+        path = home / "m/a.txt"
+        assert mirror.path(f"{second.url}/a.txt") == mirror.path(f"{first.url}/a.txt") == path
+        assert mirror.uri(path) == f"{second.url}/a.txt"
+        changes = list(mirror.changes(since="start"))
+        assert {change.uri for change in changes} == found.keys()
+        assert [change.read() for change in changes] == [b"text", b"text", b"never at the first"]
+
+        assert run(["changes", "m", "--since", "start", "--json"]) == 0
+        lines = [row for row in rows(said) if row["type"] == "change"]
+        assert {row["uri"]: row["known_as"] for row in lines} == found
+        assert run(["why", "m", f"{second.url}/a.txt", "--json"]) == 0
+        end = rows(said)[-1]
+        assert (end["uri"], end["verdict"]) == (f"{second.url}/a.txt", "as_listed")
+        (home / "m/new.txt").unlink()
+        assert run(["audit", "m", "--json"]) == 1
+        (finding,) = [row for row in rows(said) if row["type"] == "finding"]
+        assert finding["uri"] == f"{second.url}/new.txt"
+        assert run(["repair", "m", "--from-audit", "last"]) == 0
+        assert (home / "m/new.txt").read_bytes() == b"never at the first"
+
+
+def test_a_configured_mirror_names_the_line_to_change(home: Path, said: Said) -> None:
+    with TinySource() as first, TinySource() as second:
+        first.offer(FILES)
+        file = home / "resourcesync.toml"
+        file.write_text(f'[mirror.museum]\nsource = "{first.url}"\ndest = "m"\n')
+        assert run(["pull", "museum"]) == 0
+        second.offer(FILES, at=LATER)
+        said.readouterr()
+
+        assert run(["pull", "museum", "--moved", second.url]) == 0
+        told = said.readouterr().out
+        assert f'resourcesync.toml:2: source = "{second.url}"' in told
+        assert run(["pull", "museum"]) == 2
+        told = said.readouterr().err
+        assert f'resourcesync.toml:2: source = "{second.url}"' in told
+        assert f"--moved {first.url}" not in told
+        assert run(["status"]) == 0
+        assert f'resourcesync.toml:2: source = "{second.url}"' in said.readouterr().out
+
+        file.write_text(file.read_text().replace(first.url, second.url))
+        assert run(["pull", "museum"]) == 0

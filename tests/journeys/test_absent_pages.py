@@ -1,0 +1,127 @@
+"""Nothing delivered is not in sync: a sitemap of pages that the server does not have."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.cli.main import run
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.status import status_of
+from tests.support.commands.command_line import Said
+from tests.support.servers.tiny_source import TinySource
+from tests.support.worlds.network import BASE
+from tests.support.worlds.plain_site import PlainSite
+from tests.support.worlds.site_maps import urlset
+from tests.support.worlds.world import World
+
+
+def site_of(folder: Path, *, listed: int, served: int) -> World[PlainSite]:
+    """Return a site that lists pages below ``en/``, and serves the first of them."""
+    site = PlainSite({f"en/{number:02}.html": f"page {number}" for number in range(listed)})
+    for name in sorted(site.pages)[served:]:
+        del site.pages[name]
+    return World(folder / "mirror", site)
+
+
+def status(world: World[PlainSite]) -> MirrorStatus:
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        return status_of("mirror", mirror.state, running=False)
+
+
+@pytest.mark.parametrize("accept", [None, True])
+@pytest.mark.parametrize("listed", [1, 3, 12])
+def test_a_site_of_which_no_page_is_there_is_in_sync_for_no_command(
+    tmp_path: Path, listed: int, accept: bool | None
+) -> None:
+    world = site_of(tmp_path, listed=listed, served=0)
+
+    for _ in range(2):
+        report = world.pull(accept_missing=accept)
+
+        assert (report.state, report.absent) == (MirrorState.BEHIND, listed)
+        assert report.absent_below == f"{BASE}en/"
+        assert status(world).state is MirrorState.BEHIND
+        assert status(world).share is None
+        for method in ("lists", "hash", "remote"):
+            assert not world.audit(method=method).in_sync
+        with world.destination() as destination:
+            assert destination.repair(None, PullOptions()).state is MirrorState.BEHIND
+
+
+@pytest.mark.parametrize(
+    ("listed", "served", "state"),
+    [
+        (12, 5, MirrorState.BEHIND),
+        (12, 6, MirrorState.IN_SYNC),
+        (4, 1, MirrorState.BEHIND),
+        (3, 1, MirrorState.IN_SYNC),
+    ],
+)
+def test_a_first_pull_that_finds_most_pages_absent_is_not_in_sync(
+    tmp_path: Path, listed: int, served: int, state: MirrorState
+) -> None:
+    world = site_of(tmp_path, listed=listed, served=served)
+
+    for _ in range(2):  # it stays so until somebody accepts it
+        report = world.pull()
+        assert (report.state, report.absent) == (state, listed - served)
+        assert status(world).state is state
+        assert world.audit().in_sync is (state is MirrorState.IN_SYNC)
+
+    assert world.pull(accept_missing=True).state is MirrorState.IN_SYNC
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.audit().in_sync
+
+
+def test_pages_that_go_later_are_accepted_until_none_is_left(tmp_path: Path) -> None:
+    world = site_of(tmp_path, listed=12, served=12)
+    world.pull()
+    for name in sorted(world.source.pages)[2:]:
+        del world.source.pages[name]
+    world.source.dates = dict.fromkeys(world.source.dates, "2024-02-01")
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    found = status(world)
+    assert (found.resources, found.right, found.listed) == (12, 2, 12)
+    assert found.share_text == "16.7 %"
+
+    world.source.pages.clear()
+    world.source.dates = dict.fromkeys(world.source.dates, "2024-03-01")
+    assert world.pull().state is MirrorState.BEHIND
+    assert status(world).share == 0.0
+
+
+def test_a_pull_says_where_the_absent_pages_are_and_how_to_accept_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TinySource() as source:
+        names = ["index.html", *(f"en/{name}.html" for name in ("about", "all", "any"))]
+        uris = [(f"{source.url}/{name}", "2024-01-01") for name in names]
+        source.put("/index.html", b"page", "text/html")
+        source.put("/sitemap.xml", urlset(*uris), "text/xml")
+
+        assert run(["pull", source.url, "m"]) == 3
+        assert capsys.readouterr().out.splitlines()[-5:] == [
+            "Not in sync   1 of 4 (1 created, 3 absent)  exit 3",
+            "  next   3 of 4 listed pages are absent at the Source (404), all",
+            f"         of them below {source.url}/en/",
+            "         ask the Source to correct its list",
+            "         or accept that: resourcesync pull m --accept-missing",
+        ]
+        assert run(["status", "m", "--check"]) == 1
+        assert run(["audit", "m"]) == 1
+        assert run(["pull", "m", "--accept-missing"]) == 0
+        assert run(["status", "m", "--check"]) == 0
+
+
+def test_an_empty_sitemap_is_named(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror", PlainSite({}))
+
+    world.pull()
+
+    assert world.warned() == ["empty-sitemap"]
+    assert f"{BASE}sitemap.xml" in str(world.told("warning")[0]["message"])
