@@ -15,6 +15,8 @@ from resourcesync.errors import DiscontinuityError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.vocabulary import Capability
+from tests.support.documents.text import document as text
+from tests.support.worlds.dump_source import DumpSource, Packed, changed, many, md, zipped
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -197,4 +199,35 @@ def test_an_archive_that_tells_no_intervals_is_read_in_the_order_of_the_changes(
 
     for _ in range(2):
         world.pull()
+    assert world.in_sync()
+
+
+def test_an_archive_of_dumps_closes_a_gap(tmp_path: Path) -> None:
+    """The packages of the past report the changes that no list has any more."""
+    source = DumpSource()
+    world = World(tmp_path / "mirror", source)
+    told = many(6)
+    times = [f"2026-01-0{day}T00:00:00Z" for day in range(1, 6)]
+    source.put_all(told)
+    source.list_resources(told, at=times[0])
+    source.list_changes([], from_=times[0])
+    assert world.pull().state is MirrorState.IN_SYNC
+    missed = changed(told[:2], 1)
+    gone = told[5].wrong(change="deleted", time="2026-01-01T12:00:00Z", lastmod="")
+    source.put_all(missed)
+    del source.resources[BASE + told[5].name]
+    source.say(
+        "1.zip", zipped([*missed, gone], from_=times[0], until=times[1], kind="changedump-manifest")
+    )
+    package = Packed(name="1.zip", body=source.served[BASE + "1.zip"].body)
+    dump = md("changedump", from_=times[0], until=times[1])
+    source.say("past.xml", text(package.row(), md=dump))
+    part = f'<url><loc>{BASE}past.xml</loc><rs:md from="{times[0]}" until="{times[1]}"/></url>'
+    source.offer("changedump-archive", text(part, md=md("changedump-archive")))
+    source.list_changes([], from_=times[1])
+    world.clock.advance(hours=72)
+
+    report = world.pull()
+
+    assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
     assert world.in_sync()

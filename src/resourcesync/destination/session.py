@@ -156,7 +156,7 @@ class SyncSession:
                 cancel=equipment.cancel,
                 new_sorter=self.new_sorter,
                 packages=manifests,
-                archive=found.change_list_archive or "",
+                archive=found.change_list_archive or found.change_dump_archive or "",
             )
         )
 

@@ -350,6 +350,7 @@ def from_capability_list(document: Document, found: SourceLists) -> SourceLists:
         resource_dump=resource_dump,
         change_dump=change_dump,
         change_list_archive=archive,
+        change_dump_archive=lists.get(Capability.CHANGE_DUMP_ARCHIVE),
         monitor=monitor,
         monitored_since=since,
     )

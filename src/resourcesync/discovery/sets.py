@@ -37,6 +37,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
         resource_dump: The Resource Dump or its index; ``None`` if there is none.
         change_dump: The Change Dump or its index; ``None`` if there is none.
         change_list_archive: The archive of Change Lists; ``None`` if none is offered.
+        change_dump_archive: The archive of Change Dumps; ``None`` if none is offered.
         monitor: The Change List that leads to all of the Resource List, as the Source says by a
             link ``monitor``; ``None`` if it does not.
         monitored_since: The moment from which it does, in microseconds.
@@ -54,6 +55,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
     resource_dump: str | None = None
     change_dump: str | None = None
     change_list_archive: str | None = None
+    change_dump_archive: str | None = None
     monitor: str | None = None
     monitored_since: int | None = None
     road: str = ""

@@ -38,7 +38,7 @@ from resourcesync.destination.lists.resource_reader import (
 )
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument
+from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -187,8 +187,8 @@ class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
         new_sorter: Opens an empty sorter.
         packages: Fetches the manifests of a Change Dump, which take the place of the lists of a
             Source that has no others; ``None`` refuses a dump.
-        archive: URI of the archive, if the Capability List has one. It is read only where the other
-            lists do not reach back to T.
+        archive: URI of the archive of Change Lists, or else of Change Dumps, if the Capability List
+            has one. It is read only where the other lists do not reach back to T.
         positions: Number of changes in each list when the Resource List was first read, for reading
             the changes since. Changes behind these count, whatever their time.
     """
@@ -219,6 +219,7 @@ class ChangeListReader:
         self._documents = equipment.documents
         self._selection = equipment.selection
         self._clock = equipment.cancel.clock
+        self._archived: dict[str, DumpPackage] = {}
 
     def read(
         self,
@@ -292,11 +293,23 @@ class ChangeListReader:
         if not archive:
             return reader._read_consistent(uri, start, state)
         try:
-            spans = in_time_order(self._documents, archived_lists(self._documents, archive))
+            spans = reader._archived_spans(archive)
             return reader._read_consistent(uri, start, state, spans)
         except (SourceError, DocumentError) as error:
             _log.warning("cannot use the archive of Change Lists at %s: %s", archive, error)
             return None
+
+    def _archived_spans(self, archive: str) -> list[ChangeListSpan]:
+        """Return the lists of an archive, or the packages of an archive of Change Dumps."""
+        with fetch(self._documents, archive) as fetched:
+            document = fetched.open()
+            packages = self._dependencies.packages
+            if document.header.capability is not Capability.CHANGE_DUMP_ARCHIVE or not packages:
+                return in_time_order(self._documents, archived_lists(self._documents, archive))
+            dumps = [*parts_of(document)]
+        for uri in dumps:
+            self._archived |= {package.uri: package for package in packages.packages_at(uri)}
+        return _package_spans(self._archived.values(), None)
 
     def _read_consistent(
         self,
@@ -467,6 +480,9 @@ class ChangeListReader:
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), reading, state)
 
     def _get_list(self, uri: str) -> FetchedDocument:
+        packages, archived = self._dependencies.packages, self._archived.get(uri)
+        if packages is not None and archived is not None:
+            return packages.manifest(archived)
         fetched = self._documents.get(uri)
         assert fetched is not None, "an unconditional request is never answered with 304"
         with ExitStack() as opened:
