@@ -225,7 +225,7 @@ class Baseline:
             self._pull.found.change_list, snapshot.at, positions
         )
         held.enter_context(history.sorter)
-        if history.window is not None and not history.is_continuous:
+        if not history.is_continuous:
             proven = self._has_known_change(sorter, history)
             history = structs.replace(history, is_continuous=proven)
         if not self._is_forced:
