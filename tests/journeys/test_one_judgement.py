@@ -1,5 +1,7 @@
 """What an audit proved is in the state: every command judges a copy alike."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,9 @@ from resourcesync.destination.audits.explain import Explanation, ResourceVerdict
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
 from resourcesync.destination.status import status_of
-from tests.support.worlds.network import BASE, Answer
+from resourcesync.ports import FetchRequest
+from resourcesync.source.plan import Policy
+from tests.support.worlds.network import BASE, Answer, Network, Serve
 from tests.support.worlds.plain_site import PlainSite
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -203,3 +207,34 @@ def test_a_page_that_is_absent_still_rests_on_after_an_audit(resting: World[Plai
 
     resting.pull()
     assert resting.asked_resources() == []
+
+
+def _without_claims(request: FetchRequest, serve: Serve) -> Answer | Exception:
+    """Take what lists say of a content out of them: hashes, lengths and dates."""
+    answer = serve(request)
+    if not isinstance(answer, Answer) or "/resourcesync/" not in request.uri:
+        return answer
+    claims = rb' (hash|length)="[^"]*"|<lastmod>[^<]*</lastmod>'
+    return replace(answer, body=re.sub(claims, b"", answer.body))
+
+
+def test_a_list_rewritten_with_each_change_contradicts_nothing(tmp_path: Path) -> None:
+    """The list is of the very moment of the change, and neither says anything of a content."""
+    world = World(tmp_path / "mirror", PublishedSource(), network=Network(_without_claims))
+    world.source.policy = Policy(rebase_up_to=100)
+    for name in ("a.txt", "b.txt"):
+        world.source.put(name, "one")
+    world.source.publish()
+    world.pull()
+    world.source.put("b.txt", "another")
+    world.source.put("c.txt", "new")
+    world.source.publish()
+
+    assert (world.pull().state, world.in_sync()) == (MirrorState.IN_SYNC, True)
+    for method in ("lists", "stat", "hash", "remote"):
+        assert world.audit(method=method).findings == ()
+        assert world.audit(method=method).in_sync
+    assert repair(world).state is MirrorState.IN_SYNC
+    assert status(world).state is MirrorState.IN_SYNC
+    assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
+    assert world.in_sync()

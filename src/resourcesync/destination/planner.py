@@ -601,8 +601,9 @@ def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEnt
     if changed.change == ChangeKind.DELETED:
         return listed._replace(change=DISPUTED, undated=True, is_older=changed.is_older)
     is_same = listed.hash == changed.hash
-    if not listed.hash and not changed.hash:
-        is_same = listed.lastmod is not None and listed.lastmod == changed.lastmod
+    if is_same and not listed.hash:
+        is_same = listed.lastmod in (None, changed.lastmod)  # without a date it claims nothing
+        is_same = is_same and listed.length in (None, changed.length)
     if is_same:
         return listed
     return _as_rivals(listed, changed, None)

@@ -56,8 +56,11 @@ def test_a_change_that_does_not_say_the_same_is_not_taken_for_the_same(
     assert match_copy(copy(OLD), settled) is Match.UNKNOWN
 
 
-def test_nothing_is_known_of_two_rows_that_both_tell_nothing() -> None:
-    assert last(row(""), "").undated
+def test_two_rows_that_tell_nothing_of_the_content_do_not_contradict() -> None:
+    settled = last(row(""), "")
+
+    assert not settled.undated
+    assert match_copy(copy(OLD), settled) is Match.UNKNOWN
 
 
 def test_a_copy_that_is_neither_is_different_and_one_that_is_either_is_asked_for() -> None:
