@@ -101,7 +101,7 @@ def live_days(
             _change_some(source, luck, day)
             source.end_day()
             server.manners = manners
-            if luck.random() < _COPIED:
+            if manners.replica and luck.random() < _COPIED:
                 server.replica = source.saved()
             kept.listed(source.contents())
         if day and luck.random() < missed:
