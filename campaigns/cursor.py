@@ -7,7 +7,8 @@ with each change; in every second one both sides also die while they write, disk
 are dropped or have holes, and storms of errors pass. When all is quiet
 again, the run has *converged*, or the Destination *waits* and says so, or it is *silently wrong*.
 
-Beside every fourth world there is a short life of a Source whose lists are not ours.
+Beside every fourth world there is a short life of a Source whose lists are not ours, and beside
+every other fourth one three weeks of a Source in the form of the founding documents.
 """
 
 import os
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 
 from campaigns.dated import live_dated
 from campaigns.outcome import Asked, Campaign, Outcome
+from campaigns.weeks import live_weeks
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import (
     HOUR,
@@ -159,10 +161,15 @@ def world_of(seed: int) -> Scenario:
     return with_deaths(scenario) if seed % 4 in {0, 1} else scenario
 
 
+def _live_nothing(seed: int) -> str:
+    del seed
+    return ""
+
+
 def live(seed: int) -> tuple[int, Measurement, str]:
     """Live the world of a seed, and how the short life beside it ended, if there is one."""
     scenario = world_of(seed)
-    beside = live_dated(seed) if seed % 4 == 3 else ""
+    beside = {2: live_weeks, 3: live_dated}.get(seed % 4, _live_nothing)(seed)
     return seed, simulate(scenario, scenario.destinations[0]), beside
 
 

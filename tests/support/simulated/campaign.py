@@ -18,6 +18,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import FetchRequest, Purpose
 from resourcesync.source.plan import PublicationStep
 from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.simulated.kept import Kept
 from tests.support.simulated.rot import NAMES, Rot, has_exclusions
 from tests.support.worlds.folder_home import FolderHome, Workers
 from tests.support.worlds.loose_source import LooseSource, Style
@@ -68,6 +69,7 @@ class Campaign:
         )
         self.style = style
         self.rot = Rot(self.world)
+        self.kept = Kept(self.world.home)
         self.versions: dict[str, list[bytes]] = {}
         self.ever: dict[str, set[bytes]] = {}
         self.published: dict[str, bytes] = {}
@@ -131,7 +133,7 @@ class Campaign:
     def do_rotate(self, luck: random.Random) -> None:
         self.clock.advance(seconds=luck.choice((0.001, 0.7, 30)))
         source = self.source
-        if not isinstance(source, LooseSource):
+        if not isinstance(source, LooseSource) or (self.style and self.style.is_without_interval):
             return
         source.rotate(after=0)
         if luck.random() < 0.5:
@@ -261,6 +263,7 @@ class Campaign:
     def note_versions(self) -> None:
         """Note what the documents are now."""
         documents = self.source.documents
+        self.kept.listed(self.published)
         for name in documents.names():
             opened = documents.open(name)
             assert opened is not None
@@ -318,8 +321,10 @@ class Campaign:
 
     def attempt(self, luck: random.Random, **options: Any) -> RunReport | None:
         options.setdefault("max_delete", DeletionLimit(count=LIMIT))
+        has = self.published.keys() & self.source.contents().keys() - self.rot.tampered
         try:
-            report = self.world.pull(**options)
+            with self.kept.watched(has):
+                report = self.world.pull(**options)
         except (ResourceSyncError, Killed, KeyboardInterrupt):
             return None
         self._check_report(report)

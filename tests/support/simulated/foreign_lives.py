@@ -1,31 +1,36 @@
 """Lives of mirrors whose Source writes its lists as foreign software does.
 
 Lists begin again within a second, get shorter, lose deletions, have the newest change first or each
-resource once; only the Resource List is written again; a cache has an old copy of any list. The
-Source moves behind TLS or to another host, and pulls are killed. After each pull a mirror that says
-"in sync" must be so.
+resource once; each list replaces the one before, or is a window of the last changes; only the
+Resource List is written again, also while it is read; a cache has an old copy of any list, and an
+older replica answers. The Source moves behind TLS or to another host, the mirror is copied, and
+pulls are killed. After each pull a mirror that says "in sync" must be so, and no copy may be gone
+that the Source has had since it was delivered.
 """
 
 import random
 import re
-from dataclasses import asdict, dataclass
+import shutil
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import SourceError, SyncError
+from resourcesync.errors import ResourceSyncError, SourceError, SyncError
 from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.simulated.kept import Kept
+from tests.support.simulated.manners import Manners, Server, manners_of
 from tests.support.simulated.movements import DatedAnswers, Movements, live
-from tests.support.worlds.loose_source import LooseSource, Style
+from tests.support.worlds.loose_source import CLOCKS, OFF, LooseSource, Style, without_interval
 from tests.support.worlds.moving import Moving
-from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.network import BASE, Answer, Network, Serve
 from tests.support.worlds.world import World
 
 STEPS: Final = 25
-_FROM: Final = re.compile(r' from="[^"]*"')
+_LAST_PULLS: Final = 4
 _TIME: Final = re.compile(r'<lastmod>([^<]*)|datetime="([^"]*)')
 _LOC: Final = re.compile(r"<loc>[^<]*</loc>")
 _ELSEWHERE: Final = "http://elsewhere.example/"
@@ -53,21 +58,21 @@ class Habits:
 
     Attributes:
         style: What its entries and lists tell.
-        begins: Whether a Change List says when it begins.
         newest_first: Whether the newest change comes first.
         once: Whether each resource is listed once, by its last change.
         forgets: Whether a resource that is gone is not listed any more, nor its deletion.
         live: Whether the Resource List is always of this moment.
         dates: Whether its server tells versions by ``Last-Modified`` alone, in whole seconds.
+        manners: How its server answers.
     """
 
     style: Style
-    begins: bool = True
     newest_first: bool = False
     once: bool = False
     forgets: bool = False
     live: bool = False
     dates: bool = False
+    manners: Manners = field(default_factory=Manners)
 
 
 def habits_of(luck: random.Random) -> Habits:
@@ -75,21 +80,27 @@ def habits_of(luck: random.Random) -> Habits:
     index = luck.random() < 0.3
     forgets = luck.random() < 0.25
     newest_first = luck.random() < 0.25
-    return Habits(
+    manners = manners_of(luck)
+    habits = Habits(
         style=Style(
             index=index,
             times=luck.random() < 0.8,
             lastmods=luck.random() < 0.7,
             announces=luck.random() < 0.7,
             keep=luck.choice((0, 1, 3)),
+            begins=index or luck.random() < 0.7,
+            ahead=luck.choice((0, 0, 0, *CLOCKS)),
         ),
-        begins=index or luck.random() < 0.7,
         newest_first=newest_first,
         once=newest_first or luck.random() < 0.25,
         forgets=forgets,
-        live=forgets or luck.random() < 0.2,
+        live=forgets or manners.made or luck.random() < 0.2,
         dates=luck.random() < 0.3,
+        manners=manners,
     )
+    if index or luck.random() < 0.6:
+        return habits
+    return replace(habits, style=without_interval(habits.style, luck), newest_first=False)
 
 
 class ForeignSource:
@@ -120,13 +131,19 @@ class ForeignSource:
         self._as_it_does()
         if snapshot or begin_again or self._habits.live:
             self.loose.snapshot(after=0)
-        if begin_again:
+        if begin_again and not self._habits.style.is_without_interval:
             self.loose.rotate(after=0)
         self.loose.show()
 
     def contents(self) -> dict[str, bytes]:
         """Return the files by URI."""
         return self.loose.contents()
+
+    def saved(self) -> dict[str, bytes]:
+        """Return all that can be requested, by URI, as a replica has it."""
+        documents = self.loose.documents
+        names = (f"{BASE}{name}" for name in documents.names())
+        return self.contents() | {uri: self.loose.honest(uri).body for uri in names}
 
     def honest(self, uri: str) -> Answer:
         """Return what the server says of an address."""
@@ -151,8 +168,6 @@ class ForeignSource:
             entries.sort(key=_time_of, reverse=True)
 
     def _edit(self, name: str, text: str) -> str:
-        if name == "changelist.xml" and not self._habits.begins:
-            text = _FROM.sub("", text)
         return _moved(text) if name == "resourcelist.xml" and self.is_refusing else text
 
 
@@ -169,19 +184,32 @@ class ForeignLife:
     """
 
     def __init__(self, folder: Path, habits: Habits, luck: random.Random) -> None:
-        self.luck = luck
+        self.luck, self.habits = luck, habits
         self.log: list[str] = []
         self.source = ForeignSource(habits)
         self.moving = Moving(self.source.entry.removeprefix(BASE))
-        self.world = World(folder, self.source, network=Network(self.moving.route))
+        fair = replace(habits.manners, cut=0)
+        self.server = Server(fair, self.source.clock, luck, ahead=habits.style.ahead)
+        self.world = World(folder, self.source, network=Network(self._route))
+        self.kept = Kept(self.world.home)
         self.movements = Movements(self.world, self.moving, luck, self.log)
         self.cached: dict[str, bytes] = {}
         for name in (*_NAMES[:8], _HOT):
             self.source.loose.put(name, f"first {name}")
-        self.source.listed(60)
+        self.list_changes(60)
         self.pull_checked()
+        self.server.manners = habits.manners
+
+    def _route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:
+        return self.moving.route(request, lambda asked: self.server.route(asked, serve))
 
     # --- what happens ---
+
+    def list_changes(
+        self, seconds: float, *, begin_again: bool = False, snapshot: bool = False
+    ) -> None:
+        self.source.listed(seconds, begin_again=begin_again, snapshot=snapshot)
+        self.kept.listed(self.source.contents())
 
     def change_some(self) -> None:
         for name in self.luck.sample(_NAMES, self.luck.choice((1, 1, 2, 4))):
@@ -194,31 +222,31 @@ class ForeignLife:
 
     def do_usual(self) -> None:
         self.change_some()
-        self.source.listed(self.luck.choice((0.3, 5, 60, 4_000)))
+        self.list_changes(self.luck.choice((0.3, 5, 60, 4_000)))
 
     def do_begin_again(self) -> None:
         """The lists begin again soon after the last change that was read."""
         gap = self.luck.choice((0.01, 0.1, 0.3, 0.9, 1.5))
         self.source.loose.put(_HOT, f"{self.luck.random()}")
-        self.source.listed(60)
+        self.list_changes(60)
         self.pull_checked()
         self.change_some()
-        self.source.listed(gap, begin_again=True)
+        self.list_changes(gap, begin_again=True)
         if self.luck.random() < 0.7:
             self.source.loose.put(_HOT, f"{self.luck.random()}")
-            self.source.listed(gap)
+            self.list_changes(gap)
 
     def do_only_resource_list(self) -> None:
         told = list(self.source.open_entries)
         self.change_some()
-        self.source.listed(self.luck.choice((0.3, 60)), snapshot=True)
+        self.list_changes(self.luck.choice((0.3, 60)), snapshot=True)
         self.source.open_entries[:] = told
         self.source.loose.show()
 
     def do_get_shorter(self) -> None:
         """The list loses its oldest or newest changes, and the Resource List is written again."""
         self.change_some()
-        self.source.listed(60, snapshot=True)
+        self.list_changes(60, snapshot=True)
         entries = self.source.open_entries
         place = self.luck.randrange(len(entries) + 1)
         del entries[slice(place) if self.luck.random() < 0.5 else slice(place, None)]
@@ -227,15 +255,13 @@ class ForeignLife:
     def do_name_another_host(self) -> None:
         """Half of the Resource List names another host: nothing goes for not being listed."""
         self.source.is_refusing = True
-        self.source.listed(60, snapshot=True)
-        before = self.world.files()
+        self.list_changes(60, snapshot=True)
         self.world.clock.advance(hours=1)
-        report = self.moving.pull(self.world, max_delete=DeletionLimit(count=1_000))
-        assert report.state is not MirrorState.IN_SYNC, "in sync with a list that is not understood"
-        gone = (before.keys() & self.source.contents().keys()) - self.world.files().keys()
-        assert not gone, f"deleted for not being listed: {gone}"
+        held = self._pull()
+        is_read = not self.server.is_lying
+        assert not (is_read and held is MirrorState.IN_SYNC), "in sync with what is not understood"
         self.source.is_refusing = False
-        self.source.listed(60, snapshot=True)
+        self.list_changes(60, snapshot=True)
 
     def do_save_copy(self) -> None:
         """A cache takes a copy of a list."""
@@ -262,6 +288,25 @@ class ForeignLife:
         finally:
             self.world.home.before = lambda port: port
 
+    def do_replicate(self) -> None:
+        """From now on a replica that answers sometimes is as the Source is now."""
+        self.server.replica = self.source.saved()
+
+    def do_rewritten_list(self) -> None:
+        """The Resource List is rewritten while a pull reads it, but not while the next one does."""
+        self.source.loose.snapshot(after=1)
+        self.server.is_rewriting = True
+        self.pull_checked()
+        self.server.is_rewriting = False
+        self.pull_checked()
+
+    def do_copy_mirror(self) -> None:
+        """A copy of the mirror takes its place, as of ``cp -a`` or a restored backup."""
+        folder = self.world.folder
+        copy = shutil.copytree(folder, folder.with_name("copy"), symlinks=True)
+        shutil.rmtree(folder)
+        copy.rename(folder)
+
     def do_wait(self) -> None:
         self.world.clock.advance(hours=self.luck.choice((1, 5, 30)))
 
@@ -270,15 +315,23 @@ class ForeignLife:
     def pull_checked(self, *, honest: bool = True) -> None:
         """Pull; a mirror that says in sync is so."""
         self.world.clock.advance(seconds=self.luck.choice((0.001, 2, 600)))
-        held = None
-        try:
-            held = self.moving.pull(self.world, max_delete=DeletionLimit(count=1_000))
-        except (SourceError, SyncError) as error:
-            self.log.append(f"  pull: {error}")
-        if held is not None:
-            self.log.append(f"  pull: {held.mode}, {held.state}")
-            if honest and held.state is MirrorState.IN_SYNC:
-                assert self.world.in_sync(), f"called in sync, and it is not: {self.differences()}"
+        state = self._pull()
+        if honest and not self.server.is_lying and state is MirrorState.IN_SYNC:
+            assert self.world.in_sync(), f"called in sync, and it is not: {self.differences()}"
+
+    def _pull(self) -> MirrorState | None:
+        """Pull; nothing is lost that the Source has had since it was delivered."""
+        self.server.is_lying = False
+        with self.kept.watched(self.source.contents()):
+            try:
+                report = self.moving.pull(self.world, max_delete=DeletionLimit(count=1_000))
+            except ResourceSyncError as error:
+                if not (self.server.manners.cut or isinstance(error, SourceError | SyncError)):
+                    raise
+                self.log.append(f"  pull: {error}")
+                return None
+        self.log.append(f"  pull: {report.mode}, {report.state}")
+        return report.state
 
     def differences(self) -> list[str]:
         """The resources that are not here as the Source has them."""
@@ -299,6 +352,9 @@ class ForeignLife:
             self.do_old_copy,
             self.do_wait,
             self.do_killed_pull,
+            self.do_replicate,
+            *[self.do_rewritten_list] * bool(self.habits.manners.parts),
+            *[self.do_copy_mirror] * ("copied" not in OFF),
             self.movements.move_behind_tls,
             self.movements.move_away,
         )
@@ -308,13 +364,19 @@ class ForeignLife:
             step()
             if self.luck.random() < 0.7:
                 self.pull_checked()
-        self.source.listed(60, begin_again=True)
-        self.world.clock.advance(hours=1)
-        self.pull_checked()
-        self.world.clock.advance(hours=1)
-        report = self.moving.pull(self.world, max_delete=DeletionLimit(count=1_000))
-        assert report.state is MirrorState.IN_SYNC, f"waits in the end: {report}"
-        assert self.world.in_sync(), "is not in step in the end"
+        self.server.manners = replace(self.server.manners, replica=0, cut=0)
+        self.world.clock.advance(hours=3)  # no clock is further ahead
+        self.source.loose.put(_HOT, "last")
+        begin_again = self.habits.style.begins
+        self.list_changes(60, begin_again=begin_again, snapshot=True)
+        states = []
+        while MirrorState.IN_SYNC not in states and len(states) < _LAST_PULLS:
+            self.world.clock.advance(hours=1)
+            states.append(self._pull())
+        style = self.habits.style
+        if style.begins or style.times or style.lastmods:  # else nothing shows that none is missing
+            assert states[-1] is MirrorState.IN_SYNC, f"waits in the end: {states}"
+            assert self.world.in_sync(), f"is not in step in the end: {self.differences()}"
 
 
 def live_foreign(folder: Path, seed: int) -> None:

@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from tests.support.simulated.campaign import Campaign, Move
-from tests.support.worlds.loose_source import Style
+from tests.support.worlds.loose_source import CLOCKS, Style, without_interval
 
 WEIGHTS: Final = {
     "put": 8,
@@ -45,7 +46,12 @@ def style_of(luck: random.Random) -> Style | None:
         keep=luck.choice((0, 1, 2, 5)),
     )
     # Told from the others, so that the lives of all seeds stay what they were.
-    return replace(style, mixed=style.keep > 1, newest_first=style.keep > 1 and style.fixed)
+    style = replace(style, mixed=style.keep > 1, newest_first=style.keep > 1 and style.fixed)
+    shape = random.Random(copy(luck).random())
+    if shape.random() < 0.2:
+        style = replace(style, ahead=shape.choice(CLOCKS))
+    is_dated = style.hashes and (style.times or style.lastmods)  # else nothing shows a gap
+    return without_interval(style, shape) if is_dated and shape.random() < 0.3 else style
 
 
 ROTTING: Final = {**WEIGHTS, "rot": 2, "audit": 2}

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal
+from typing import Final, Literal
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.timestamps import format_w3c
@@ -15,9 +15,11 @@ _NAMESPACES = (
     'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
     ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
 )
-_DAYS_OF_A_RESOURCE_LIST = 7
+WEEK: Final = 7
+"""Days between two Resource Lists."""
 
 Form = Literal["daily", "window", "newest-first"]
+FORMS: Final[tuple[Form, ...]] = ("daily", "window", "newest-first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +34,12 @@ class DailySource:
     """A Source that writes its lists at midnight, as cron does.
 
     Args:
-        form: ``daily``: each day a Change List of that day only, in the order of the URIs, as
-            `resync-build` with the list of the day before as its reference writes it; ``window``:
-            the last changes, oldest first (Wikipedia in the WWW paper); ``newest-first``: the
-            same, newest first (D-Lib, figure 6).
-        own_times: Changes have a ``datetime``; else only the ``lastmod`` of the resource.
+        form: ``daily``: each day a Change List of that day only, in the order of the URIs;
+            ``window``: the last changes, oldest first (Wikipedia in the WWW paper);
+            ``newest-first``: the same, newest first (D-Lib, figure 6).
+        own_times: Changes have a ``datetime``; else only the ``lastmod`` of the resource. A daily
+            list has then what `resync-build` finds by comparing with the list of the day before:
+            one change of each resource, and a deletion is told with the resource as it was.
         archive: The Change Lists of former days stay, and the Capability List has an archive.
         window: Number of changes in a window.
     """
@@ -56,7 +59,8 @@ class DailySource:
         self.days = 0
         self._form = form
         self._own_times = own_times
-        self._borrows = form == "daily" and not own_times  # as resync does of deletions
+        self._compares = form == "daily" and not own_times
+        self._before: dict[str, tuple[str, str]] = {}
         self._archive = archive
         self._window = window
         self._changes: list[_Change] = []
@@ -80,32 +84,56 @@ class DailySource:
         """Remove a file."""
         del self.files[name]
         self._record(name, "deleted", "")
+        del self._times[name]
 
     def _record(self, name: str, kind: str, text: str) -> None:
         self.clock.advance(seconds=60)
-        moment = self._times.get(name, "") if kind == "deleted" and self._borrows else ""
         self._times[name] = self._now()
-        self._changes.append(_Change(name=name, kind=kind, text=text, moment=moment or self._now()))
+        self._changes.append(_Change(name=name, kind=kind, text=text, moment=self._now()))
 
     def end_day(self) -> None:
         """Let it be midnight, and write the lists; each seventh day the Resource List, too."""
         now = self.clock.now()
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
         self.clock.advance(seconds=(midnight - now).total_seconds())
-        if self.days % _DAYS_OF_A_RESOURCE_LIST == 0:
+        if self.days % WEEK == 0:
             self._write_resource_list()
         self.days += 1
         self.clock.advance(seconds=300)
-        if self._form == "daily":
+        if self._compares:
+            self._write_change_list(self._compare())
+        elif self._form == "daily":
             self._write_change_list(sorted(self._changes, key=lambda change: change.name))
             self._changes = []
         else:
             recent = self._changes[-self._window :]
             self._write_change_list(recent if self._form == "window" else recent[::-1])
 
+    def _compare(self) -> list[_Change]:
+        before = self._before
+        after = {name: (text, self._times[name]) for name, text in self.files.items()}
+        self._before, changes = after, list[_Change]()
+        for name in sorted(before.keys() | after.keys()):
+            if before.get(name) != after.get(name):
+                kind = (
+                    "deleted" if name not in after else "updated" if name in before else "created"
+                )
+                text, moment = after.get(name) or before[name]
+                changes.append(_Change(name=name, kind=kind, text=text, moment=moment))
+        return changes
+
     def contents(self) -> dict[str, bytes]:
         """Return the files by URI."""
         return {BASE + name: text.encode() for name, text in self.files.items()}
+
+    def saved(self) -> dict[str, bytes]:
+        """Return all that can be requested, by URI, as a replica has it."""
+        documents = {BASE + name: text.encode() for name, text in self._written.items()}
+        return self.contents() | documents
+
+    def written(self, name: str) -> str:
+        """Return a document that it wrote."""
+        return self._written[name]
 
     def asked_files(self, asked: list[str]) -> list[str]:
         """Return those of some requests that were for files, sorted."""
@@ -142,7 +170,7 @@ class DailySource:
 
     def _entry(self, change: _Change) -> str:
         own = f' datetime="{change.moment}"' if self._own_times else ""
-        of = f" {_content(change.text)}" if change.kind != "deleted" else ""
+        of = f" {_content(change.text)}" if change.text else ""
         lastmod = "" if self._own_times else f"<lastmod>{change.moment}</lastmod>"
         return (
             f"<url><loc>{BASE}{change.name}</loc>{lastmod}"

@@ -2,8 +2,9 @@
 
 import copy
 import hashlib
+import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Final, Self
 from xml.sax.saxutils import quoteattr
@@ -22,6 +23,12 @@ _OPEN = (
     '<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
     ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
 )
+CLOCKS: Final = (-7_200, -5, 5, 7_200)
+"""Seconds by which clocks are ahead of each other."""
+
+OFF: Final = frozenset({"bytes", "copied", "duplicates", "empties", "still"})
+"""Shapes that no life has yet: what they show is being mended. One that is mended goes."""
+
 PATCH: Final = "http://www.openarchives.org/rs/terms/patch"
 _SECOND = 1_000_000
 
@@ -41,6 +48,13 @@ class Style:
         fixed: Whether the open list of an index always has the same URI.
         whole_seconds: Whether times are cut to seconds.
         keep: How many closed lists stay offered.
+        begins: Whether a Change List gives its interval.
+        replaced: Whether each Change List replaces the one before, as cron does day by day.
+        empties: Whether it is also replaced when nothing changed, by an empty one.
+        archive: Whether the replaced ones stay, in a Change List Archive.
+        window: Most changes of a list, the last ones; 0: any number.
+        latest_first: Whether a list has the newest change first.
+        ahead: Seconds by which the clock of the lists is ahead.
     """
 
     hashes: bool = True
@@ -53,6 +67,34 @@ class Style:
     fixed: bool = False
     whole_seconds: bool = False
     keep: int = 2
+    begins: bool = True
+    replaced: bool = False
+    empties: bool = False
+    archive: bool = False
+    window: int = 0
+    latest_first: bool = False
+    ahead: float = 0
+
+    @property
+    def is_without_interval(self) -> bool:
+        """True if it is a style of the founding documents: only a change moves its lists on."""
+        return self.replaced or self.window > 0
+
+
+def without_interval(style: Style, luck: random.Random) -> Style:
+    """Return a style whose Change Lists give no interval, as in the founding documents."""
+    alone = replace(style, index=False, begins=False)
+    kind = luck.choice(("replaced", "archive", "window", "latest"))
+    if kind in ("replaced", "archive"):
+        empties = luck.random() < 0.5 and "empties" not in OFF
+        return replace(alone, replaced=True, archive=kind == "archive", empties=empties)
+    is_latest = kind == "latest"
+    return replace(
+        alone,
+        window=luck.choice((3, 8)),
+        latest_first=is_latest,
+        times=style.times or is_latest,  # without times nobody knows which way they go
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,6 +153,7 @@ class LooseLists:
         self._links = links or Links()
         self.known: dict[str, tuple[bytes, int]] = {}
         self.lists: list[ListedChanges] = []
+        self._archived: list[ListedChanges] = []
         self._at: int | None = None
         self._resource_list = ""
 
@@ -124,8 +167,7 @@ class LooseLists:
             self.lists.append(ListedChanges(number=1, start=now))
             self.snapshot(now)
             return
-        before, entries, listed = self.known, list[str](), self.lists[-1].entries
-        after = {}
+        before, entries, after = self.known, list[str](), dict[str, tuple[bytes, int]]()
         for uri, data in contents.items():
             old = before.get(uri)
             after[uri] = old if old is not None and old[0] == data else (data, now)
@@ -138,11 +180,17 @@ class LooseLists:
             if uri not in contents
         )
         self.known = after
+        if self._style.empties or (self._style.replaced and entries):
+            self.rotate(now)
+        listed = self.lists[-1].entries
         places = [entry[: entry.index("</loc>")] for entry in entries]
+        late = 0 if self._style.latest_first else late
         while late and any(entry.startswith(tuple(places)) for entry in listed[-late:]):
             late -= 1
         place = max(0, len(listed) - late)
         listed[place:place] = entries
+        if self._style.window:
+            del listed[: -self._style.window]
 
     @property
     def open_list(self) -> ListedChanges:
@@ -164,18 +212,23 @@ class LooseLists:
         newest = self.lists[-1]
         newest.until = now
         self.lists.append(ListedChanges(number=newest.number + 1, start=now))
+        if self._style.archive:
+            self._archived.append(newest)
         del self.lists[: -1 - (self._style.keep if self._style.index else 0)]
 
     def documents(self) -> dict[str, str]:
         """Return all documents by name."""
         pointer = '<url><loc>{0}{1}.xml</loc><rs:md capability="{1}"/></url>'
+        kinds = ["resourcelist", "changelist", *["changelist-archive"] * self._style.archive]
         names = {
             "capabilitylist.xml": self._document(
                 '<rs:md capability="capabilitylist"/>',
-                (pointer.format(self._folder, kind) for kind in ("resourcelist", "changelist")),
+                (pointer.format(self._folder, kind) for kind in kinds),
             ),
             "resourcelist.xml": self._resource_list,
         }
+        if self._style.archive:
+            names |= self._archive()
         if not self._style.index:
             return names | {"changelist.xml": self._change_list(self.lists[-1])}
         names |= {self._name(each): self._change_list(each) for each in self.lists}
@@ -185,6 +238,14 @@ class LooseLists:
             tag="sitemapindex",
         )
         return names
+
+    def _archive(self) -> dict[str, str]:
+        """Return the Change Lists that were replaced, and the archive that lists them."""
+        names = {f"archived-{each.number}.xml": each for each in self._archived}
+        parts = (f"<url><loc>{self._folder}{name}</loc></url>" for name in names)
+        archive = self._document('<rs:md capability="changelist-archive"/>', parts)
+        lists = {name: self._change_list(each) for name, each in names.items()}
+        return {"changelist-archive.xml": archive} | lists
 
     def _name(self, each: ListedChanges) -> str:
         is_fixed = self._style.fixed and each.until is None
@@ -199,8 +260,9 @@ class LooseLists:
 
     def _change_list(self, each: ListedChanges) -> str:
         until = "" if each.until is None else f' until="{self._moment(each.until)}"'
-        head = f'<rs:md capability="changelist"{self._from(each.start)}{until}/>'
-        return self._document(head, each.entries)
+        interval = f"{self._from(each.start)}{until}" if self._style.begins else ""
+        head = f'<rs:md capability="changelist"{interval}/>'
+        return self._document(head, each.entries[:: -1 if self._style.latest_first else 1])
 
     def _from(self, moment: int) -> str:
         return f' from="{self._moment(moment)}"'
@@ -259,6 +321,7 @@ class LooseSource:
         self.files = ServedFiles(self.clock)
         self.links = Links()
         self.lists = LooseLists(Style(**style), self.links)
+        self._ahead = round(style.get("ahead", 0) * _SECOND)
         self._edit = edit
 
     @property
@@ -323,4 +386,4 @@ class LooseSource:
 
     def _later(self, after: float) -> int:
         self.clock.advance(seconds=after)
-        return to_microseconds(self.clock.now())
+        return to_microseconds(self.clock.now()) + self._ahead

@@ -137,6 +137,11 @@ def written(header: str, entries: str, tag: str = "urlset") -> str:
     return f"<{tag} {_NAMESPACES}>{header}{entries}</{tag}>"
 
 
+def listed(name: str, text: str) -> str:
+    """Return the entry of a resource in a Resource List."""
+    return _entry(name, text, "")
+
+
 def _w3c(seconds: float) -> str:
     return (_BEGIN + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
