@@ -209,7 +209,7 @@ class Baseline:
         for _, rows in groupby(merge(listed, history.sorter, key=_by_uri), _by_uri):
             first, *others = rows
             is_listed = not first.change and first.hash != "" and first.lastmod is not None
-            if is_listed and any(row.change and row[3:6] == first[3:6] for row in others):
+            if is_listed and any(_is_known_change(row, first) for row in others):
                 return True
         return False
 
@@ -547,6 +547,14 @@ class Baseline:
         if self._is_cut:
             return Phase.CUT_LIST
         return Phase.GAP if self._has_gap else Phase.FOLLOWING
+
+
+def _is_known_change(row: ListedEntry, listed: ListedEntry) -> bool:
+    """True if a Resource List includes a change, with its content and date.
+
+    A deletion may have both of the former list.
+    """
+    return row.change not in {"", ChangeKind.DELETED} and row[3:6] == listed[3:6]
 
 
 def _w3c(moment: int) -> str:

@@ -143,6 +143,16 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
         """Return the cursor whose next step is a baseline."""
         return self if self.is_incomplete else replace(self, phase=Phase.BASELINE_DUE)
 
+    def with_question(self) -> "Cursor":
+        """Return the cursor after a contradiction that no answer of the Source decided.
+
+        A baseline reads the lists again. Beside Change Lists without an interval it would take
+        back what came since the Resource List: there only a newer one decides.
+        """
+        if self.window is None or self.is_incomplete:
+            return self.with_baseline_due()
+        return replace(self, phase=Phase.GAP)
+
     def repaired(self) -> "Cursor":
         """Return the cursor after a repair has acted on the lists of that moment."""
         return self if self.is_incomplete else replace(self, phase=Phase.REPAIRED)
@@ -220,6 +230,8 @@ def judge(cursor: Cursor, history: "ChangeHistory") -> Verdict:
         cursor: Position of the mirror.
         history: The lists as read from there.
     """
+    if history.is_older:
+        return Stale(min(history.reported or 0, cursor.list_clock or 0))
     if history.window is not None:
         return Following() if history.is_continuous else Unproven()
     if not history.is_contiguous:

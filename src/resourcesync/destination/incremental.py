@@ -440,7 +440,7 @@ class Incremental:
                 self._pull.state.pending_of(failure.uri) if failure.code in MISMATCH_CODES else None
             )
             if row is not None and row.tries == 1 and (row.lastmod or 0) <= at:
-                self._pull.move(self._pull.cursor.with_baseline_due())
+                self._pull.move(self._pull.cursor.with_question())
                 return
 
     def _fetch_due(self, pulled: SyncOutcome, through: int) -> None:
@@ -459,7 +459,7 @@ class Incremental:
         pulled.tally = combine_tallies(dump_tally, fetched)
         pulled.is_complete = not transfer.stopped
         if pulled.tally.undecided:
-            self._pull.move(self._pull.cursor.with_baseline_due())
+            self._pull.move(self._pull.cursor.with_question())
         pulled.spent = self._pull.budget.spent
 
     def _due_fetches(self) -> Generator[Fetch, None, None]:

@@ -17,7 +17,7 @@ import msgspec
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.union import unite_all
-from resourcesync.destination.planner import FILTERED, ListedEntry, deduplicate
+from resourcesync.destination.planner import FILTERED, UNLISTED, ListedEntry, deduplicate
 from resourcesync.destination.session import SyncSession
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import (
@@ -33,6 +33,7 @@ ENTRY_LINKS_COMPLETE: Final = "entries-known"
 UNLINKED_REASON: Final = "no listed entry links to it any more"
 _CHUNK: Final = 1_000
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
+_PRESENT: Final = frozenset({ChangeKind.CREATED, ChangeKind.UPDATED})
 _by_uri = attrgetter("uri")
 
 
@@ -271,7 +272,16 @@ def deduplicated_rows(sorters: Sequence[ExternalSorter[ListedEntry]]) -> Iterato
     """
     listed, *changed = sorters
     rows = unite_all(listed)
-    return deduplicate(merge(rows, *changed, key=_by_uri)) if any(map(len, changed)) else rows
+    if not any(map(len, changed)):
+        return rows
+    return map(_with_age, deduplicate(merge(rows, *changed, key=_by_uri)))
+
+
+def _with_age(row: ListedEntry) -> ListedEntry:
+    """Return a row; marked if only a change names it that is dated before the Resource List."""
+    if row.is_older and not row.rivals and row.change in _PRESENT:
+        return row._replace(change=UNLISTED, is_older=False)
+    return row
 
 
 def store_entry_links(

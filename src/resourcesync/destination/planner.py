@@ -26,6 +26,9 @@ FILTERED: Final = "filtered"
 DISPUTED: Final = "disputed"
 """Value of ``ListedEntry.change``: listed, and deleted by a change of unknown age."""
 
+UNLISTED: Final = "unlisted"
+"""Value of ``ListedEntry.change``: a change dated before the Resource List, which lacks it."""
+
 UNREADABLE: Final = "unreadable"
 """Value of ``ListedEntry.change``: a change that cannot be read; `deduplicate` consumes it."""
 

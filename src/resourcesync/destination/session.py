@@ -295,7 +295,7 @@ class SyncSession:
             at=at,
             listed_at=min(at, self.list_clock),
             began=self.now,
-            due_notes=cursor_note(self.cursor.with_baseline_due()),
+            due_notes=cursor_note(self.cursor.with_question()),
             budget=self.budget,
         )
 

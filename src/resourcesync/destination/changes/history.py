@@ -57,6 +57,7 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
         archive: URI of the archive of older lists, if a list links to it.
         window: The last list, if it gives no interval; else ``None``.
         is_continuous: Such a list proves that no change before it is missing.
+        is_older: Such a list is an older copy of the one that was processed.
     """
 
     head: str
@@ -78,6 +79,7 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
     archive: str
     window: Window | None = None
     is_continuous: bool = True
+    is_older: bool = False
 
     @property
     def reaches_back(self) -> bool:

@@ -77,6 +77,7 @@ class Reading:
         self.archive = ""
         self.window: Window | None = None
         self.is_continuous = True
+        self.is_older = False
 
     def history(self) -> ChangeHistory:
         """Return what was read."""
@@ -100,6 +101,7 @@ class Reading:
             archive=self.archive,
             window=self.window,
             is_continuous=self.is_continuous,
+            is_older=self.is_older,
         )
 
     def add_processed(self, record: ProcessedDocument) -> None:
@@ -229,7 +231,8 @@ class ChangeListScan:
             earliest = min((time for time in own if time is not None), default=None)
             reading.is_continuous = earliest is not None and earliest <= start.list_clock
         else:
-            reading.is_continuous, news = continuation(ordered, start.window, start.list_clock)
+            found = continuation(ordered, start.window, start.list_clock)
+            reading.is_continuous, news, reading.is_older = found
         reading.has_undated |= any(not ordered[number].is_own for number in news)
         reading.window = window_of(ordered)
         self._add_news([order[number] for number in news])
@@ -247,7 +250,7 @@ class ChangeListScan:
 
     def _add_news(self, positions: Sequence[int]) -> None:
         """Add the rows of some changes, in this order."""
-        reading, wanted = self._reading, set(positions)
+        reading, start, wanted = self._reading, self._reading.start, set(positions)
         rows: dict[int, ListedEntry] = {}
         document = self._fetched.open(self._selection.refuse)
         for position, listed in enumerate(changes_of(document)):
@@ -257,7 +260,10 @@ class ChangeListScan:
             reading.change_count += 1
             row = self._selection.change_row(change)
             if row is not None:
-                rows[position] = self._with_age(row, change)
+                row = self._with_age(row, change)
+                # A deletion that may be old is a question to the Source.
+                is_open = row.undated or not (reading.is_continuous or start.is_resource_list)
+                rows[position] = row._replace(undated=is_open)
         self._selection.refusals.count_tolerated(document)
         reading.sorter.add_all(rows[position] for position in positions if position in rows)
 
@@ -394,10 +400,13 @@ def _since_list(changes: Sequence[ChangeMark], at: int, before: int | None) -> S
         at: Moment of the Resource List, microseconds.
         before: Number of changes when it was first read; later ones count whatever their time.
     """
-    return [
-        position
-        for position, change in enumerate(changes)
-        if change.own_time is None
-        or change.own_time >= at - at % OVERLAP
-        or (before is not None and position >= before)
-    ]
+    news: list[int] = []
+    ended: set[str] = set()
+    for position in range(len(changes) - 1, -1, -1):
+        change = changes[position]
+        is_late = before is not None and position >= before
+        if change.own_time is not None and change.own_time < at - at % OVERLAP and not is_late:
+            ended.add(change.uri)  # what is listed before an old change of it is old, too
+        elif change.own_time is not None or is_late or change.uri not in ended:
+            news.append(position)
+    return news[::-1]

@@ -29,11 +29,13 @@ class ChangeMark(NamedTuple):
     """A change of a list, as far as continuity depends on it.
 
     Attributes:
+        uri: The resource.
         key: Digest of its address, kind, time, hashes and length.
         time: Its time, microseconds; ``None`` if it has none.
         is_own: The time cannot be that of its resource.
     """
 
+    uri: str
     key: str
     time: int | None
     is_own: bool
@@ -55,7 +57,8 @@ def mark_of(change: Change) -> ChangeMark:
         f"\0{format_digests(resource.digests)}\0{resource.length}"
     )
     key = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return ChangeMark(key if time is not None else _VAGUE + key, time, has_own_time(change))
+    key = key if time is not None else _VAGUE + key
+    return ChangeMark(resource.uri, key, time, has_own_time(change))
 
 
 def is_newest_first(changes: Sequence[ChangeMark]) -> bool:
@@ -98,10 +101,12 @@ class Continuation(NamedTuple):
     Attributes:
         is_proven: No change between the processed ones and these is missing.
         news: Positions of the new changes, in the order in which they happened.
+        is_older: The list is an older copy of the one that was processed.
     """
 
     is_proven: bool
     news: Sequence[int]
+    is_older: bool = False
 
 
 def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int) -> Continuation:
@@ -115,6 +120,8 @@ def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int
     shared = None if known is None else _after_shared(changes, known)
     if shared is not None:
         return Continuation(is_proven=True, news=shared)
+    if known is not None and _is_older(changes, known):
+        return Continuation(is_proven=False, news=(), is_older=True)
     times = [change.own_time for change in changes]
     earliest = min((time for time in times if time is not None), default=None)
     if known is not None and known.last_time is not None and None not in times:
@@ -125,6 +132,22 @@ def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int
     if earliest is not None and earliest <= since:
         return Continuation(is_proven=True, news=_since(changes, since - OVERLAP, ""))
     return Continuation(is_proven=False, news=range(len(changes)))
+
+
+def _is_older(changes: Sequence[ChangeMark], known: Window) -> bool:
+    """True if a list ends before the processed one: it is an older copy of it.
+
+    Its end is the beginning of the processed one, or all of its changes have earlier times.
+    """
+    keys, stored = [change.key for change in changes], list(known.keys)
+    for size in range(min(len(keys), len(stored) - 1), 0, -1):
+        shared = keys[-size:]
+        is_clear = any(not key.startswith(_VAGUE) for key in shared)
+        if shared == stored[:size] and is_clear and known.is_whole:
+            return True
+    times = [change.own_time for change in changes if change.own_time is not None]
+    is_dated = known.last_time is not None and len(times) == len(changes) > 0
+    return is_dated and max(times) < (known.last_time or 0)
 
 
 def _since(changes: Sequence[ChangeMark], begin: int, known: str) -> Sequence[int]:

@@ -11,6 +11,7 @@ from resourcesync.destination.changes.window import OVERLAP
 from resourcesync.destination.planner import (
     ABSENT,
     DISPUTED,
+    UNLISTED,
     Absence,
     DecisionPolicy,
     Fetch,
@@ -302,7 +303,7 @@ class CommitBatch:
         """
         listed = fetch.listed
         self._waiting += 1
-        if listed.change == DISPUTED and code in ABSENT_CODES:
+        if listed.change in {DISPUTED, UNLISTED} and code in ABSENT_CODES:
             if not agrees_with_list(fetch.before, listed):
                 self._record_as_gone(fetch)
                 return False
