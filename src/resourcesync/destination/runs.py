@@ -334,15 +334,19 @@ def build_report(
         held_of=deletions.held_of if held else 0,
         unlisted=pulled.retained_count,
         **_extra_counts(state, counts),
-        **count_evidence(memory, resources, tally.by_request),
-        rechecked=pulled.rechecked,
-        stale_dates=pulled.stale_dates,
+        **_evidence_counts(pulled, memory, resources),
         filtered=_filtered_count(pulled, counts),
         requests=requests,
         received=received,
         as_of=memory.as_of,
         failures=_first_failures(pulled, state),
     )
+
+
+def _evidence_counts(pulled: SyncOutcome, memory: SyncState, resources: int) -> dict[str, Any]:
+    """Return by which evidence copies are known, and what was requested again for it."""
+    counts = count_evidence(memory, resources, pulled.tally.by_request)
+    return {**counts, "rechecked": pulled.rechecked, "stale_dates": pulled.stale_dates}
 
 
 def _absent_below(listed: ListedCounts, state: MirrorStateStore, memory: SyncState) -> str:

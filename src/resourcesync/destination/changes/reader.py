@@ -2,20 +2,24 @@
 
 All lists are read and checked against each other first: a stale copy, a gap in an index, a list
 that was rewritten or reset. Only then does the mirror act on them.
-
-An archive lists closed documents (Archives §5). Drafts before 0.9 have nothing else: there the
-Capability List offers the archive, which takes the place of the index.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.destination.changes.archives import (
+    announced_span,
+    archived_lists,
+    grows_unseen,
+    in_time_order,
+    is_archive,
+    read_archive,
+)
 from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.changes.times import (
@@ -41,14 +45,9 @@ from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.errors import (
     DocumentError,
-    DocumentLimitError,
-    Remedy,
     SourceError,
     SourceUnavailableError,
-    UnexpectedDocumentError,
 )
-from resourcesync.model.capabilities import Header, Part
-from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.cancellation import CancelToken
@@ -56,121 +55,6 @@ from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
-
-_MAX_LISTS = 50_000
-
-
-def is_archive(header: Header) -> bool:
-    """True if a document is a Change List Archive or its index."""
-    return header.capability is Capability.CHANGE_LIST_ARCHIVE
-
-
-def grows_unseen(header: Header) -> bool:
-    """True if the lists behind a document may grow while the document stays the same."""
-    return is_archive(header) and header.is_index
-
-
-def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]:
-    """Return the Change Lists of an archive, in its order, with their announced intervals.
-
-    Args:
-        documents: Fetches documents.
-        uri: The archive, or its index.
-
-    Raises:
-        SourceError: A document could not be fetched.
-        DocumentError: A document cannot be used, or they list too many.
-    """
-    spans: dict[str, ChangeListSpan] = {}
-    fetched = documents.get(uri)
-    assert fetched is not None, "an unconditional request is never answered with 304"
-    with fetched:
-        for span in read_archive(documents, fetched.open()):
-            spans.setdefault(span.uri, span)
-            if len(spans) > _MAX_LISTS:
-                raise DocumentLimitError(
-                    "an archive lists too many documents",
-                    uri=uri,
-                    evidence=(("limit", f"{_MAX_LISTS}"),),
-                    hint="report it to the Source; check its lists",
-                    remedy=Remedy("validate"),
-                )
-    return list(spans.values())
-
-
-def read_archive(documents: DocumentFetcher, archive: "Document") -> Iterator[ChangeListSpan]:
-    """Yield the Change Lists of an open archive, or of the parts of its index.
-
-    Drafts write ``sitemapindex`` for an archive: then its parts are Change Lists, as the first one
-    shows.
-
-    Raises:
-        SourceError: A part could not be fetched.
-        DocumentError: A document cannot be used.
-    """
-    check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
-    parts = parts_of(archive)
-    spans = (announced_span(*item) for item in parts.items())
-    if not archive.header.is_index:
-        yield from spans
-        return
-    for uri in parts:
-        fetched = documents.get(uri)
-        assert fetched is not None, "an unconditional request is never answered with 304"
-        with fetched:
-            inner = fetched.open()
-            if inner.header.capability is Capability.CHANGE_LIST:
-                yield from spans
-                return
-            if inner.header.is_index:
-                raise UnexpectedDocumentError(
-                    "an index lists another index",
-                    uri=inner.uri,
-                    hint="report it to the Source; check its lists",
-                    remedy=Remedy("validate"),
-                )
-            yield from read_archive(documents, inner)
-
-
-def in_time_order(documents: DocumentFetcher, spans: list[ChangeListSpan]) -> list[ChangeListSpan]:
-    """Return the lists of an archive in time order, where no intervals are given.
-
-    Their changes may have times all the same: if those of the first list are later than those of
-    the last one, the newest list comes first.
-
-    Raises:
-        SourceError: A list could not be fetched.
-        DocumentError: A list cannot be used.
-    """
-    if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
-        return spans
-    first, last = _first_time(documents, spans[0]), _first_time(documents, spans[-1])
-    is_turned = first is not None and last is not None and first > last
-    return spans[::-1] if is_turned else spans
-
-
-def _first_time(documents: DocumentFetcher, span: ChangeListSpan) -> datetime | None:
-    """Return the earliest time in a list without an interval; ``None`` if it has one."""
-    fetched = documents.get(span.uri)
-    assert fetched is not None, "an unconditional request is never answered with 304"
-    with fetched:
-        document = fetched.open()
-        if document.header.from_ is not None:
-            return None
-        entries = (entry for entry in document.entries() if isinstance(entry, Change))
-        return min((entry.time for entry in entries if entry.time is not None), default=None)
-
-
-def announced_span(uri: str, part: Part) -> ChangeListSpan:
-    """Return the interval of a Change List as announced by an index or archive."""
-    from_, until = part.from_, part.until
-    return ChangeListSpan(
-        uri=uri,
-        from_=known_microseconds(from_),
-        until=known_microseconds(until),
-        announced=from_ is not None,
-    )
-
 
 _log = logging.getLogger(__name__)
 _RETRY_DELAYS: Final = (0.5, 1.0, 2.0)
