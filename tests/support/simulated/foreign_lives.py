@@ -369,7 +369,7 @@ class ForeignLife:
         self.source.loose.put(_HOT, "last")
         begin_again = self.habits.style.begins
         self.list_changes(60, begin_again=begin_again, snapshot=True)
-        states = []
+        states: list[MirrorState | None] = []
         while MirrorState.IN_SYNC not in states and len(states) < _LAST_PULLS:
             self.world.clock.advance(hours=1)
             states.append(self._pull())
