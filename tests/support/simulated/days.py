@@ -11,7 +11,7 @@ from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, SourceError, SyncError
 from tests.support.simulated.kept import Kept
-from tests.support.simulated.manners import Manners, Server
+from tests.support.simulated.manners import Manners, ServerWithManners
 from tests.support.worlds.daily_source import WEEK, DailySource
 from tests.support.worlds.network import Network
 from tests.support.worlds.world import World
@@ -93,7 +93,7 @@ def live_days(
         AssertionError: A copy was lost.
     """
     manners = manners or Manners()
-    server = Server(replace(manners, cut=0), source.clock, luck)
+    server = ServerWithManners(replace(manners, cut=0), source.clock, luck)
     world = World(folder, source, network=Network(server.route))
     kept, pulled = Kept(world.home), list[Pulled]()
     for day in range(days):

@@ -22,7 +22,7 @@ from resourcesync.errors import ResourceSyncError, SourceError, SyncError
 from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.simulated.kept import Kept
-from tests.support.simulated.manners import Manners, Server, manners_of
+from tests.support.simulated.manners import Manners, ServerWithManners, manners_of
 from tests.support.simulated.movements import DatedAnswers, Movements, live
 from tests.support.worlds.loose_source import CLOCKS, OFF, LooseSource, Style, without_interval
 from tests.support.worlds.moving import Moving
@@ -189,7 +189,7 @@ class ForeignLife:
         self.source = ForeignSource(habits)
         self.moving = Moving(self.source.entry.removeprefix(BASE))
         fair = replace(habits.manners, cut=0)
-        self.server = Server(fair, self.source.clock, luck, ahead=habits.style.ahead)
+        self.server = ServerWithManners(fair, self.source.clock, luck, ahead=habits.style.ahead)
         self.world = World(folder, self.source, network=Network(self._route))
         self.kept = Kept(self.world.home)
         self.movements = Movements(self.world, self.moving, luck, self.log)
@@ -369,7 +369,7 @@ class ForeignLife:
         self.source.loose.put(_HOT, "last")
         begin_again = self.habits.style.begins
         self.list_changes(60, begin_again=begin_again, snapshot=True)
-        states = []
+        states: list[MirrorState | None] = []
         while MirrorState.IN_SYNC not in states and len(states) < _LAST_PULLS:
             self.world.clock.advance(hours=1)
             states.append(self._pull())

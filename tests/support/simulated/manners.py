@@ -1,4 +1,4 @@
-"""The manners of the server of a Source: what its answers are, beside what its lists tell.
+"""Manners of the server of a Source: what its answers are, beside what its lists tell.
 
 Its Resource List may be an index that is rewritten between two requests, or made at each; some
 answers come from an older replica, or are cut; its clock need not be that of its lists.
@@ -66,7 +66,7 @@ def manners_of(luck: random.Random) -> Manners:
     )
 
 
-class Server:
+class ServerWithManners:
     """Answers with its manners.
 
     Args:

@@ -320,8 +320,9 @@ class LooseSource:
         self.clock = ManualClock()
         self.files = ServedFiles(self.clock)
         self.links = Links()
-        self.lists = LooseLists(Style(**style), self.links)
-        self._ahead = round(style.get("ahead", 0) * _SECOND)
+        known = Style(**style)
+        self.lists = LooseLists(known, self.links)
+        self._ahead = round(known.ahead * _SECOND)
         self._edit = edit
 
     @property
