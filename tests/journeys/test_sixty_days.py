@@ -18,11 +18,6 @@ from tests.support.worlds.world import World
 
 SEEDS = 3
 MISSED = 0.2
-DELETIONS = pytest.mark.xfail(
-    strict=True, reason="a deletion told with the resource as it was proves that no list was missed"
-)
-
-
 def lived(folder: Path, form: Form, missed: float) -> list[Days]:
     return [
         live_days(folder / f"{seed}", DailySource(form), random.Random(f"{seed}"), missed=missed)
@@ -34,7 +29,7 @@ def lived(folder: Path, form: Form, missed: float) -> list[Days]:
     ("form", "missed"),
     [
         ("daily", 0),
-        pytest.param("daily", MISSED, marks=DELETIONS),
+        ("daily", MISSED),
         ("window", 0),
         ("window", MISSED),
         ("newest-first", 0),

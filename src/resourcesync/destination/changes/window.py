@@ -124,12 +124,13 @@ def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int
         return Continuation(is_proven=False, news=(), is_older=True)
     times = [change.own_time for change in changes]
     earliest = min((time for time in times if time is not None), default=None)
-    if known is not None and known.last_time is not None and None not in times:
-        is_found = any(change.key == known.last_key for change in changes)
-        if is_found:
-            news = _since(changes, known.last_time, known.last_key)
-            return Continuation(is_proven=True, news=news)
-    if earliest is not None and earliest <= since:
+    last_time = None if known is None else known.last_time
+    is_found = known is not None and any(change.key == known.last_key for change in changes)
+    if known is not None and last_time is not None and is_found and None not in times:
+        return Continuation(is_proven=True, news=_since(changes, last_time, known.last_key))
+    # A list that reaches back to the last change and lacks it was rewritten.
+    is_whole = is_found or last_time is None or (earliest is not None and earliest > last_time)
+    if earliest is not None and earliest <= since and is_whole:
         return Continuation(is_proven=True, news=_since(changes, since - OVERLAP, ""))
     return Continuation(is_proven=False, news=range(len(changes)))
 

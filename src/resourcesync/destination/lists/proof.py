@@ -23,6 +23,7 @@ from resourcesync.model.timestamps import (
 
 SECOND: Final = 1_000_000
 _ALWAYS: Final = (1 << 63) - 1
+_NEVER: Final = -1
 
 
 class Announcement(Protocol):
@@ -192,5 +193,5 @@ def proven_absence(
         return proof, _ALWAYS if at < (before.at or 0) else reading.through
     is_same = reading.moments.to_store() == before
     if reading.through < checkpoint or (at < before.latest and not is_same):
-        return Absence.UNPROVEN, 0
+        return proof, _NEVER  # what it lacks may have come later: that stays open
     return proof, reading.through
