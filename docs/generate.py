@@ -265,7 +265,7 @@ def sql(*scripts: str) -> str:
 
 def state_schema() -> str:
     """Return the schema of a mirror's memory."""
-    return sql(*schema.MIGRATIONS)
+    return sql(schema.SCHEMA)
 
 
 def catalogue_schema() -> str:

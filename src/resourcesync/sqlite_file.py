@@ -200,22 +200,22 @@ class SqliteFile:
         with self.errors:
             self.connection = _connect(path, kind, read_only=read_only, immutable=immutable)
             try:
-                self.version = self._prepare(kind, read_only=read_only)
+                self._prepare(kind, read_only=read_only)
             except BaseException as error:
                 self.connection.close()
                 if isinstance(error, UnicodeDecodeError):  # SQLite quotes a damaged schema
                     raise self.errors.damage(error) from error
                 raise
 
-    def _prepare(self, kind: SqliteFormat, *, read_only: bool) -> int:
-        """Check the file, and migrate it; return its version."""
+    def _prepare(self, kind: SqliteFormat, *, read_only: bool) -> None:
+        """Check the file, and migrate it."""
         *before, journal = kind.durability.value
         connection = self.connection
         for pragma in ("trusted_schema = OFF", *before):
             connection.execute(f"PRAGMA {pragma}")
         version = self._check(kind, accepts_empty=not read_only)
         if read_only:
-            return version
+            return
         connection.execute(f"PRAGMA {journal}")
         if kind.durability is Durability.EXCLUSIVE:
             connection.execute("BEGIN EXCLUSIVE")  # the lock stays
@@ -226,7 +226,6 @@ class SqliteFile:
                 f"PRAGMA application_id = {kind.application_id};"
                 f"PRAGMA user_version = {len(kind.migrations)}; COMMIT"
             )
-        return len(kind.migrations)
 
     def _check(self, kind: SqliteFormat, *, accepts_empty: bool) -> int:
         """Return the version of the file, before anything in it changes."""

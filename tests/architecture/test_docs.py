@@ -74,7 +74,7 @@ def test_the_title_of_a_decision_begins_with_the_number_of_its_file() -> None:
 @pytest.mark.parametrize(
     ("page", "scripts"),
     [
-        ("state-schema", [*schema.MIGRATIONS]),
+        ("state-schema", [schema.SCHEMA]),
         ("catalogue-schema", [*database.MIGRATIONS]),
         ("push-schema", [*hub_store.MIGRATIONS, *follower_store.MIGRATIONS]),
     ],

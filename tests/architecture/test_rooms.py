@@ -20,6 +20,7 @@ CROWDED: dict[str, int] = {}
 """Folders that later steps of the rebuilding empty, with what they may have: less each time."""
 
 SATELLITES: dict[str, str] = {
+    "resourcesync.adapters.mirror.schema": "the tables, apart from what reads and writes them",
     "resourcesync.app.mirrors.shared_pull": "workers import it, and few pulls have any",
     "resourcesync.app.mirrors.state_backup": "few mirrors have one: loaded when it is needed",
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",

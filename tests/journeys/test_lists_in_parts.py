@@ -1,7 +1,5 @@
 """Resource Lists in parts: one part is written anew, and the index does not show it."""
 
-import hashlib
-import json
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
-from resourcesync.ports.mirror import StateTransaction
 from tests.support.documents.text import document
 from tests.support.worlds.dump_source import AT, DumpSource, Packed, many, md, zipped
 from tests.support.worlds.loose_source import LooseSource
@@ -106,12 +103,6 @@ def later(world: InParts, **options: Any) -> RunReport:
     return world.pull(**options)
 
 
-def note_of_list(world: InParts, text: str) -> None:
-    """Let the mirror know of the Resource List what an earlier version noted of it."""
-    with world.state() as state:
-        state.commit(StateTransaction(notes={"list-head": text}))
-
-
 def hash_of(uri: str) -> int:
     return int(uri.removeprefix(BASE).removesuffix(".html")) % PARTS
 
@@ -189,21 +180,6 @@ def test_an_index_whose_part_tells_a_later_moment_does_not_speak_of_it(tmp_path:
     world = World(tmp_path / "mirror", PartedSource(dated="at"))
     world.source.write_part(3)
     later(world)
-    world.source.put("3.html", "changed, and longer")
-    world.source.write_part(3)
-
-    later(world)
-
-    assert world.in_sync()
-
-
-def test_what_an_earlier_version_noted_of_an_index_proves_nothing_of_its_parts(
-    world: InParts,
-) -> None:
-    body = world.source.honest(FOLDER + "resourcelist.xml").body
-    digest = hashlib.sha256(body).hexdigest()
-    note = {"uri": FOLDER + "resourcelist.xml", "digest": digest, "last_modified": ""}
-    note_of_list(world, json.dumps(note | {"etag": f'"{digest[:16]}"'}))
     world.source.put("3.html", "changed, and longer")
     world.source.write_part(3)
 

@@ -238,8 +238,6 @@ DELETED_BY_SOURCE: Final = "deleted by the Source"
 
 OUT_OF_SCOPE: Final = "no longer matches the filters"
 """Reason of a deletion of a listed resource: only in a run that prunes."""
-# And as earlier versions stored it.
-_OUT_OF_SCOPE_REASONS: Final = frozenset({OUT_OF_SCOPE, "the filters do not want it any more"})
 
 
 class Absence(Enum):
@@ -280,7 +278,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def retains(self, reason: str) -> bool:
         """True if copies with this reason of deletion are retained."""
-        if reason in _OUT_OF_SCOPE_REASONS:
+        if reason == OUT_OF_SCOPE:
             return not self.prunes
         return self.delete == "never" or (self.delete == "signalled" and reason == ABSENT)
 
@@ -409,11 +407,11 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
     """
     reason = _reason_of_absence(copy, task, policy)
     if task is not None and is_gone(task):
-        is_signalled = task.reason not in {ABSENT, *_OUT_OF_SCOPE_REASONS}
+        is_signalled = task.reason not in {ABSENT, OUT_OF_SCOPE}
         still_counts = is_signalled and task.generation <= policy.counts_until
         if policy.absence is Absence.UNCHANGED or still_counts:
             reason = task.reason
-    if reason in _OUT_OF_SCOPE_REASONS and not policy.prunes:
+    if reason == OUT_OF_SCOPE and not policy.prunes:
         return Retain(copy, listed=True)  # the Source still has the resource
     return decide_gone(copy, reason, policy)
 

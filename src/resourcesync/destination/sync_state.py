@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination.cursor import Cursor, Phase
+from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.mapping.path_mapping import (
@@ -18,7 +18,6 @@ from resourcesync.destination.mapping.path_mapping import (
     PathMapping,
     load_no_mapper,
 )
-from resourcesync.destination.proof import ListMoments
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES
@@ -28,7 +27,6 @@ from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import (
     MirrorStateStore,
-    ProcessedDocument,
     StateTransaction,
     UnhashedCounts,
 )
@@ -37,8 +35,6 @@ T = TypeVar("T")
 
 CURSOR_NOTE: Final = "cursor"
 """Name of the note of the cursor."""
-_LAST_CHANGES: Final = msgspec.json.Decoder(tuple[int | None, tuple[tuple[str, int | None], ...]])
-_POSITIONS: Final = msgspec.json.Decoder(tuple[int | None, dict[str, int]])
 MOVING: Final = "moving"
 """Name of the note that copies are being moved to the paths of the mapping."""
 
@@ -132,14 +128,6 @@ class SyncState:
         self._cursor: Cursor | None = None
         self._cursor_text = ""
 
-    def _earlier_cursor(self) -> Cursor:
-        found = self.discovered
-        head = "" if found is None else found.change_list or found.change_dump or ""
-        try:
-            return _cursor_of_notes(self._state, head)
-        except (ValueError, msgspec.MsgspecError) as error:
-            raise _unreadable_note(CURSOR_NOTE, str(error)) from error
-
     def _number(self, key: str) -> int | None:
         text = self._state.note(key)
         try:
@@ -203,7 +191,7 @@ class SyncState:
         """Position of the mirror in the Source's history."""
         text = self._state.note(CURSOR_NOTE)
         if not text:
-            return self._earlier_cursor()
+            return Cursor()
         if text != self._cursor_text:
             self._cursor, self._cursor_text = self.decode(CURSOR_NOTE, Cursor), text
         assert self._cursor is not None, "the note is there"
@@ -282,9 +270,6 @@ class SyncState:
     def in_sync_at(self) -> datetime | None:
         """Start of the last run that found the mirror in sync; ``None`` if there is none."""
         moment = self._number("in-sync-at")
-        if moment is None:  # written by an earlier version
-            last = self._state.last_run()
-            moment = last.started if last is not None and last.outcome == "ok" else None
         return from_microseconds(moment) if moment else None
 
     @property
@@ -332,72 +317,6 @@ def encode_notes(**notes: object) -> dict[str, str]:
             text = msgspec.json.encode(value).decode()
         stored[name.replace("_", "-")] = text
     return stored
-
-
-def _cursor_of_notes(state: MirrorStateStore, change_list: str) -> Cursor:
-    """Return the cursor of a mirror that a version before it wrote, as many notes.
-
-    What those notes cannot prove leads to one baseline.
-
-    Args:
-        state: State of the mirror.
-        change_list: The Change List or its index that the mirror follows.
-
-    Raises:
-        ValueError: A note cannot be read.
-    """
-    checkpoint, noted = _number_in(state, "through"), _number_in(state, "listed")
-    positions_at, positions = _POSITIONS.decode(state.note("beside-list") or "[null,{}]")
-    return Cursor(
-        phase=_phase_of_notes(state),
-        checkpoint=checkpoint,
-        list_clock=checkpoint if noted is None or checkpoint is None else min(noted, checkpoint),
-        head=change_list,
-        is_of_dump=bool(change_list) and state.note("change-list-of-packages") == change_list,
-        processed=_processed_lists(state, change_list),
-        last_changes=_LAST_CHANGES.decode(state.note("last-changes") or "[null,[]]")[1],
-        is_resource_clock_ahead=state.note("clock-ahead") == "1",
-        moments=ListMoments(at=_number_in(state, "at")),
-        swept_at=_number_in(state, "swept-at"),
-        swept_entries=_number_in(state, "swept-entries") or 0,
-        positions_at=positions_at,
-        positions=positions,
-        generation=_number_in(state, "generation") or 0,
-        completed_generation=_number_in(state, "settled") or 0,
-        closed_lists_checked_at=_number_in(state, "closed-asked-at"),
-    )
-
-
-def _phase_of_notes(state: MirrorStateStore) -> Phase:
-    if state.note("taken-back") == "1":
-        return Phase.ROLLED_BACK
-    if _was_begun(state, "cut-off-changes") or "1" in (
-        state.note("baseline-due"),
-        state.note("passed-over"),
-    ):
-        return Phase.BASELINE_DUE
-    if _was_begun(state, "changes-beyond"):
-        return Phase.REPAIRED
-    if state.note("cut-list") == "1":
-        return Phase.CUT_LIST
-    return Phase.GAP if state.note("hole") == "1" else Phase.FOLLOWING
-
-
-def _was_begun(state: MirrorStateStore, key: str) -> bool:
-    return state.note(key) not in {None, "", "[]"}
-
-
-def _processed_lists(state: MirrorStateStore, head: str) -> tuple[ProcessedDocument, ...]:
-    """Return the open lists of the head, or else the newest closed list."""
-    uris = dict.fromkeys((head, *(state.note(f"open-list {head}") or "").split()))
-    known = [record for uri in uris if (record := state.document(uri)) and record.prefix]
-    grown = tuple(record for record in known if record.until is None)
-    return grown or tuple([*known, *state.closed_documents(1)][:1])
-
-
-def _number_in(state: MirrorStateStore, key: str) -> int | None:
-    text = state.note(key)
-    return None if text is None else int(text)
 
 
 def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:

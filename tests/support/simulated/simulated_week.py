@@ -107,7 +107,7 @@ class Week:
                 fields = {"uri": finding.uri, "path": finding.path, "reason": finding.reason}
                 kept.add({"kind": finding.kind.value, **fields})
             if report.findings:
-                moment = self.world.clock.now().strftime("%Y%m%d%H%M%S")
+                moment = self.world.clock.now().strftime("%Y%m%d%H%M%S%f")
                 kept.set_name(report.run, moment)
 
 

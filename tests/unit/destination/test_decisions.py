@@ -265,10 +265,6 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
         *(COPY, None, gone(OUT_OF_SCOPE), CHANGES),
         Retain(COPY, listed=True),
     ),
-    "of changes, a deletion by filters is withdrawn also as an earlier version stored it": (
-        *(COPY, None, gone("the filters do not want it any more"), CHANGES),
-        Retain(COPY, listed=True),
-    ),
     "of changes, a deletion by filters stands in a run that prunes": (
         *(COPY, None, gone(OUT_OF_SCOPE), structs.replace(CHANGES, prunes=True)),
         Delete(COPY, OUT_OF_SCOPE),

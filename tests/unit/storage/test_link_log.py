@@ -1,11 +1,9 @@
 """What the memory of a mirror knows of links and patches."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.schema import APPLICATION_ID, LINKS_SINCE, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.ports.mirror import Copy, LinkRow, PatchRow, StateTransaction
 from tests.support.storage.sqlite_connections import plan_of, statements
@@ -94,22 +92,3 @@ def test_what_became_of_a_patch_is_remembered_until_its_copy_goes() -> None:
         assert state.last_patch("x") == PatchRow("x", 6, "")
         state.commit(StateTransaction(removed=["x"]))
         assert state.last_patch("x") is None
-
-
-def test_a_memory_from_before_links_is_read_as_it_is_and_brought_forward(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    with sqlite3.connect(path) as db:
-        db.executescript(
-            f"{''.join(MIGRATIONS[: LINKS_SINCE - 1])}PRAGMA application_id = {APPLICATION_ID};"
-            f"PRAGMA user_version = {LINKS_SINCE - 1};"
-        )
-    db.close()
-    with SqliteMirrorState(path, read_only=True) as state:
-        assert (state.is_linked("x"), state.referrers("x", 9), list(state.orphans())) == (
-            False,
-            [],
-            [],
-        )
-        assert (state.linked_count(), state.last_patch("x")) == (0, None)
-    with state_with(("x", "a"), path=path) as state:
-        assert state.is_linked("x")

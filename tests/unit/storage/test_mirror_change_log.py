@@ -1,6 +1,5 @@
 """The log of changes: true to what happened, also through kills, and bounded."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror import change_log, schema
+from resourcesync.adapters.mirror import change_log
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.planner import as_unknown
@@ -270,36 +269,6 @@ def test_changes_are_forgotten_after_ninety_days_but_numbers_go_on(
     put(state, copy("c", "1", 200 * DAY), None)
 
     assert [(row.seq, row.uri) for row in state.changes(0)] == [(2, "b"), (3, "c")]
-
-
-def test_a_memory_of_the_first_version_is_brought_forward_with_all_it_knows(
-    tmp_path: Path,
-) -> None:
-    db = sqlite3.connect(tmp_path / "s")
-    db.executescript(
-        f"{schema.MIGRATIONS[0]}PRAGMA application_id = {schema.APPLICATION_ID};"
-        "PRAGMA user_version = 1;"
-    )
-    rows = [copy("a", "1"), as_unknown(copy("b", "1"))]
-    db.executemany("INSERT INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
-    db.commit()
-    db.close()
-
-    with SqliteMirrorState(tmp_path / "s", read_only=True) as old:
-        assert list(old.copies()) == rows
-        assert told(old) == []
-        assert (old.change_bounds(), old.sequence_before(0)) == ((0, 0), 0)
-        assert (old.arrivals(0, 9), old.runs(0, 9), old.documents(9)) == ([], [], [])
-    with SqliteMirrorState(tmp_path / "s") as state:
-        assert list(state.copies()) == rows
-        put(state, copy("a", "2"), copy("a", "1"))
-        state.commit(StateTransaction(installed=[copy("b", "1")]))
-        state.commit(StateTransaction(suspect=[as_unknown(copy("b", "1"))]))
-        state.commit(StateTransaction(removed=["b"], now=1))
-        assert told(state) == [("updated", "a"), ("updated", "b"), ("deleted", "b")]
-    with sqlite3.connect(tmp_path / "s") as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
-    db.close()
 
 
 def test_what_was_proven_longest_ago_comes_first(state: SqliteMirrorState) -> None:

@@ -1,13 +1,9 @@
 """What the memory of a mirror knows of the links of entries, and when it tells of others."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror import schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.links import encode_entry_links
 from resourcesync.destination.listed_rows import store_entry_links
@@ -95,20 +91,3 @@ def test_only_links_that_may_be_true_of_a_copy_are_remembered() -> None:
     assert encode_entry_links(Resource(uri="http://h/x", links=links[1:2])) == ""
     far = (Link(rel="via", href=f"http://h/{'a' * 20_000}"),)
     assert encode_entry_links(Resource(uri="http://h/x", links=far)) == ""
-
-
-def test_a_memory_from_before_knows_none_and_learns_them(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    SqliteMirrorState(path).close()
-    before = schema.ENTRIES_SINCE - 1
-    with closing(sqlite3.connect(path)) as database:
-        database.executescript(
-            "DROP TABLE entry; ALTER TABLE trash DROP COLUMN digests;"
-            f"PRAGMA user_version = {before}"
-        )
-    with SqliteMirrorState(path, read_only=True) as old:
-        assert (old.has_entries(), old.entry_links("a"), old.entry_changed("a")) == (False, "", 0)
-        assert old.entries_linking(["a"]) == []
-    with SqliteMirrorState(path) as new:
-        new.commit(StateTransaction(entries=[EntryRow("a", ABOUT, 1)], now=1))
-        assert new.entry_links("a") == ABOUT

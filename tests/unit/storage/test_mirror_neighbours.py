@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS, find_path_conflicts
+from resourcesync.adapters.mirror.schema import find_path_conflicts
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.ports.mirror import (
     Copy,
@@ -19,7 +19,6 @@ from resourcesync.ports.mirror import (
 )
 
 BASE = "http://source.example/"
-_INDEXES_SINCE = next(n for n, name in enumerate(MIGRATIONS) if "copy_path" in name)
 PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(
     "/".join
 )
@@ -70,18 +69,11 @@ def test_what_is_looked_up_is_what_reading_all_finds(
     assert set(found) <= set(everything)
 
 
-def test_a_state_without_the_indexes_gets_them_and_looks_up_by_them(tmp_path: Path) -> None:
+def test_conflicts_are_looked_up_by_indexes(tmp_path: Path) -> None:
     path = tmp_path / "s"
-    with sqlite3.connect(path) as db:
-        db.executescript(
-            f"{''.join(MIGRATIONS[:_INDEXES_SINCE])}PRAGMA application_id = {APPLICATION_ID};"
-            f"PRAGMA user_version = {_INDEXES_SINCE};"
-        )
-        moved = Copy(f"{BASE}a", "a!9", 3, "sha-256:x", "", None, "", "", "s", "weak", 5)
-        db.execute(f"INSERT INTO copy VALUES ({','.join('?' * len(moved))})", moved)
-    db.close()
-
+    moved = Copy(f"{BASE}a", "a!9", 3, "sha-256:x", "", None, "", "", "s", "weak", 5)
     with SqliteMirrorState(path) as state:
+        state.commit(StateTransaction(installed=[moved]))
         assert list(state.path_conflicts(BASE, ["a!9"], None)) == [(f"{BASE}a", "a!9")]
 
     asked: list[str] = []

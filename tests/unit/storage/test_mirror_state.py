@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
+from resourcesync.adapters.mirror.schema import SCHEMA
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.errors import StateError, StorageError
 from resourcesync.ports.mirror import (
@@ -40,25 +40,28 @@ def state(tmp_path: Path) -> Iterator[SqliteMirrorState]:
 
 
 def test_a_step_is_remembered_when_the_file_is_opened_again(tmp_path: Path) -> None:
+    task = pending("p", elsewhere="\nhttp://m/")
+    removed = TrashRow("t", "u", "p", 9, "why", "sha-256:aa")
     seen = ProcessedDocument("list", 7, None, 3, "digest", '"e"', "then")
     with SqliteMirrorState(tmp_path / "s") as state:
         state.commit(
             StateTransaction(
                 installed=[copy("b"), copy("a")],
-                pending=[pending("p")],
+                pending=[task],
                 documents=[seen],
                 notes={"k": "v"},
-                trashed=[TrashRow("t", "u", "p", 9, "why")],
+                trashed=[removed],
             )
         )
 
     with SqliteMirrorState(tmp_path / "s") as state:
         assert [c.uri for c in state.copies()] == ["a", "b"]
         assert state.copy("a") == copy("a")
-        assert state.pending_of("p") == pending("p")
+        assert state.pending_of("p") == task
         assert state.document("list") == seen
         assert state.note("k") == "v"
-        assert list(state.trash(removed_before=10)) == [TrashRow("t", "u", "p", 9, "why")]
+        assert list(state.trash(removed_before=10)) == [removed]
+        assert state.trash_of("u") == state.trash_at("t") == removed
         assert state.count() == 2
 
 
@@ -206,15 +209,18 @@ def test_a_reader_sees_a_mirror_that_is_being_written(
         assert reader.count() == 2
 
 
-def test_a_memory_of_a_newer_version_is_refused_and_untouched(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_a_memory_of_another_version_is_refused_and_untouched(tmp_path: Path, version: int) -> None:
     SqliteMirrorState(tmp_path / "s").close()
     with sqlite3.connect(tmp_path / "s") as db:
-        db.execute("PRAGMA user_version = 99")
+        db.execute(f"PRAGMA user_version = {version}")
     db.close()
     before = (tmp_path / "s").read_bytes()
 
-    with pytest.raises(StateError, match="newer"):
-        SqliteMirrorState(tmp_path / "s")
+    for read_only in (False, True):
+        with pytest.raises(StateError) as caught:
+            SqliteMirrorState(tmp_path / "s", read_only=read_only)
+        assert caught.value.hint
 
     assert (tmp_path / "s").read_bytes() == before
 
@@ -276,7 +282,7 @@ def test_finding_a_copy_by_its_digest_reads_no_other_copy(
         "SEARCH copy USING INDEX copy_digests (digests>? AND digests<?)"
     ]
     assert f"length >= {LARGE}" in statement
-    assert f"length >= {LARGE}" in "".join(MIGRATIONS)
+    assert f"length >= {LARGE}" in SCHEMA
 
 
 def test_storing_tasks_does_not_read_those_that_are_stored_already(
@@ -290,86 +296,3 @@ def test_storing_tasks_does_not_read_those_that_are_stored_already(
 
     plans = [step for statement in told for step in plan_of(tmp_path / "s", statement)]
     assert not [step for step in plans if step.startswith("SCAN")]
-
-
-def old_memory(path: Path) -> None:
-    """Write a memory of the second version, with one copy and one task."""
-    row = LARGE_ONE
-    with sqlite3.connect(path) as db:
-        db.executescript(
-            f"{''.join(MIGRATIONS[:2])}PRAGMA application_id = {APPLICATION_ID};"
-            "PRAGMA user_version = 2;"
-        )
-        db.execute(f"INSERT INTO copy VALUES ({','.join('?' * len(row))})", row)
-        db.execute(f"INSERT INTO pending VALUES ({','.join('?' * 14)})", pending("p")[:14])
-    db.close()
-
-
-def test_a_memory_without_places_is_brought_forward(tmp_path: Path) -> None:
-    old_memory(tmp_path / "s")
-
-    with SqliteMirrorState(tmp_path / "s") as state:
-        assert state.copy_by_digest("sha-256:aa", LARGE) == LARGE_ONE
-        assert state.pending_of("p") == pending("p")
-        state.commit(StateTransaction(pending=[pending("p", elsewhere="\nhttp://m/")]))
-        assert [row.elsewhere for row in state.pending(PendingTask.FETCH)] == ["\nhttp://m/"]
-
-
-def test_a_trash_without_digests_is_read_and_brought_forward(tmp_path: Path) -> None:
-    path, row = tmp_path / "s", TrashRow("t", "u", "p", 9, "why")
-    with sqlite3.connect(path) as db:
-        db.executescript(
-            f"{''.join(MIGRATIONS[:7])}PRAGMA application_id = {APPLICATION_ID};"
-            "PRAGMA user_version = 7;"
-        )
-        db.execute("INSERT INTO trash VALUES (?,?,?,?,?)", row[:5])
-    db.close()
-
-    with SqliteMirrorState(path, read_only=True) as state:
-        assert list(state.trash_by_path()) == [row]
-        assert state.trash_of("u") == state.trash_at("t") == row
-    newer = TrashRow("v", "w", "q", 9, "why", "sha-256:aa")
-    with SqliteMirrorState(path) as state:
-        state.commit(StateTransaction(trashed=[newer]))
-        assert list(state.trash(removed_before=10)) == [row, newer]
-        assert row.digests == ""
-
-
-def test_a_memory_without_places_can_be_read_as_it_is(tmp_path: Path) -> None:
-    old_memory(tmp_path / "s")
-    before = (tmp_path / "s").read_bytes()
-
-    with SqliteMirrorState(tmp_path / "s", read_only=True) as state:
-        assert list(state.pending(PendingTask.FETCH)) == [pending("p")]
-        assert state.pending_of("p") == pending("p")
-    assert (tmp_path / "s").read_bytes() == before
-
-
-def test_dates_and_validators_that_a_later_change_may_share_are_forgotten(tmp_path: Path) -> None:
-    second, minute, day = 1_000_000, 60_000_000, 86_400_000_000
-    over = {
-        "of a day": (day, 2 * day + day // 2),
-        "of a minute": (day + minute, day + 2 * minute),
-        "of a second": (day + second, day + 2 * second),
-    }
-    rows = [
-        copy(uri)._replace(lastmod=number, installed=end) for uri, (number, end) in over.items()
-    ]
-    early = [row._replace(uri=f"{row.uri}, early", installed=row.installed - 1) for row in rows]
-    hashed = [copy._replace(uri=f"{copy.uri}, hashed", listed="sha-256:x") for copy in early]
-    path = tmp_path / "s"
-    with sqlite3.connect(path) as db:
-        db.executescript(
-            f"{''.join(MIGRATIONS[:6])}PRAGMA application_id = {APPLICATION_ID};"
-            "PRAGMA user_version = 6;"
-        )
-        for row in (*rows, *early, *hashed):
-            db.execute(f"INSERT INTO copy VALUES ({','.join('?' * len(row))})", row)
-        db.execute("INSERT INTO document VALUES ('list', 0, NULL, 3, 'digest', 'e', 'then', 1)")
-    db.close()
-
-    with SqliteMirrorState(path) as state:
-        forgotten = [copy._replace(lastmod=None) for copy in early]
-        assert list(state.copies()) == sorted([*rows, *forgotten, *hashed])
-        assert state.note("unsure") == "1"
-        assert state.document("list") == ProcessedDocument("list", 0, None, 3, "digest", "", "")

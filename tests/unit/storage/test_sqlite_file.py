@@ -90,11 +90,11 @@ def test_a_file_of_an_older_version_is_migrated_and_keeps_its_notes(path: Path) 
         file.write_notes({"a": "1", "b": "2"})
         file.write_notes({"b": "3"})
     with SqliteFile(path, NEWER, read_only=True) as file:
-        assert file.version == 1
+        assert pragma(file.connection, "user_version") == 1
         assert file.note("b") == "3"
     with SqliteFile(path, NEWER) as file, file.writing() as connection:
         connection.execute("INSERT INTO row VALUES ('x', 1)")
-        assert file.version == 2
+        assert pragma(connection, "user_version") == 2
         assert [file.note(key) for key in "abc"] == ["1", "3", None]
 
 
@@ -105,7 +105,7 @@ def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
         SqliteFile(path, replace(KIND, migrations=(NOTE_TABLE, ROWS, "CREATE TABLE row (a);")))
 
     with SqliteFile(path, NEWER, read_only=True) as file:
-        assert file.version == 1
+        assert pragma(file.connection, "user_version") == 1
         assert file.connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("note",)]
 
 

@@ -14,8 +14,8 @@ from resourcesync.errors import ConfigurationError, Remedy, StateError
 
 MAX_AUDITS: Final = 20
 MAX_FINDINGS: Final = 100_000
-_NAME: Final = re.compile(r"[0-9]{14}(?:[0-9]{6})?-([0-9a-f]{12})\.ndjson")
-"""Names sort by time; those of earlier versions have no microseconds."""
+_NAME: Final = re.compile(r"[0-9]{20}-([0-9a-f]{12})\.ndjson")
+"""Names sort by time, to the microsecond."""
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode

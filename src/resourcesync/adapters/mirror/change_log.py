@@ -214,12 +214,10 @@ def changes_of(db: Connection, uri: str) -> Iterator[LoggedChange]:
                 yield LoggedChange(last - len(entries) + 1 + index, time, *entries[index])
 
 
-def read_arrivals(db: Connection, since: int, most: int, *, is_dated: bool) -> Iterator[Arrival]:
+def read_arrivals(db: Connection, since: int, most: int) -> Iterator[Arrival]:
     """Yield the changes since a moment, those of the newest transaction first, ``most`` or so."""
-    column = "dated" if is_dated else "'[]'"
     rows = db.execute(
-        f"SELECT time, changes, {column} FROM change WHERE time >= ? ORDER BY seq DESC",  # noqa: S608 - constants
-        (since,),
+        "SELECT time, changes, dated FROM change WHERE time >= ? ORDER BY seq DESC", (since,)
     )
     for time, changes, dates in rows:
         entries, dated = _decode_entries(changes), _decode_dates(dates)

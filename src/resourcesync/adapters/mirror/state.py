@@ -14,13 +14,7 @@ from typing import Final, Self
 from msgspec.structs import replace
 
 from resourcesync.adapters.mirror import change_log, state_logs
-from resourcesync.adapters.mirror.schema import (
-    DATES_SINCE,
-    ENTRIES_SINCE,
-    LINKS_SINCE,
-    STATE_FORMAT,
-    find_path_conflicts,
-)
+from resourcesync.adapters.mirror.schema import STATE_FORMAT, find_path_conflicts
 from resourcesync.adapters.mirror.state_logs import MirrorLogs
 from resourcesync.ports.mirror import (
     Copy,
@@ -87,11 +81,6 @@ class SqliteMirrorState(MirrorLogs):
         self._file = SqliteFile(path, STATE_FORMAT, read_only=read_only, immutable=immutable)
         self._db, self._errors = self._file.connection, self._file.errors
         self._counted: tuple[int, int] | None = None  # rows written until then, and copies
-        version = self._file.version
-        self._has_changes = version > 1
-        self._has_links = version >= LINKS_SINCE
-        self._has_dates = version >= DATES_SINCE
-        self._has_entries = version >= ENTRIES_SINCE
         try:
             with self._errors:
                 self._writer = None if read_only else change_log.ChangeLogWriter(self._db)

@@ -188,40 +188,31 @@ class MirrorLogs:
 
     _db: Connection
     _errors: SqliteErrors
-    _has_changes: bool
-    _has_links: bool
-    _has_dates: bool
-    _has_entries: bool
 
     def changes(self, after: int) -> Iterator[LoggedChange]:
         """Yield the changes with a number greater than ``after``, in order."""
         with self._errors:
-            if self._has_changes:
-                yield from change_log.read_changes(self._db, after)
+            yield from change_log.read_changes(self._db, after)
 
     def changes_of(self, uri: str) -> Iterator[LoggedChange]:
         """Yield the changes of one resource, the newest first."""
         with self._errors:
-            if self._has_changes:
-                yield from change_log.changes_of(self._db, uri)
+            yield from change_log.changes_of(self._db, uri)
 
     def change_bounds(self) -> tuple[int, int]:
         """Return the numbers of the last deleted change and of the newest one."""
         with self._errors:
-            return change_log.change_bounds(self._db) if self._has_changes else (0, 0)
+            return change_log.change_bounds(self._db)
 
     def sequence_before(self, moment: int) -> int:
         """Return the number of the last change before ``moment``."""
         with self._errors:
-            return change_log.last_change_before(self._db, moment) if self._has_changes else 0
+            return change_log.last_change_before(self._db, moment)
 
     def arrivals(self, since: int, most: int) -> list[Arrival]:
         """Return about the ``most`` newest changes since a moment, newest transaction first."""
         with self._errors:
-            if not self._has_changes:
-                return []
-            rows = change_log.read_arrivals(self._db, since, most, is_dated=self._has_dates)
-            return list(rows)
+            return list(change_log.read_arrivals(self._db, since, most))
 
     def changes_by(self, since: int, width: int) -> dict[int, int]:
         """Return the number of changes in each interval since a moment, by its index from 0.
@@ -229,8 +220,6 @@ class MirrorLogs:
         Changes before the end of the first run, if that is stored, do not count.
         """
         with self._errors:
-            if not self._has_changes:
-                return {}
             rows = self._db.execute(
                 "SELECT (time - :since) / :width, sum(count) FROM change WHERE time >= :since"
                 " AND time > coalesce((SELECT ended FROM run WHERE rowid = 1), 0) GROUP BY 1",
@@ -314,23 +303,22 @@ class MirrorLogs:
     def is_linked(self, uri: str) -> bool:
         """True if a copy exists only because entries link to it, or did."""
         with self._errors:
-            return self._has_links and has_link(self._db, uri)
+            return has_link(self._db, uri)
 
     def referrers(self, uri: str, limit: int) -> list[str]:
         """Return the first entries that link to a URI, in order."""
         with self._errors:
-            return find_referrers(self._db, uri, limit) if self._has_links else []
+            return find_referrers(self._db, uri, limit)
 
     def orphans(self) -> Iterator[str]:
         """Yield the URIs not linked to any more, in order; safe while rows are written."""
         with self._errors:
-            if self._has_links:
-                yield from read_orphans(self._db)
+            yield from read_orphans(self._db)
 
     def linked_count(self) -> int:
         """Count the copies that exist only because entries link to them."""
         with self._errors:
-            return count_linked(self._db) if self._has_links else 0
+            return count_linked(self._db)
 
     def content_before(self, uri: str) -> tuple[int, str] | None:
         """Return the former length and digests of a copy whose file is changing now."""
@@ -340,22 +328,22 @@ class MirrorLogs:
     def has_entries(self) -> bool:
         """True if links of any entry are, or were, stored."""
         with self._errors:
-            return self._has_entries and has_entries(self._db)
+            return has_entries(self._db)
 
     def entry_links(self, uri: str) -> str:
         """Return the links of an entry, as JSON; empty when it has none."""
         with self._errors:
-            return read_entry_links(self._db, uri) if self._has_entries else ""
+            return read_entry_links(self._db, uri)
 
     def entry_changed(self, uri: str) -> int:
         """Return the number of the logged change of an entry's links; 0 for none."""
         with self._errors:
-            return read_entry_change(self._db, uri) if self._has_entries else 0
+            return read_entry_change(self._db, uri)
 
     def entries_linking(self, targets: Sequence[str]) -> list[str]:
         """Return the entries that link to any of some URIs, in order."""
         with self._errors:
-            return find_linking_entries(self._db, targets) if self._has_entries else []
+            return find_linking_entries(self._db, targets)
 
     def closed_documents(self, limit: int) -> list[ProcessedDocument]:
         """Return the closed Change Lists that were processed, those read last first."""
@@ -370,7 +358,7 @@ class MirrorLogs:
     def last_patch(self, uri: str) -> PatchRow | None:
         """Return the result of the last patch of a copy; ``None`` for none."""
         with self._errors:
-            return read_patch(self._db, uri) if self._has_links else None
+            return read_patch(self._db, uri)
 
 
 def _run(*row: Any) -> RunRow:

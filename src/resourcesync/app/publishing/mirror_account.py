@@ -104,7 +104,7 @@ def _check_ready(state: MirrorStateStore, folder: Path) -> None:
         return
     raise ConfigurationError(
         f"{folder} does not know the links of its Source's entries yet",
-        evidence=(("reason", "no whole list was read since links are recorded"),),
+        evidence=(("reason", "no whole list was read yet"),),
         hint="read its whole list",
         code="links-unknown",
         remedy=Remedy("baseline", target=str(folder)),

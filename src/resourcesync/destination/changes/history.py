@@ -95,7 +95,7 @@ class LastChanges:
     """The change that was listed last, and whether lists still have the one processed last.
 
     Args:
-        known: The one of the previous reading; of several, as earlier versions stored, the last.
+        known: The one of the previous reading, if there was one.
     """
 
     def __init__(self, known: Sequence[tuple[str, int | None]]) -> None:
