@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,14 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.mirrors.mirror_state import read_status
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
-from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceUnavailableError
-from resourcesync.ports.mirror import RunRow, StateTransaction
 from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -25,7 +21,6 @@ from tests.support.worlds.world import World
 
 DAY = 86_400
 LIST = f"{BASE}resourcesync/changelist.xml"
-_OLD = datetime(2020, 1, 2, tzinfo=UTC)
 
 
 def lag(world: World[PublishedSource]) -> float | None:
@@ -116,22 +111,6 @@ def test_a_plan_proves_nothing(world: World[PublishedSource]) -> None:
     world.pull(dry_run=True)
 
     assert lag(world) == pytest.approx(600, abs=60)
-
-
-def test_a_mirror_of_an_older_version_was_in_sync_when_its_last_good_run_began() -> None:
-    def told(outcome: str) -> MirrorStatus:
-        with SqliteMirrorState(":memory:") as state:
-            state.commit(StateTransaction(notes={"word": "in sync"}))
-            set_cursor(state, checkpoint=1)
-            began = int(_OLD.timestamp()) * 1_000_000
-            row = RunRow(
-                run="1", started=began, ended=began + 9, mode="", outcome=outcome, counts="{}"
-            )
-            state.add_run(row)
-            return status_of("m", state, running=False)
-
-    assert told("ok").in_sync_at == _OLD
-    assert told("dns").in_sync_at is None
 
 
 @settings(

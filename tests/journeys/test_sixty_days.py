@@ -18,6 +18,8 @@ from tests.support.worlds.world import World
 
 SEEDS = 3
 MISSED = 0.2
+
+
 def lived(folder: Path, form: Form, missed: float) -> list[Days]:
     return [
         live_days(folder / f"{seed}", DailySource(form), random.Random(f"{seed}"), missed=missed)

@@ -9,6 +9,7 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import RollbackError
+from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
 from tests.support.worlds.contradicting_source import ContradictingSource, change
 from tests.support.worlds.daily_source import DailySource, Form
@@ -310,7 +311,47 @@ def test_a_resource_that_moves_between_packages_while_they_are_read_stays(
     assert world.in_sync()
 
 
-def test_what_two_readings_of_loose_parts_lack_is_gone(tmp_path: Path) -> None:
+def made_at_each_request(world: World[WrittenSource], halves: list[list[str]]) -> None:
+    """Serve an index whose parts have the time of the request, and a second later the next one."""
+
+    def made(uri: str) -> Serve:
+        def serve(_: FetchRequest) -> Answer:
+            world.clock.advance(seconds=1)
+            now = format_w3c(world.clock.now())
+            dated_parts(world, now, (now, now), halves)
+            answer = world.network.answers[uri]
+            assert isinstance(answer, Answer)
+            made_at_each_request(world, halves)
+            return answer
+
+        return serve
+
+    parts = [f"{BASE}resourcesync/part{number}.xml" for number in (1, 2)]
+    world.network.answers |= {uri: made(uri) for uri in (RESOURCE_LIST, *parts)}
+
+
+def test_what_two_readings_of_an_index_made_at_each_request_lack_is_gone(tmp_path: Path) -> None:
+    world = World(tmp_path, WrittenSource())
+    names = sorted(world.source.written.contents)
+    made_at_each_request(world, [names[:15], names[15:]])
+    world.source.wait_until(7 * 86_400)
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    del world.source.written.contents[names[0]]
+    made_at_each_request(world, [names[1:15], names[15:]])
+    world.clock.advance(seconds=86_400)
+    assert world.pull(RESOURCE_LIST).state is MirrorState.BEHIND
+    assert names[0] in world.texts()
+    world.clock.advance(seconds=86_400)
+
+    report = world.pull(RESOURCE_LIST)
+
+    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
+    assert world.in_sync()
+
+
+def test_what_loose_parts_lack_that_are_the_same_when_requested_again_is_gone(
+    tmp_path: Path,
+) -> None:
     world = World(tmp_path, WrittenSource())
     world.source.wait_until(7 * 86_400)
     names = sorted(world.source.written.contents)
@@ -318,16 +359,30 @@ def test_what_two_readings_of_loose_parts_lack_is_gone(tmp_path: Path) -> None:
     dated_parts(world, first, (first, first), [names[:15], names[15:]])
     world.pull(RESOURCE_LIST)
     del world.source.written.contents[names[0]]
-    dated_parts(world, first, (later, first), [names[1:15], names[15:]])
-    world.clock.advance(seconds=60)
-    assert world.pull(RESOURCE_LIST).state is MirrorState.BEHIND
-    assert names[0] in world.texts()
-    later = "2026-03-09T04:00:00Z"
-    newer = "2026-03-09T03:00:00Z"
-    world.clock.advance(seconds=3 * 86_400)
+    newer = "2026-03-07T03:30:00Z"
     dated_parts(world, newer, (later, newer), [names[1:15], names[15:]])
-    assert world.pull(RESOURCE_LIST).state is MirrorState.BEHIND
-    assert names[0] in world.texts()
+    world.clock.advance(seconds=60)
+
+    report = world.pull(RESOURCE_LIST)
+
+    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
+    assert world.in_sync()
+
+
+def test_a_part_that_changed_proves_absence_beside_one_that_did_not(tmp_path: Path) -> None:
+    """As in POD: each library has its part, with the moment of its last upload."""
+    world = World(tmp_path, WrittenSource())
+    world.network = Network(dated(world.clock))
+    world.network.origin = world.source.serve
+    world.fetcher.serve = world.network.serve
+    names = sorted(world.source.written.contents)
+    old, first, later = (f"2026-03-0{day}T03:00:01Z" for day in (2, 5, 9))
+    world.source.wait_until(7 * 86_400)
+    dated_parts(world, first, (first, old), [names[:15], names[15:]], announces=True)
+    world.pull(RESOURCE_LIST)
+    del world.source.written.contents[names[0]]
+    world.source.wait_until(9 * 86_400)
+    dated_parts(world, later, (later, old), [names[1:15], names[15:]], announces=True)
 
     report = world.pull(RESOURCE_LIST)
 

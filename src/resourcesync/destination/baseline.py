@@ -174,7 +174,8 @@ class Baseline:
         A list of the same moment with fewer entries than before was cut, or is being written.
         """
         cursor = self._pull.cursor
-        if snapshot.at is None or snapshot.at != cursor.swept_at:
+        is_same = snapshot.moments.to_store() == cursor.moments
+        if snapshot.at is None or snapshot.at != cursor.swept_at or not is_same:
             return True
         return snapshot.entries >= cursor.swept_entries
 
@@ -259,7 +260,7 @@ class Baseline:
         sorters: list[ExternalSorter[ListedEntry]],
     ) -> SyncOutcome:
         through = self._assess(snapshot, history)
-        counts, foreseen = self._plan(sorters)
+        counts, foreseen = self._plan(sorters, snapshot)
         self._has_missed = counts.missed > 0
         if self._has_missed:
             self._pull.warn("open-absence", OPEN_ABSENCE.format(counts.missed))
@@ -330,16 +331,20 @@ class Baseline:
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(
-        self, sorters: list[ExternalSorter[ListedEntry]]
+        self, sorters: list[ExternalSorter[ListedEntry]], snapshot: ListSnapshot
     ) -> tuple[DecisionCounts, DeletionResult]:
         """Count the decisions, report the plan, and pass it to the review.
 
         Returns:
             The counts, and the deletions to be held.
         """
-        with RecordedPlan(self._pull) as planned:
-            counts = planned.count(self._keep_few(self._decisions(sorters)), Mode.BASELINE)
-            return counts, planned.report(counts)
+        while True:
+            with RecordedPlan(self._pull) as planned:
+                counts = planned.count(self._keep_few(self._decisions(sorters)), Mode.BASELINE)
+                is_open = counts.missed and self._policy.absence is Absence.TWICE
+                if not (is_open and self._pull.resource_lists.is_unchanged(snapshot)):
+                    return counts, planned.report(counts)
+            self._policy = structs.replace(self._policy, absence=Absence.DELETED)
 
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Return the decisions; keep those that are to be acted on, if they are few."""

@@ -111,6 +111,17 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
         later = {uri: at for uri, at in self.parts.items() if at != self.at}
         return ListMoments(at=self.at, parts=later)
 
+    def earliest_change(self, known: "ListMoments") -> int | None:
+        """Return the earliest moment of the parts that differ from those before.
+
+        What the others lack they lacked before, when another part named it.
+
+        Args:
+            known: What was stored of the last reading.
+        """
+        parts = self.parts.items()
+        return min((at for uri, at in parts if at != known.parts.get(uri, known.at)), default=None)
+
     def check_no_older(self, known: "ListMoments") -> None:
         """Check that neither the list nor a part is of an earlier moment than the one before.
 
@@ -191,7 +202,7 @@ def proven_absence(
         )
     if reading.accepts_older:
         return proof, _ALWAYS if at < (before.at or 0) else reading.through
-    is_same = reading.moments.to_store() == before
-    if reading.through < checkpoint or (at < before.latest and not is_same):
+    limit = reading.moments.earliest_change(before)
+    if reading.through < checkpoint or (limit is not None and limit < before.latest):
         return proof, _NEVER  # what it lacks may have come later: that stays open
-    return proof, reading.through
+    return proof, max(reading.through, limit or 0)

@@ -6,6 +6,7 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.proof import (
+    Announcement,
     ListMoments,
     ReadPart,
     interval_end,
@@ -23,21 +25,23 @@ from resourcesync.destination.lists.proof import (
 )
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument
+from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
     Remedy,
     ResourceSyncError,
+    SourceError,
     UnexpectedDocumentError,
 )
-from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
+from resourcesync.model.capabilities import Entry, Header, Package, Part, RefusedEntry
 from resourcesync.model.digests import Digest, agree, usable
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.ports.fetcher import CacheValidators
 from resourcesync.ports.mirror import ProcessedDocument
 
 if TYPE_CHECKING:
@@ -66,6 +70,8 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         unread_parts: Number of parts that could not be read: their content is unknown.
         outdated_parts: Number of parts older than the index says: their present content is unknown.
         version: Version of the list, or of its index; ``None`` if unknown.
+        parts: Versions of the parts of an index, as they were read.
+        announced: Its entries for them, by address.
     """
 
     moments: ListMoments
@@ -78,6 +84,8 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     unread_parts: int = 0
     outdated_parts: int = 0
     version: "ListVersion | None" = None
+    parts: tuple[ListVersion, ...] = ()
+    announced: Mapping[str, Announcement] = msgspec.field(default_factory=dict)
 
     @property
     def at(self) -> int | None:
@@ -216,10 +224,40 @@ class ResourceListReader:
         return structs.replace(
             snapshot,
             proves_absence=snapshot.proves_absence and at_home,
-            is_one_moment=self._is_one_moment(fetched, head, parts_read),
+            is_one_moment=self._is_one_moment(fetched, parts_read),
             served=_earliest(fetched.served, snapshot.served),
             version=with_parts(head, versions),
+            parts=tuple(part for part, _, _ in versions),
+            announced=parts,
         )
+
+    def is_unchanged(self, snapshot: ListSnapshot) -> bool:
+        """Request an index and its parts again; return whether all are as they were read.
+
+        Then they were all there at one moment: after the last was read, before the first was
+        requested again.
+
+        Raises:
+            StorageError: An answer cannot be stored.
+        """
+        head, known = snapshot.version, {part.uri: part.digest for part in snapshot.parts}
+        if head is None or not known:
+            return False
+        documents = self._documents.uncached()
+        versions = {
+            part.uri: CacheValidators(part.etag, part.last_modified) for part in snapshot.parts
+        }
+        try:
+            with fetch(documents, head.uri) as index:
+                is_same = _announcements(index.open()) == snapshot.announced
+            if is_same:
+                with closing(documents.fetch_changed(versions, _raise)) as changed:
+                    for part in changed:
+                        with part:
+                            is_same &= list_version(part).digest == known[part.uri]
+        except (SourceError, DocumentError):
+            return False
+        return is_same
 
     def _read_one(
         self, document: "Document", fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
@@ -236,22 +274,19 @@ class ResourceListReader:
             version=list_version(fetched),
         )
 
-    def _is_one_moment(
-        self, index: FetchedDocument, head: ListVersion, parts: Sequence[ReadPart]
-    ) -> bool:
+    def _is_one_moment(self, index: FetchedDocument, parts: Sequence[ReadPart]) -> bool:
         """True if the parts of an index, or the packages of a dump, are of one moment.
 
-        They state the same one; or the index pins each of them, and is the same after the last.
+        They state the same one; or the index pins each of them, and says the same after the last.
         """
         if is_of_one_moment(parts):
             return True
         began = -1 if index.served is None else index.served
         if not all(is_pinned(part, began) for part in parts):
             return False
-        again = self._documents.uncached().get(index.uri)
-        assert again is not None, "an unconditional request is never answered with 304"
-        with again:
-            return list_version(again).digest == head.digest
+        announced = {part.uri: part.announced for part in parts}
+        with fetch(self._documents.uncached(), index.uri) as again:
+            return _announcements(again.open()) == announced
 
     def _read_parts(
         self,
@@ -338,7 +373,7 @@ class ResourceListReader:
             moments=_moments(dump, stated),
             entries=entries,
             proves_absence=True,
-            is_one_moment=self._is_one_moment(fetched, head, read),
+            is_one_moment=self._is_one_moment(fetched, read),
             served=fetched.served,
             dialect=dump.dialect,
             documents=() if dump.header.is_index else (document_record(fetched),),
@@ -386,6 +421,16 @@ class ResourceListReader:
             if row is not None:
                 spool.add(row if version is None else _versioned(row, version))
         return entries
+
+
+def _announcements(document: "Document") -> dict[str, Announcement]:
+    """Return the parts of an index, or the packages of a dump, as it announces them."""
+    entries = (entry for entry in document.entries() if isinstance(entry, Part | Package))
+    return {entry.uri: entry for entry in entries}
+
+
+def _raise(_uri: str, error: ResourceSyncError) -> None:
+    raise error
 
 
 def _moments(head: "Document", parts: Mapping[str, int]) -> ListMoments:
