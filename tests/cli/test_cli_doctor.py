@@ -51,6 +51,7 @@ def test_a_good_mirror_and_its_source_have_no_problem(
     source: TinySource, mirror: str, said: Said
 ) -> None:
     before = files_in(mirror)
+    source.has_clock = True
 
     assert run(["doctor", mirror, "--json"]) == 0
 

@@ -189,7 +189,7 @@ def test_a_list_that_was_cut_says_nothing_of_what_is_missing(
     audited = said.readouterr().out
 
     assert "5 of at least 5" in told
-    assert "after\n         the Source's next Resource List" in told
+    assert "The Source's next Resource List proves what" in told
     assert "run it again" not in told
     assert "repair museum --delete" not in audited
     assert run(["pull", "museum", "--mode", "baseline", "--json"]) == 3

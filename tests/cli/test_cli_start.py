@@ -73,4 +73,4 @@ def test_a_pull_with_nothing_new_loads_no_reader_of_documents(mirror: Path) -> N
 
     assert modules & SLOW == set()
     assert {name for name in own(modules) if ".documents" in name} == set()
-    assert len(own(modules)) <= 135
+    assert len(own(modules)) <= 141

@@ -35,7 +35,9 @@ CLASSES = {
     "resourcedump-archive": ("archives", "ResourceDumpArchive"),
     "resourcelist-archive": ("archives", "ResourceListArchive"),
 }
-READ = examples("1.0", "1.1", "archives")
+MALFORMED = {"link-patch", "resourcesync_ex_27"}
+"""Examples with hashes that are none (base64): resync keeps them, and ours leaves them out."""
+READ = [each for each in examples("1.0", "1.1", "archives") if each.path.stem not in MALFORMED]
 
 
 def header_of(example: Example) -> Header:

@@ -78,8 +78,10 @@ class _Handler(BaseHTTPRequestHandler):
             answer = source.respond(asked)
         if answer is None:
             answer = Answer(status=HTTPStatus.NOT_FOUND, body=b"not here\n")
-        # Without a ``Date``: it has no clock, and its lists are of any time.
+        # Without a ``Date`` it has no clock, and its lists are of any time.
         self.send_response_only(answer.status)
+        if source.has_clock:
+            self.send_header("Date", self.date_time_string())
         headers = {"Content-Length": str(len(answer.body)), **answer.headers}
         for name, value in headers.items():
             self.send_header(name, value)
@@ -94,13 +96,14 @@ class _Handler(BaseHTTPRequestHandler):
 class TinySource:
     """A server on loopback: ``answers`` maps request targets to answers, ``asked`` is the log.
 
-    Both may be changed while it runs. What is not in ``answers`` is asked of ``respond``, and is a
-    404 if that has no answer either.
+    Both may be changed while it runs, as may ``has_clock``: then answers have a ``Date``. What is
+    not in ``answers`` is asked of ``respond``, and is a 404 if that has no answer either.
     """
 
     def __init__(self, respond: Callable[[Asked], Answer | None] | None = None) -> None:
         self.answers: dict[str, Answer] = {}
         self.respond = respond
+        self.has_clock = False
         self.asked: list[Asked] = []
         self.connections: set[socket.socket] = set()
         self._server = _Server(self)

@@ -5,13 +5,15 @@ gone. That none is missing is proven only by what the two lists share, or by the
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from resourcesync.model.digests import format_digests
-from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
+
+if TYPE_CHECKING:
+    from resourcesync.model.resources import Change
 
 OVERLAP: Final = 1_000_000
 """Interval before T that is read again in an unknown list: one second, in microseconds."""
@@ -20,7 +22,7 @@ _VAGUE: Final = "~"
 """Begins the key of a change without a time: an equal one may be another change."""
 
 
-def has_own_time(change: Change) -> bool:
+def has_own_time(change: "Change") -> bool:
     """True if a change has a time that cannot be that of its resource."""
     return change.time is not None and change.time != change.resource.lastmod
 
@@ -46,7 +48,7 @@ class ChangeMark(NamedTuple):
         return self.time if self.is_own else None
 
 
-def mark_of(change: Change) -> ChangeMark:
+def mark_of(change: "Change") -> ChangeMark:
     """Return a change as far as continuity depends on it."""
     from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
 

@@ -7,11 +7,10 @@ row lack the resource. Lists, dumps, their parts, pulls, repairs and audits all 
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from resourcesync.destination.planner import Absence
 from resourcesync.errors import Remedy, RollbackError
 from resourcesync.model.timestamps import (
     end_of_lastmod,
@@ -20,6 +19,9 @@ from resourcesync.model.timestamps import (
     known_microseconds,
     lastmod_microseconds,
 )
+
+if TYPE_CHECKING:
+    from resourcesync.destination.planner import Absence
 
 SECOND: Final = 1_000_000
 _ALWAYS: Final = (1 << 63) - 1
@@ -182,7 +184,7 @@ class ListReading(msgspec.Struct, frozen=True, kw_only=True):
 
 def proven_absence(
     reading: ListReading, before: ListMoments, checkpoint: int
-) -> tuple[Absence, int]:
+) -> tuple["Absence", int]:
     """Return what it means that a reading does not name a resource, and as of which moment.
 
     A resource that existed later is not absent.
@@ -192,6 +194,8 @@ def proven_absence(
         before: Moments of the last reading.
         checkpoint: Moment up to which the mirror knows all changes, microseconds.
     """
+    from resourcesync.destination.planner import Absence  # noqa: PLC0415 - a status needs no plan
+
     at = reading.moments.at
     proof = Absence.DELETED if reading.is_one_moment else Absence.TWICE
     if not reading.is_complete or reading.through is None:
