@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState, RunReport
 from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
@@ -66,6 +67,9 @@ def test_the_other_changes_are_made_and_the_entry_is_refused(
     assert [fields["uri"] for fields in world.told("item") if fields["action"] == "refuse"] == [
         BASE + "3.html"
     ]
+    if not first:
+        with world.destination() as destination:
+            assert destination.explain([BASE + "3.html"], tuple).verdict is ResourceVerdict.REFUSED
     world.source.odd = ("", "")
     world.source.change(changes, "3.html", "newer", 30)
     assert pull_at(world, 40).state is MirrorState.IN_SYNC

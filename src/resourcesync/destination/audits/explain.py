@@ -188,7 +188,9 @@ class Explanation(msgspec.Struct, kw_only=True):
                 return ResourceVerdict.LOST
             if self.is_altered:
                 return ResourceVerdict.ALTERED
-            return ResourceVerdict.SOUND_AGAIN if is_suspect(self.copy) else None
+            if is_suspect(self.copy):
+                return ResourceVerdict.SOUND_AGAIN
+            return None if self.refused is None else ResourceVerdict.REFUSED
         if self.listed is not None and self.listed.change == FILTERED:
             return ResourceVerdict.FILTERED
         if self.listed is not None and self.listed.change != ChangeKind.DELETED:
