@@ -23,7 +23,7 @@ from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.window import Continuation
 from resourcesync.destination.lists import proof
 from resourcesync.destination.planner import Absence
-from resourcesync.destination.transfers import commit, transfer
+from resourcesync.destination.transfers import commit, verification
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import DocumentError, SourceError
@@ -94,7 +94,7 @@ def _mismatches_dropped() -> Iterator[Patch]:
 
 
 def _no_hash_check() -> Iterator[Patch]:
-    yield transfer, "verify_bytes", lambda *_: (Fixity.VERIFIED, None)
+    yield verification, "verify_bytes", lambda *_: (Fixity.VERIFIED, None)
 
 
 def _time_of_fetching() -> Iterator[Patch]:

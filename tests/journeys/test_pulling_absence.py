@@ -111,6 +111,8 @@ def test_one_part_of_an_index_with_an_entry_that_cannot_be_used_is_enough(tmp_pa
     world.network.answers[names[2]] = document(
         world, *(entry(f"{BASE}{n}.html") for n in range(18, 27))
     )
+    kept_all(world, world.pull(mode="baseline"), 40)  # the parts are of several moments
+    world.clock.advance(hours=1)
     report = world.pull(mode="baseline")
     assert (report.deleted, report.state) == (4, MirrorState.IN_SYNC)
 

@@ -199,7 +199,7 @@ def test_a_source_that_was_set_back_repairs_nothing(world: World[PublishedSource
     world.pull()
     (world.folder / "objects/0001.html").unlink()
     with world.state() as state:
-        set_cursor(state, moments=ListMoments(at=1 << 52))
+        set_cursor(state, moments=ListMoments(head=1 << 52))
 
     with pytest.raises(RollbackError):
         repair(world)

@@ -349,26 +349,6 @@ def test_what_two_readings_of_an_index_made_at_each_request_lack_is_gone(tmp_pat
     assert world.in_sync()
 
 
-def test_what_loose_parts_lack_that_are_the_same_when_requested_again_is_gone(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path, WrittenSource())
-    world.source.wait_until(7 * 86_400)
-    names = sorted(world.source.written.contents)
-    first, later = "2026-03-07T03:00:00Z", "2026-03-07T04:00:00Z"
-    dated_parts(world, first, (first, first), [names[:15], names[15:]])
-    world.pull(RESOURCE_LIST)
-    del world.source.written.contents[names[0]]
-    newer = "2026-03-07T03:30:00Z"
-    dated_parts(world, newer, (later, newer), [names[1:15], names[15:]])
-    world.clock.advance(seconds=60)
-
-    report = world.pull(RESOURCE_LIST)
-
-    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
-    assert world.in_sync()
-
-
 def test_a_part_that_changed_proves_absence_beside_one_that_did_not(tmp_path: Path) -> None:
     """As in POD: each library has its part, with the moment of its last upload."""
     world = World(tmp_path, WrittenSource())

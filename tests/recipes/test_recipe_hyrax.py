@@ -1,6 +1,7 @@
 """The recipe for Hyrax is typed beside a site that answers as Hyrax does."""
 
 import re
+import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -47,6 +48,9 @@ def test_a_mirror_of_the_sitemap_deletes_only_where_asked(site: HyraxSite, tmp_p
 
     assert "1 file no longer listed (kept)" in kept
     assert titles(tmp_path / "copy") == sorted([*present(site), "Work 5"])
+    assert typed.type(delete).code == 3  # the parts of the sitemap may be of several moments
+    with sqlite3.connect(tmp_path / "copy/.resourcesync/state.db") as state:
+        state.execute("UPDATE pending SET first = first - 3600000000")
     typed.succeed(delete)
     assert titles(tmp_path / "copy") == present(site)
 

@@ -24,7 +24,7 @@ from resourcesync.destination.listed_rows import (
     store_links,
 )
 from resourcesync.destination.lists.list_version import ListVersion
-from resourcesync.destination.lists.proof import ListReading, proven_absence
+from resourcesync.destination.lists.proof import ListReading, SettledReading, proven_absence
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     ABSENT,
@@ -80,7 +80,7 @@ class Baseline:
         self._linked: ExternalSorter[ListedEntry] | None = None
         self._policy = DecisionPolicy(absence=Absence.UNPROVEN)
         self._listed_at = 0
-        self._swept_at: int | None = None
+        self._settled: SettledReading | None = None
         self._kept: list[Decision] | None = None
         self._is_cut = self._has_gap = self._is_undecided = self._has_missed = False
 
@@ -129,7 +129,7 @@ class Baseline:
         self._check_time(snapshot, gap=False)
         history = self._read_changes(snapshot, sorter, held)
         through, reaches = self._coverage(snapshot, history)
-        absence, absent_at = self._absence(snapshot, history, reaches=reaches)
+        absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
         complete = absence is Absence.DELETED
         if complete and not self._is_whole(snapshot):
             self._pull.warn("cut-list", CUT_LIST)
@@ -174,10 +174,10 @@ class Baseline:
         A list of the same moment with fewer entries than before was cut, or is being written.
         """
         cursor = self._pull.cursor
-        is_same = snapshot.moments.to_store() == cursor.moments
-        if snapshot.at is None or snapshot.at != cursor.swept_at or not is_same:
+        settled = cursor.settled
+        if snapshot.at is None or snapshot.moments != settled.moments:
             return True
-        return snapshot.entries >= cursor.swept_entries
+        return snapshot.entries >= settled.entries
 
     def _check_time(self, snapshot: ListSnapshot, *, gap: bool) -> None:
         through = self._pull.cursor.checkpoint
@@ -202,11 +202,10 @@ class Baseline:
         """True if a Change List without an interval begins before the Resource List.
 
         It does if it has a change that the Resource List includes, with the same content and date.
-        An empty one is taken for the list of a Source that has no changes yet, unless the Source is
-        known to replace its lists.
+        An empty one says nothing: the mirror is as of the Resource List.
         """
         if not history.change_count:
-            return not self._pull.cursor.replaces_lists
+            return True
         for _, rows in groupby(merge(listed, history.sorter, key=_by_uri), _by_uri):
             first, *others = rows
             is_listed = not first.change and first.hash != "" and first.lastmod is not None
@@ -251,6 +250,10 @@ class Baseline:
             return max(history.checkpoint, known), False
         if snapshot.at is None or at >= known or self._is_forced:
             return at, True
+        cursor = self._pull.cursor
+        is_alone = not (cursor.head or cursor.has_gap)  # T is that of an earlier Resource List
+        if is_alone and snapshot.moments.parts:  # and a part joined with an older moment
+            return known, True
         return known, False
 
     def _synchronize(
@@ -260,7 +263,7 @@ class Baseline:
         sorters: list[ExternalSorter[ListedEntry]],
     ) -> SyncOutcome:
         through = self._assess(snapshot, history)
-        counts, foreseen = self._plan(sorters, snapshot)
+        counts, foreseen = self._plan(sorters)
         self._has_missed = counts.missed > 0
         if self._has_missed:
             self._pull.warn("open-absence", OPEN_ABSENCE.format(counts.missed))
@@ -331,20 +334,16 @@ class Baseline:
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(
-        self, sorters: list[ExternalSorter[ListedEntry]], snapshot: ListSnapshot
+        self, sorters: list[ExternalSorter[ListedEntry]]
     ) -> tuple[DecisionCounts, DeletionResult]:
         """Count the decisions, report the plan, and pass it to the review.
 
         Returns:
             The counts, and the deletions to be held.
         """
-        while True:
-            with RecordedPlan(self._pull) as planned:
-                counts = planned.count(self._keep_few(self._decisions(sorters)), Mode.BASELINE)
-                is_open = counts.missed and self._policy.absence is Absence.TWICE
-                if not (is_open and self._pull.resource_lists.is_unchanged(snapshot)):
-                    return counts, planned.report(counts)
-            self._policy = structs.replace(self._policy, absence=Absence.DELETED)
+        with RecordedPlan(self._pull) as planned:
+            counts = planned.count(self._keep_few(self._decisions(sorters)), Mode.BASELINE)
+            return counts, planned.report(counts)
 
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Return the decisions; keep those that are to be acted on, if they are few."""
@@ -406,7 +405,7 @@ class Baseline:
     def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> int:
         """Determine what absence means; return the moment up to which the lists report."""
         through, reaches = self._coverage(snapshot, history)
-        absence, absent_at = self._absence(snapshot, history, reaches=reaches)
+        absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
         may = absence is not Absence.UNPROVEN and self._check_understood()
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
         self._is_cut, sweeping = may and not is_whole, may and is_whole
@@ -417,7 +416,11 @@ class Baseline:
             self._pull.warn("cut-list", CUT_LIST)
         elif history is None and not reaches:
             self._pull.warn("change-gap", NO_CHANGES)
-        self._swept_at = snapshot.at if sweeping else None
+        self._settled = None
+        if sweeping and snapshot.at is not None:
+            self._settled = SettledReading(
+                moments=snapshot.moments, absent_at=absent_at, entries=snapshot.entries
+            )
         self._listed_at = through if snapshot.at is None else snapshot.at
         self._policy = self._pull.decision_policy(
             absence if sweeping else Absence.UNPROVEN, absent_at=absent_at
@@ -425,12 +428,12 @@ class Baseline:
         return through
 
     def _absence(
-        self, snapshot: ListSnapshot, history: ChangeHistory | None, *, reaches: bool
+        self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, reaches: bool
     ) -> tuple[Absence, int]:
         """Return what the absence of an entry means; policy decides whether its copy goes."""
         options, cursor = self._pull.options, self._pull.cursor
-        through = snapshot.at or 0 if history is None else history.list_clock_checkpoint
-        self._pull.list_clock = through
+        through = through if history is None else history.list_clock_checkpoint
+        self._pull.list_clock = max(through, snapshot.moments.latest)
         reading = ListReading(
             is_complete=snapshot.proves_absence,
             is_one_moment=snapshot.is_one_moment,
@@ -440,7 +443,7 @@ class Baseline:
             accepts_undated=options.delete == "absent",
             accepts_older=options.mode == "baseline",
         )
-        return proven_absence(reading, cursor.moments, cursor.list_clock or 0)
+        return proven_absence(reading, cursor.settled, cursor.list_clock or 0)
 
     def _rows_of(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[ListedEntry]:
         rows = merge_linked(deduplicated_rows(sorters), self._linked)
@@ -532,14 +535,12 @@ class Baseline:
             phase=self._phase_after(snapshot),
             checkpoint=through,
             list_clock=through,
-            moments=pull.cursor.moments if at is None else snapshot.moments.to_store(),
+            moments=pull.cursor.moments if at is None else snapshot.moments,
             generation=pull.generation,
             completed_generation=pull.generation,
         )
-        if self._swept_at is not None:
-            cursor = structs.replace(
-                cursor, swept_at=self._swept_at, swept_entries=snapshot.entries
-            )
+        if self._settled is not None and not self._has_missed:
+            cursor = structs.replace(cursor, settled=self._settled)
         if history is None or at is None:
             return structs.replace(cursor, head="", processed=(), last_changes=(), window=None)
         positions = pull.cursor.list_positions(at).after(history)

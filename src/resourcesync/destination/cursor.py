@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import ListPositions, ReadingStart
 from resourcesync.destination.changes.window import OVERLAP, Window
-from resourcesync.destination.lists.proof import ListMoments
+from resourcesync.destination.lists.proof import ListMoments, SettledReading
 from resourcesync.errors import Remedy, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import ProcessedDocument
@@ -59,9 +59,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
         is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
         moments: Moments of the last Resource List and of its parts.
         window: The Change List that was processed, if it gives no interval; else ``None``.
-        replaces_lists: The Source replaced such a list by one that proves no continuity.
-        swept_at: ``at`` of the last Resource List that proved absence.
-        swept_entries: Number of entries of that list.
+        settled: The last reading of a Resource List that proved absence and left nothing open.
         positions_at: ``at`` of the Resource List that ``positions`` belong to.
         positions: Number of changes in each Change List when that list was first read.
         generation: Number of the last reading of the Source.
@@ -79,9 +77,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     is_resource_clock_ahead: bool = False
     moments: ListMoments = ListMoments()
     window: Window | None = None
-    replaces_lists: bool = False
-    swept_at: int | None = None
-    swept_entries: int = 0
+    settled: SettledReading = SettledReading()
     positions_at: int | None = None
     positions: Mapping[str, int] = msgspec.field(default_factory=dict)
     generation: int = 0

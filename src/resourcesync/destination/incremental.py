@@ -257,7 +257,6 @@ class Incremental:
                 phase=Phase.GAP if cursor.phase is Phase.FOLLOWING else cursor.phase,
                 checkpoint=pull.cursor.checkpoint,
                 list_clock=pull.cursor.list_clock,
-                replaces_lists=True,
             )
         self._store_tasks(history, cursor.checkpoint or 0)
         pull.record_refused(add=True)

@@ -231,6 +231,10 @@ MISSED: Final = "not in the last reading of a list whose parts are of several mo
 SEEN_LATER: Final = "not in a list that is older than its last answer"
 """Reason to retain a copy: a newer list decides whether the resource is gone."""
 
+_BETWEEN_READINGS: Final = 600_000_000
+"""Least time between two readings that prove absence together, microseconds: a list may be in
+the middle of being written."""
+
 OPEN_REASONS: Final = frozenset({MISSED, SEEN_LATER})
 """Reasons to retain copies while it is unknown whether their resources are gone."""
 
@@ -428,7 +432,8 @@ def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy)
     if policy.absence is Absence.TWICE and not policy.retains(ABSENT):
         was_missed = task is not None and task.reason == MISSED
         is_known = task is not None and task.generation <= policy.counts_until
-        return ABSENT if was_missed and is_known else MISSED
+        is_past = task is not None and task.first <= policy.now - _BETWEEN_READINGS
+        return ABSENT if was_missed and is_known and is_past else MISSED
     return ABSENT
 
 
@@ -609,7 +614,7 @@ def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEnt
         is_same = is_same and listed.length in (None, changed.length)
     if is_same:
         return listed
-    return _as_rivals(listed, changed, None)
+    return _as_rivals(listed, changed, listed.lastmod if changed.is_older else None)
 
 
 def _is_out_of_order(before: ListedEntry, after: ListedEntry) -> bool:
@@ -666,8 +671,8 @@ def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:
     """True if a copy is as the Resource List has it, and only an older change says otherwise."""
     if not row.is_older or copy is None or is_suspect(copy):
         return False
-    listed = row.rivals[0][0] if row.rivals else row.hash
-    return agree(parse_digests(copy.digests), usable(parse_digests(listed)))
+    listed = row.rivals[0] if row.rivals else (row.hash, row.length)
+    return _match(copy, row._replace(hash=listed[0], length=listed[1])) is Match.SAME
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

@@ -293,7 +293,7 @@ class SyncSession:
             fail_fast=options.fail_fast,
             generation=self.generation,
             at=at,
-            listed_at=min(at, self.list_clock),
+            listed_at=self.list_clock,
             began=self.now,
             due_notes=cursor_note(self.cursor.with_question()),
             budget=self.budget,

@@ -295,6 +295,7 @@ class ForeignLife:
     def do_rewritten_list(self) -> None:
         """The Resource List is rewritten while a pull reads it, but not while the next one does."""
         self.source.loose.snapshot(after=1)
+        self.pull_checked()  # a new resource that moves meanwhile is not detected (cursor.md)
         self.server.is_rewriting = True
         self.pull_checked()
         self.server.is_rewriting = False
@@ -353,7 +354,7 @@ class ForeignLife:
             self.do_wait,
             self.do_killed_pull,
             self.do_replicate,
-            *[self.do_rewritten_list] * bool(self.habits.manners.parts),
+            *[self.do_rewritten_list] * (bool(self.habits.manners.parts) and not self.habits.live),
             *[self.do_copy_mirror] * ("copied" not in OFF),
             self.movements.move_behind_tls,
             self.movements.move_away,
@@ -374,7 +375,7 @@ class ForeignLife:
             self.world.clock.advance(hours=1)
             states.append(self._pull())
         style = self.habits.style
-        if style.begins or style.times or style.lastmods:  # else nothing shows that none is missing
+        if style.begins or style.times:  # else nothing shows that none is missing, nor their order
             assert states[-1] is MirrorState.IN_SYNC, f"waits in the end: {states}"
             assert self.world.in_sync(), f"is not in step in the end: {self.differences()}"
 

@@ -146,7 +146,7 @@ def test_lists_that_report_less_than_was_processed_are_stale() -> None:
     assert judge(at(OPEN), read(shorter, reported=12)) == Stale(12)
     assert judge(at(OPEN), read(shorter, reported=15)) == Rewritten("open")
     assert judge(at(OPEN), read(shorter, reported=None)) == Rewritten("open")
-    assert judge(at(OPEN, moments=ListMoments(at=15)), read(shorter, reported=12)) == Rewritten(
+    assert judge(at(OPEN, moments=ListMoments(head=15)), read(shorter, reported=12)) == Rewritten(
         "open"
     )
 

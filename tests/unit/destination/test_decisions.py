@@ -50,7 +50,7 @@ GONE = ENTRY._replace(change="deleted", hash="")
 CHANGES = DecisionPolicy(absence=Absence.UNCHANGED, now=NOW, counts_until=READ)
 LISTS = structs.replace(CHANGES, absence=Absence.UNPROVEN)
 WHOLE = structs.replace(CHANGES, absence=Absence.DELETED)
-LOOSE = structs.replace(CHANGES, absence=Absence.TWICE)
+LOOSE = structs.replace(CHANGES, absence=Absence.TWICE, now=1_000_000_000)
 
 
 def failed(listed: ListedEntry = NEWER, due: int = LATER) -> Pending:
@@ -211,6 +211,10 @@ ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
     "a copy that two readings of such parts lack is deleted": (
         *(COPY, None, retained(MISSED), LOOSE),
         Delete(COPY, ABSENT),
+    ),
+    "a copy that two readings lack within minutes waits again": (
+        *(COPY, None, retained(MISSED), structs.replace(LOOSE, now=NOW)),
+        Retain(COPY, reason=MISSED),
     ),
     "a copy that a reading lacked which was not completed waits again": (
         *(COPY, None, retained(MISSED)._replace(generation=READ + 1), LOOSE),

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.history import ChangeHistory, LastChanges, ReadList
 from resourcesync.destination.changes.times import (
+    DAY,
     ChangeListSpan,
     LatestChangeTime,
     ListPrefix,
@@ -220,7 +221,8 @@ class ChangeListScan:
         reading, start = self._reading, self._reading.start
         listed = list(self.listed_changes())
         order: Sequence[int] = range(len(listed))
-        if is_newest_first(listed):
+        newest_first = is_newest_first(listed, start.window)
+        if newest_first:
             order = order[::-1]
         ordered = [listed[position] for position in order]
         if follows:
@@ -234,8 +236,8 @@ class ChangeListScan:
             found = continuation(ordered, start.window, start.list_clock)
             reading.is_continuous, news, reading.is_older = found
         reading.has_undated |= any(not ordered[number].is_own for number in news)
-        reading.window = window_of(ordered)
-        self._add_news([order[number] for number in news])
+        reading.window = window_of(ordered, newest_first=newest_first)
+        self._add_news([order[number] for number in news], in_order=newest_first is not None)
         self._advance()
         record = document_record(self._fetched)._replace(
             until=self._span.until, entries=self._prefix.entries, prefix=self._prefix.hexdigest()
@@ -245,11 +247,12 @@ class ChangeListScan:
 
     def listed_changes(self) -> Iterator[ChangeMark]:
         """Yield the changes of the list, in its order, as far as continuity depends on them."""
+        latest = max(self._now, self._reading.start.list_clock) + DAY
         for change in changes_of(self._fetched.open()):
-            yield mark_of(without_borrowed_time(change, self._span))
+            yield mark_of(without_borrowed_time(change, self._span), latest)
 
-    def _add_news(self, positions: Sequence[int]) -> None:
-        """Add the rows of some changes, in this order."""
+    def _add_news(self, positions: Sequence[int], *, in_order: bool) -> None:
+        """Add the rows of some changes, in this order; if it is not known, each is a question."""
         reading, start, wanted = self._reading, self._reading.start, set(positions)
         rows: dict[int, ListedEntry] = {}
         document = self._fetched.open(self._selection.refuse)
@@ -262,7 +265,9 @@ class ChangeListScan:
             if row is not None:
                 row = self._with_age(row, change)
                 # A deletion that may be old is a question to the Source.
-                is_open = row.undated or not (reading.is_continuous or start.is_resource_list)
+                is_open = row.undated or not (
+                    in_order and (reading.is_continuous or start.is_resource_list)
+                )
                 rows[position] = row._replace(undated=is_open)
         self._selection.refusals.count_tolerated(document)
         reading.sorter.add_all(rows[position] for position in positions if position in rows)
@@ -309,7 +314,8 @@ class ChangeListScan:
     def _collect_new(self, changes: Iterator[Change], *, is_known: bool) -> None:
         reading = self._reading
         until, begin = self._span.until, reading.start.new_since
-        is_over = reading.start.is_resource_list and until is not None and until <= begin
+        is_over = reading.start.is_resource_list and until is not None
+        is_over = is_over and (until or 0) <= reading.start.list_clock
         is_new = is_known or reading.follows(self._span)
         for listed in changes:
             position = self._prefix.entries

@@ -48,25 +48,38 @@ class ChangeMark(NamedTuple):
         return self.time if self.is_own else None
 
 
-def mark_of(change: "Change") -> ChangeMark:
-    """Return a change as far as continuity depends on it."""
+def mark_of(change: "Change", latest: int) -> ChangeMark:
+    """Return a change as far as continuity depends on it.
+
+    Args:
+        change: The change.
+        latest: Latest plausible time, microseconds; a later one counts as none.
+    """
     from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
 
     resource = change.resource
     time = None if change.time is None else to_microseconds(change.time)
+    time = time if time is None or time <= latest else None
     text = (
         f"{resource.uri}\0{change.kind}\0{time}"
         f"\0{format_digests(resource.digests)}\0{resource.length}"
     )
     key = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     key = key if time is not None else _VAGUE + key
-    return ChangeMark(resource.uri, key, time, has_own_time(change))
+    return ChangeMark(resource.uri, key, time, time is not None and has_own_time(change))
 
 
-def is_newest_first(changes: Sequence[ChangeMark]) -> bool:
-    """True if the times of a list, as far as it gives some, only fall."""
+def is_newest_first(changes: Sequence[ChangeMark], known: "Window | None") -> bool | None:
+    """Return whether a list has the newest change first; ``None`` if nothing shows its order.
+
+    Its times show it, as far as it gives some; else those of the list that was processed did.
+    """
     times = [change.time for change in changes if change.time is not None]
-    return len(set(times)) > 1 and times == sorted(times, reverse=True)
+    if len(set(times)) > 1 and times == sorted(times, reverse=True):
+        return True
+    if len(set(times)) > 1 and times == sorted(times):
+        return False
+    return None if known is None else known.is_newest_first
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,23 +88,26 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         keys: Their keys; at most 1,000.
         is_whole: They are the whole list.
+        is_newest_first: Order of the list; ``None`` if nothing has shown it.
         last_key, last_time: The change with the latest time of its own, and that time in
             microseconds; empty and ``None`` if none has one.
     """
 
     keys: tuple[str, ...] = ()
     is_whole: bool = True
+    is_newest_first: bool | None = None
     last_key: str = ""
     last_time: int | None = None
 
 
-def window_of(changes: Sequence[ChangeMark]) -> Window:
-    """Return what is stored of a list."""
+def window_of(changes: Sequence[ChangeMark], *, newest_first: bool | None) -> Window:
+    """Return what is stored of a list, whose changes are given oldest first."""
     own = [change for change in changes if change.is_own]
     last = max(own, key=lambda change: change.time or 0, default=None)
     return Window(
         keys=tuple(change.key for change in changes[-_MAX_STORED:]),
         is_whole=len(changes) <= _MAX_STORED,
+        is_newest_first=newest_first,
         last_key="" if last is None else last.key,
         last_time=None if last is None else last.time,
     )
@@ -129,11 +145,11 @@ def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int
     last_time = None if known is None else known.last_time
     is_found = known is not None and any(change.key == known.last_key for change in changes)
     if known is not None and last_time is not None and is_found and None not in times:
-        return Continuation(is_proven=True, news=_since(changes, last_time, known.last_key))
+        return Continuation(is_proven=True, news=_unknown(changes, known, last_time))
     # A list that reaches back to the last change and lacks it was rewritten.
     is_whole = is_found or last_time is None or (earliest is not None and earliest > last_time)
     if earliest is not None and earliest <= since and is_whole:
-        return Continuation(is_proven=True, news=_since(changes, since - OVERLAP, ""))
+        return Continuation(is_proven=True, news=_unknown(changes, known, since - OVERLAP))
     return Continuation(is_proven=False, news=range(len(changes)))
 
 
@@ -153,12 +169,19 @@ def _is_older(changes: Sequence[ChangeMark], known: Window) -> bool:
     return is_dated and max(times) < (known.last_time or 0)
 
 
-def _since(changes: Sequence[ChangeMark], begin: int, known: str) -> Sequence[int]:
-    """Return the changes that did not happen before a moment, in the order of their times."""
+def _unknown(changes: Sequence[ChangeMark], known: Window | None, begin: int) -> Sequence[int]:
+    """Return the changes that were not processed, in the order of their times.
+
+    A change may be inserted late. Where the processed list is not known as a whole, or none was
+    processed, those count that did not happen before a moment.
+    """
+    keys = frozenset(() if known is None else known.keys)
+    is_whole = known is not None and known.is_whole
     news = [
         position
         for position, change in enumerate(changes)
-        if change.key != known and (change.own_time is None or change.own_time >= begin)
+        if change.key not in keys
+        and (is_whole or change.own_time is None or change.own_time >= begin)
     ]
     if all(changes[position].is_own for position in news):
         news.sort(key=lambda position: changes[position].time or 0)
@@ -167,7 +190,7 @@ def _since(changes: Sequence[ChangeMark], begin: int, known: str) -> Sequence[in
 
 def shares(changes: Sequence[ChangeMark], known: Window | None) -> bool:
     """True if a list continues the one that was processed, by changes that both have."""
-    ordered = changes[::-1] if is_newest_first(changes) else changes
+    ordered = changes[::-1] if is_newest_first(changes, known) else changes
     return known is not None and _after_shared(ordered, known) is not None
 
 

@@ -95,53 +95,74 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
     """The moments that one reading of a list states, microseconds.
 
     Attributes:
-        at: The earliest one, of the list, its index or its parts: every change up to it is
-            included. ``None`` if none is stated.
+        head: That of the list or index itself; ``None`` if it states none.
         parts: Those of parts, by address.
     """
 
-    at: int | None = None
+    head: int | None = None
     parts: Mapping[str, int] = msgspec.field(default_factory=dict)
+
+    @property
+    def at(self) -> int | None:
+        """The earliest one: every change up to it is included. ``None`` if none is stated."""
+        stated = self.parts.values() if self.head is None else (self.head, *self.parts.values())
+        return min(stated, default=None)
 
     @property
     def latest(self) -> int:
         """The latest one: what the reading names may have existed then."""
-        return max((self.at or 0, *self.parts.values()))
+        return max((self.head or 0, *self.parts.values()))
 
-    def to_store(self) -> "ListMoments":
-        """Return the moments without the parts that have the earliest one."""
-        later = {uri: at for uri, at in self.parts.items() if at != self.at}
-        return ListMoments(at=self.at, parts=later)
-
-    def earliest_change(self, known: "ListMoments") -> int | None:
+    def earliest_change(self, known: "ListMoments", served: int) -> int | None:
         """Return the earliest moment of the parts that differ from those before.
 
-        What the others lack they lacked before, when another part named it.
+        What the others lack they lacked before, when another part named it. A part that left
+        counts as changed with the index. So does one that joined beside all that there were: it
+        took nothing over from these.
 
         Args:
-            known: What was stored of the last reading.
+            known: Moments of the last reading that left nothing open.
+            served: The Source's time of this one, microseconds.
         """
-        parts = self.parts.items()
-        return min((at for uri, at in parts if at != known.parts.get(uri, known.at)), default=None)
+        common, head = self.parts.keys() & known.parts.keys(), self.head
+        left, joined = known.parts.keys() - common, self.parts.keys() - common
+        changed = [self.parts[uri] for uri in common if self.parts[uri] != known.parts[uri]]
+        if left or not common:
+            changed += [self.parts[uri] for uri in joined]
+        if left or (joined and common):
+            changed.append(served if head is None else head)
+        return min(changed, default=None)
 
     def check_no_older(self, known: "ListMoments") -> None:
-        """Check that neither the list nor a part is of an earlier moment than the one before.
+        """Check that neither the list nor a part is of an earlier moment than it was before.
 
         Args:
-            known: What was stored of the last reading.
+            known: Moments of the last reading.
 
         Raises:
             RollbackError: One is: a stale copy of a cache, or the Source was restored from an
                 older state.
         """
-        if self.at is None or known.at is None:
-            return
-        if self.at < known.at:
-            raise _rollback("the Source's Resource List is", known.at, self.at)
+        if self.head is not None and known.head is not None and self.head < known.head:
+            raise _rollback("the Source's Resource List is", known.head, self.head)
         for uri, before in known.parts.items():
             now = self.parts.get(uri, before)
             if now < before:
                 raise _rollback(f"a part of the Source's Resource List, {uri}, is", before, now)
+
+
+class SettledReading(msgspec.Struct, frozen=True, kw_only=True):
+    """The last reading that proved absence and left nothing open.
+
+    Attributes:
+        moments: What it stated.
+        absent_at: What existed later was not absent in it, microseconds.
+        entries: Number of its entries.
+    """
+
+    moments: ListMoments = ListMoments()
+    absent_at: int = 0
+    entries: int = 0
 
 
 def _rollback(subject: str, known: int, at: int) -> RollbackError:
@@ -183,7 +204,7 @@ class ListReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def proven_absence(
-    reading: ListReading, before: ListMoments, checkpoint: int
+    reading: ListReading, before: SettledReading, checkpoint: int
 ) -> tuple["Absence", int]:
     """Return what it means that a reading does not name a resource, and as of which moment.
 
@@ -191,22 +212,25 @@ def proven_absence(
 
     Args:
         reading: The reading.
-        before: Moments of the last reading.
+        before: The last reading that left nothing open.
         checkpoint: Moment up to which the mirror knows all changes, microseconds.
     """
     from resourcesync.destination.planner import Absence  # noqa: PLC0415 - a status needs no plan
 
-    at = reading.moments.at
+    at, known = reading.moments.at, before.moments
     proof = Absence.DELETED if reading.is_one_moment else Absence.TWICE
     if not reading.is_complete or reading.through is None:
         return Absence.UNPROVEN, 0
-    if at is None:  # it was requested after all copies were delivered, if it is no old copy itself
-        return (
-            (proof, reading.served + SECOND) if reading.accepts_undated else (Absence.UNPROVEN, 0)
-        )
+    if at is None:  # requested after all copies were delivered, if it is no old copy itself
+        undated = proof if reading.accepts_undated else Absence.UNPROVEN
+        return undated, reading.served + SECOND
+    limit = reading.moments.earliest_change(known, reading.served)
+    if limit is None:  # the same as before
+        absent_at = max(reading.through, before.absent_at if known.parts else 0)
+    else:
+        absent_at = max(reading.through, limit)
     if reading.accepts_older:
-        return proof, _ALWAYS if at < (before.at or 0) else reading.through
-    limit = reading.moments.earliest_change(before)
-    if reading.through < checkpoint or (limit is not None and limit < before.latest):
+        return proof, _ALWAYS if at < (known.at or 0) else absent_at
+    if reading.through < checkpoint or (limit is not None and limit < known.latest):
         return proof, _NEVER  # what it lacks may have come later: that stays open
-    return proof, max(reading.through, limit or 0)
+    return proof, absent_at

@@ -6,7 +6,6 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -41,7 +40,6 @@ from resourcesync.model.leniencies import Leniency
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports.fetcher import CacheValidators
 from resourcesync.ports.mirror import ProcessedDocument
 
 if TYPE_CHECKING:
@@ -70,8 +68,6 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         unread_parts: Number of parts that could not be read: their content is unknown.
         outdated_parts: Number of parts older than the index says: their present content is unknown.
         version: Version of the list, or of its index; ``None`` if unknown.
-        parts: Versions of the parts of an index, as they were read.
-        announced: Its entries for them, by address.
     """
 
     moments: ListMoments
@@ -84,8 +80,6 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     unread_parts: int = 0
     outdated_parts: int = 0
     version: "ListVersion | None" = None
-    parts: tuple[ListVersion, ...] = ()
-    announced: Mapping[str, Announcement] = msgspec.field(default_factory=dict)
 
     @property
     def at(self) -> int | None:
@@ -224,40 +218,10 @@ class ResourceListReader:
         return structs.replace(
             snapshot,
             proves_absence=snapshot.proves_absence and at_home,
-            is_one_moment=self._is_one_moment(fetched, parts_read),
+            is_one_moment=self._is_one_moment(fetched, parts_read, snapshot.moments.head),
             served=_earliest(fetched.served, snapshot.served),
             version=with_parts(head, versions),
-            parts=tuple(part for part, _, _ in versions),
-            announced=parts,
         )
-
-    def is_unchanged(self, snapshot: ListSnapshot) -> bool:
-        """Request an index and its parts again; return whether all are as they were read.
-
-        Then they were all there at one moment: after the last was read, before the first was
-        requested again.
-
-        Raises:
-            StorageError: An answer cannot be stored.
-        """
-        head, known = snapshot.version, {part.uri: part.digest for part in snapshot.parts}
-        if head is None or not known:
-            return False
-        documents = self._documents.uncached()
-        versions = {
-            part.uri: CacheValidators(part.etag, part.last_modified) for part in snapshot.parts
-        }
-        try:
-            with fetch(documents, head.uri) as index:
-                is_same = _announcements(index.open()) == snapshot.announced
-            if is_same:
-                with closing(documents.fetch_changed(versions, _raise)) as changed:
-                    for part in changed:
-                        with part:
-                            is_same &= list_version(part).digest == known[part.uri]
-        except (SourceError, DocumentError):
-            return False
-        return is_same
 
     def _read_one(
         self, document: "Document", fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
@@ -265,7 +229,7 @@ class ResourceListReader:
         """Read a list that is no index."""
         entries = self._add_resources(document, spool)
         return ListSnapshot(
-            moments=ListMoments(at=known_microseconds(document.header.at)),
+            moments=ListMoments(head=known_microseconds(document.header.at)),
             entries=entries,
             served=fetched.served,
             proves_absence=is_same_host(fetched) and self._lists_all(document),
@@ -274,19 +238,24 @@ class ResourceListReader:
             version=list_version(fetched),
         )
 
-    def _is_one_moment(self, index: FetchedDocument, parts: Sequence[ReadPart]) -> bool:
+    def _is_one_moment(
+        self, index: FetchedDocument, parts: Sequence[ReadPart], stated: int | None
+    ) -> bool:
         """True if the parts of an index, or the packages of a dump, are of one moment.
 
         They state the same one; or the index pins each of them, and says the same after the last.
         """
         if is_of_one_moment(parts):
             return True
-        began = -1 if index.served is None else index.served
-        if not all(is_pinned(part, began) for part in parts):
+        began = stated if index.served is None else index.served
+        if not all(is_pinned(part, -1 if began is None else began) for part in parts):
             return False
         announced = {part.uri: part.announced for part in parts}
-        with fetch(self._documents.uncached(), index.uri) as again:
-            return _announcements(again.open()) == announced
+        try:
+            with fetch(self._documents.uncached(), index.uri) as again:
+                return _announcements(again.open()) == announced
+        except (SourceError, DocumentError):
+            return False  # then nothing shows it
 
     def _read_parts(
         self,
@@ -369,11 +338,12 @@ class ResourceListReader:
                 has_hash = bool(usable(offered.entry.digests)) and not offered.contents
                 read.append(ReadPart(offered.uri, offered.entry, at, has_hash))
                 entries += self._add_resources(document, spool, version=at)
+        moments = _moments(dump, stated)
         return ListSnapshot(
-            moments=_moments(dump, stated),
+            moments=moments,
             entries=entries,
             proves_absence=True,
-            is_one_moment=self._is_one_moment(fetched, read),
+            is_one_moment=self._is_one_moment(fetched, read, moments.head),
             served=fetched.served,
             dialect=dump.dialect,
             documents=() if dump.header.is_index else (document_record(fetched),),
@@ -429,15 +399,9 @@ def _announcements(document: "Document") -> dict[str, Announcement]:
     return {entry.uri: entry for entry in entries}
 
 
-def _raise(_uri: str, error: ResourceSyncError) -> None:
-    raise error
-
-
 def _moments(head: "Document", parts: Mapping[str, int]) -> ListMoments:
     """Return the moments of an index or a dump, and of its parts."""
-    at = known_microseconds(head.header.at)
-    ats = parts.values() if at is None else (at, *parts.values())
-    return ListMoments(at=min(ats, default=None), parts=parts)
+    return ListMoments(head=known_microseconds(head.header.at), parts=parts)
 
 
 def _earliest(*times: int | None) -> int | None:

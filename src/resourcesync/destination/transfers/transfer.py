@@ -19,7 +19,6 @@ from resourcesync.destination.lists.fetch_locations import (
 )
 from resourcesync.destination.planner import (
     Fetch,
-    ListedEntry,
     agrees_with_list,
     algorithms_for,
     has_bytes,
@@ -415,7 +414,7 @@ class ResourceTransfer:
                 attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
             )
             return
-        if agrees_with_list(fetch.before, fetch.listed) and not _is_of_list(found, fetch.listed):
+        if _is_old_answer(fetch, found, digests):
             staged.discard()
             self._fail(fetch, OLD_ANSWER, OLD_ANSWER_REASON, 1)
             return
@@ -510,10 +509,13 @@ class ResourceTransfer:
         self._under_way.clear()
 
 
-def _is_of_list(found: Sequence[Digest], row: ListedEntry) -> bool:
-    """True if bytes are what the Resource List has, of two rivals."""
+def _is_old_answer(fetch: Fetch, found: Sequence[Digest], digests: str) -> bool:
+    """True if bytes are as only a change says that is older than the list, which the copy is as."""
+    row = fetch.listed
+    if not agrees_with_list(fetch.before, row) or has_bytes(fetch.before, digests):
+        return False
     listed = row.rivals[0][0] if row.rivals else row.hash
-    return agree(found, usable(parse_digests(listed)))
+    return not agree(found, usable(parse_digests(listed)))
 
 
 def _unreachable_site(error: ResourceSyncError, asked: str) -> str:

@@ -1,0 +1,176 @@
+"""Parts of several moments: what is gone, and what is only being written."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.planner import DeletionLimit
+from resourcesync.destination.reports import MirrorState
+from tests.journeys.test_what_lists_prove import RESOURCE_LIST, dated, entry
+from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.world import World
+from tests.support.worlds.written_source import WrittenSource, written
+
+DAY = 86_400
+Part = tuple[str, str, list[str]]
+
+
+def world_of(tmp_path: Path, *, with_date: bool = True) -> World[WrittenSource]:
+    world = World(tmp_path, WrittenSource())
+    if with_date:
+        world.network = Network(dated(world.clock))
+        world.network.origin = world.source.serve
+        world.fetcher.serve = world.network.serve
+    return world
+
+
+def serve_parts(
+    world: World[WrittenSource], at: str, parts: list[Part], *, announces: bool = True
+) -> None:
+    texts = world.source.written.contents
+    lines = ""
+    for name, moment, names in parts:
+        md = f'<rs:md at="{moment}"/>' if announces else ""
+        lines += f"<sitemap><loc>{BASE}resourcesync/{name}</loc>{md}</sitemap>"
+        head = f'<rs:md capability="resourcelist" at="{moment}"/>'
+        body = written(head, "".join(entry(each, texts[each]) for each in names if each in texts))
+        world.network.answers[f"{BASE}resourcesync/{name}"] = Answer(body=body.encode())
+    of = f' at="{at}"' if at else ""
+    head = f'<rs:md capability="resourcelist"{of}/>'
+    world.network.answers[RESOURCE_LIST] = Answer(
+        body=written(head, lines, "sitemapindex").encode()
+    )
+
+
+def day(number: int, time: str = "03:00:00") -> str:
+    return f"2026-03-{number:02}T{time}Z"
+
+
+def test_a_part_that_joins_with_an_older_moment_is_no_rollback(tmp_path: Path) -> None:
+    """A library whose last upload is older than those of the others joins an aggregator."""
+    world = world_of(tmp_path)
+    names = sorted(world.source.written.contents)
+    world.source.wait_until(7 * DAY)
+    new = {name: world.source.written.contents.pop(name) for name in names[20:]}
+    one, two = ("1.xml", day(5), names[:10]), ("2.xml", day(6), names[10:20])
+    serve_parts(world, "", [one, two])
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    world.source.written.contents |= new
+    world.source.wait_until(9 * DAY)
+    serve_parts(world, "", [one, two, ("3.xml", day(3), names[20:])])
+
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def pull_days(world: World[WrittenSource], days: int) -> list[str]:
+    states = []
+    for _ in range(days):
+        world.clock.advance(seconds=DAY)
+        report = world.pull(RESOURCE_LIST)
+        states.append(str(report.state))
+    return states
+
+
+def test_a_part_that_leaves_takes_its_copies_along(tmp_path: Path) -> None:
+    world = world_of(tmp_path)
+    names = sorted(world.source.written.contents)
+    world.source.wait_until(7 * DAY)
+    one, two = ("1.xml", day(5), names[:25]), ("2.xml", day(6), names[25:])
+    serve_parts(world, "", [one, two])
+    world.pull(RESOURCE_LIST)
+    for name in names[25:]:
+        del world.source.written.contents[name]
+    world.source.wait_until(9 * DAY)
+    serve_parts(world, "", [one])
+    states = pull_days(world, 30)
+    assert states[-1] == str(MirrorState.IN_SYNC)
+
+
+@pytest.mark.parametrize("how", ["requested", "held"])
+def test_what_a_changed_part_lacks_goes_also_by_a_second_reading(tmp_path: Path, how: str) -> None:
+    world = world_of(tmp_path)
+    names = sorted(world.source.written.contents)
+    world.source.wait_until(7 * DAY)
+    one, two = ("1.xml", day(5), names[:25]), ("2.xml", day(2), names[25:])
+    serve_parts(world, day(2), [one, two])
+    world.pull(RESOURCE_LIST)
+    del world.source.written.contents[names[0]]
+    world.source.wait_until(9 * DAY)
+    serve_parts(world, day(2), [("1.xml", day(9), names[1:25]), two])
+    if how == "requested":
+        world.pull(RESOURCE_LIST, mode="baseline")
+    if how == "held":
+        world.pull(RESOURCE_LIST, max_delete=DeletionLimit(count=0))
+        world.pull(RESOURCE_LIST, mode="baseline")
+    states = pull_days(world, 30)
+    assert states[-1] == str(MirrorState.IN_SYNC)
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("with_date", [True, False])
+@pytest.mark.parametrize("states_at", [True, False])
+def test_a_list_whose_parts_are_being_written_takes_no_copy_away(
+    tmp_path: Path, with_date: bool, states_at: bool
+) -> None:
+    """Cron writes part 1, then part 2, then the index; the pull comes in between."""
+    world = world_of(tmp_path, with_date=with_date)
+    names = sorted(world.source.written.contents)
+    at = day(7) if states_at else ""
+    old = [("1.xml", day(7, "03:00:00"), names[:15]), ("2.xml", day(7, "03:05:00"), names[15:])]
+    serve_parts(world, at, old, announces=False)
+    world.source.wait_until(6 * DAY + 12 * 3600)
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    world.source.written.contents["!new.html"] = "new"
+    shifted = ["!new.html", *names]
+    first = ("1.xml", day(8, "03:00:00"), shifted[:15])
+    serve_parts(world, at, [first, old[1]], announces=False)
+    world.source.wait_until(7 * DAY + 3 * 3600 + 120)
+
+    report = world.pull(RESOURCE_LIST)
+
+    assert report.deleted == 0
+    assert world.in_sync()
+
+
+def test_an_old_index_twice_takes_no_copy_away(tmp_path: Path) -> None:
+    """Each version of a part has a name; a replica serves the index of day 3 for two pulls."""
+    world = world_of(tmp_path, with_date=False)
+    names = sorted(world.source.written.contents)
+    world.source.wait_until(8 * DAY)
+    old = ("old.xml", day(2), names[:10])
+    third, fifth = ("new-3.xml", day(3), names[10:29]), ("new-5.xml", day(5), names[10:])
+    serve_parts(world, "", [old, third])
+    stale = world.network.answers[RESOURCE_LIST]
+    serve_parts(world, "", [old, fifth])
+    fresh = world.network.answers[RESOURCE_LIST]
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    assert world.in_sync()
+    world.network.answers[RESOURCE_LIST] = stale
+    for _ in range(3):
+        world.clock.advance(seconds=3_600)
+        report = world.pull(RESOURCE_LIST)
+        assert report.deleted == 0
+    world.network.answers[RESOURCE_LIST] = fresh
+
+
+def test_a_part_that_joins_with_an_older_moment_hides_no_deletion_of_another(
+    tmp_path: Path,
+) -> None:
+    world = world_of(tmp_path)
+    names = sorted(world.source.written.contents)
+    world.source.wait_until(7 * DAY)
+    new = {name: world.source.written.contents.pop(name) for name in names[20:]}
+    one, two = ("1.xml", day(5), names[:10]), ("2.xml", day(6), names[10:20])
+    serve_parts(world, "", [one, two])
+    world.pull(RESOURCE_LIST)
+    world.source.written.contents |= new
+    del world.source.written.contents[names[0]]
+    world.source.wait_until(9 * DAY)
+    parts = [("1.xml", day(9), names[1:10]), two, ("3.xml", day(3), names[20:])]
+    serve_parts(world, "", parts)
+
+    states = pull_days(world, 2)
+
+    assert states[-1] == str(MirrorState.IN_SYNC)
+    assert world.in_sync()
