@@ -24,7 +24,7 @@ from resourcesync.destination.listed_rows import (
     store_links,
 )
 from resourcesync.destination.lists.list_version import ListVersion
-from resourcesync.destination.lists.proof import ListReading, SettledReading, proven_absence
+from resourcesync.destination.lists.proof import CompleteReading, ListReading, proven_absence
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     ABSENT,
@@ -80,7 +80,7 @@ class Baseline:
         self._linked: ExternalSorter[ListedEntry] | None = None
         self._policy = DecisionPolicy(absence=Absence.UNPROVEN)
         self._listed_at = 0
-        self._settled: SettledReading | None = None
+        self._complete_reading: CompleteReading | None = None
         self._kept: list[Decision] | None = None
         self._is_cut = self._has_gap = self._is_undecided = self._has_missed = False
 
@@ -174,10 +174,10 @@ class Baseline:
         A list of the same moment with fewer entries than before was cut, or is being written.
         """
         cursor = self._pull.cursor
-        settled = cursor.settled
-        if snapshot.at is None or snapshot.moments != settled.moments:
+        before = cursor.complete_reading
+        if snapshot.at is None or snapshot.moments != before.moments:
             return True
-        return snapshot.entries >= settled.entries
+        return snapshot.entries >= before.entries
 
     def _check_time(self, snapshot: ListSnapshot, *, gap: bool) -> None:
         through = self._pull.cursor.checkpoint
@@ -416,9 +416,9 @@ class Baseline:
             self._pull.warn("cut-list", CUT_LIST)
         elif history is None and not reaches:
             self._pull.warn("change-gap", NO_CHANGES)
-        self._settled = None
+        self._complete_reading = None
         if sweeping and snapshot.at is not None:
-            self._settled = SettledReading(
+            self._complete_reading = CompleteReading(
                 moments=snapshot.moments, absent_at=absent_at, entries=snapshot.entries
             )
         self._listed_at = through if snapshot.at is None else snapshot.at
@@ -443,7 +443,7 @@ class Baseline:
             accepts_undated=options.delete == "absent",
             accepts_older=options.mode == "baseline",
         )
-        return proven_absence(reading, cursor.settled, cursor.list_clock or 0)
+        return proven_absence(reading, cursor.complete_reading, cursor.list_clock or 0)
 
     def _rows_of(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[ListedEntry]:
         rows = merge_linked(deduplicated_rows(sorters), self._linked)
@@ -539,8 +539,8 @@ class Baseline:
             generation=pull.generation,
             completed_generation=pull.generation,
         )
-        if self._settled is not None and not self._has_missed:
-            cursor = structs.replace(cursor, settled=self._settled)
+        if self._complete_reading is not None and not self._has_missed:
+            cursor = structs.replace(cursor, complete_reading=self._complete_reading)
         if history is None or at is None:
             return structs.replace(cursor, head="", processed=(), last_changes=(), window=None)
         positions = pull.cursor.list_positions(at).after(history)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import ListPositions, ReadingStart
 from resourcesync.destination.changes.window import OVERLAP, Window
-from resourcesync.destination.lists.proof import ListMoments, SettledReading
+from resourcesync.destination.lists.proof import CompleteReading, ListMoments
 from resourcesync.errors import Remedy, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.mirror import ProcessedDocument
@@ -59,7 +59,8 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
         is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
         moments: Moments of the last Resource List and of its parts.
         window: The Change List that was processed, if it gives no interval; else ``None``.
-        settled: The last reading of a Resource List that proved absence and left nothing open.
+        complete_reading: The last reading of a Resource List that proved absence, and left nothing
+            open.
         positions_at: ``at`` of the Resource List that ``positions`` belong to.
         positions: Number of changes in each Change List when that list was first read.
         generation: Number of the last reading of the Source.
@@ -77,7 +78,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     is_resource_clock_ahead: bool = False
     moments: ListMoments = ListMoments()
     window: Window | None = None
-    settled: SettledReading = SettledReading()
+    complete_reading: CompleteReading = CompleteReading()
     positions_at: int | None = None
     positions: Mapping[str, int] = msgspec.field(default_factory=dict)
     generation: int = 0

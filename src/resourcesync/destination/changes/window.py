@@ -5,6 +5,7 @@ gone. That none is missing is proven only by what the two lists share, or by the
 """
 
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -142,6 +143,8 @@ def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int
         return Continuation(is_proven=False, news=(), is_older=True)
     times = [change.own_time for change in changes]
     earliest = min((time for time in times if time is not None), default=None)
+    if known is not None and _lacks_processed(changes, known):
+        return Continuation(is_proven=False, news=range(len(changes)))
     last_time = None if known is None else known.last_time
     is_found = known is not None and any(change.key == known.last_key for change in changes)
     if known is not None and last_time is not None and is_found and None not in times:
@@ -151,6 +154,13 @@ def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int
     if earliest is not None and earliest <= since and is_whole:
         return Continuation(is_proven=True, news=_unknown(changes, known, since - OVERLAP))
     return Continuation(is_proven=False, news=range(len(changes)))
+
+
+def _lacks_processed(changes: Sequence[ChangeMark], known: Window) -> bool:
+    """True if a list has some of the processed changes and lacks later ones: it was rewritten."""
+    present = {change.key for change in changes}
+    rest = dropwhile(lambda key: key not in present, known.keys)
+    return any(key not in present for key in rest)
 
 
 def _is_older(changes: Sequence[ChangeMark], known: Window) -> bool:

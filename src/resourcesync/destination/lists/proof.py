@@ -151,7 +151,7 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
                 raise _rollback(f"a part of the Source's Resource List, {uri}, is", before, now)
 
 
-class SettledReading(msgspec.Struct, frozen=True, kw_only=True):
+class CompleteReading(msgspec.Struct, frozen=True, kw_only=True):
     """The last reading that proved absence and left nothing open.
 
     Attributes:
@@ -204,7 +204,7 @@ class ListReading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def proven_absence(
-    reading: ListReading, before: SettledReading, checkpoint: int
+    reading: ListReading, before: CompleteReading, checkpoint: int
 ) -> tuple["Absence", int]:
     """Return what it means that a reading does not name a resource, and as of which moment.
 

@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import DAY
-from resourcesync.destination.changes.window import OVERLAP
 from resourcesync.destination.planner import (
     ABSENT,
     DISPUTED,
@@ -259,7 +258,7 @@ class CommitBatch:
         served = served_at(headers)
         if served is None:
             return self._policy.listed_at
-        return min(to_microseconds(served) + OVERLAP - 1, self._policy.began + DAY)
+        return min(to_microseconds(served), self._policy.began + DAY)
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".
