@@ -442,6 +442,7 @@ class Baseline:
             through=through if reaches else None,
             accepts_undated=options.delete == "absent",
             accepts_older=options.mode == "baseline",
+            has_moved=options.moved != "",
         )
         return proven_absence(reading, cursor.complete_reading, cursor.list_clock or 0)
 

@@ -192,6 +192,8 @@ class ListReading(msgspec.Struct, frozen=True, kw_only=True):
             list itself without changes. ``None`` if there is a gap.
         accepts_undated: The operator vouches for a list that states no moment.
         accepts_older: The operator vouches for a Source that was restored from an older state.
+        has_moved: The operator says that the Source moved: older lists of its address are no
+            question, and prove nothing.
     """
 
     is_complete: bool
@@ -201,6 +203,7 @@ class ListReading(msgspec.Struct, frozen=True, kw_only=True):
     through: int | None
     accepts_undated: bool = False
     accepts_older: bool = False
+    has_moved: bool = False
 
 
 def proven_absence(
@@ -231,6 +234,8 @@ def proven_absence(
         absent_at = max(reading.through, limit)
     if reading.accepts_older:
         return proof, _ALWAYS if at < (known.at or 0) else absent_at
+    if reading.through < checkpoint and reading.has_moved:
+        return Absence.UNPROVEN, 0
     if reading.through < checkpoint or (limit is not None and limit < known.latest):
         return proof, _NEVER  # what it lacks may have come later: that stays open
     return proof, absent_at
