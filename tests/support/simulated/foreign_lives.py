@@ -295,7 +295,8 @@ class ForeignLife:
     def do_rewritten_list(self) -> None:
         """The Resource List is rewritten while a pull reads it, but not while the next one does."""
         self.source.loose.snapshot(after=1)
-        self.pull_checked()  # a new resource that moves meanwhile is not detected (cursor.md)
+        if self._pull() is not MirrorState.IN_SYNC:
+            return  # a new resource that moves meanwhile is not detected (cursor.md)
         self.server.is_rewriting = True
         self.pull_checked()
         self.server.is_rewriting = False
