@@ -75,7 +75,7 @@ def is_pinned(part: ReadPart, began: int) -> bool:
     if part.has_listed_hash:
         return True
     end = interval_end(part.announced)
-    return end is not None and end <= began and _is_as_announced(part, end)
+    return end is not None and end <= began and is_as_announced(part.announced, part.at, end)
 
 
 def interval_end(announced: Announcement) -> int | None:
@@ -84,11 +84,18 @@ def interval_end(announced: Announcement) -> int | None:
     return max((end_of_lastmod(date) for date in dates if date is not None), default=None)
 
 
-def _is_as_announced(part: ReadPart, end: int) -> bool:
-    at = known_microseconds(part.announced.at)
-    if part.at is None:
+def is_as_announced(announced: Announcement, at: int | None, end: int) -> bool:
+    """True if the moment that a part states does not contradict what its index says of it.
+
+    Args:
+        announced: What the index says.
+        at: The moment that the part states, microseconds; ``None`` if it states none.
+        end: End of the interval in which the index dates it, microseconds.
+    """
+    stated = known_microseconds(announced.at)
+    if at is None:
         return True
-    return part.at < end if at is None else part.at == at
+    return at < end if stated is None else at == stated
 
 
 class ListMoments(msgspec.Struct, frozen=True, kw_only=True):

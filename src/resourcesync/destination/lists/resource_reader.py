@@ -19,6 +19,7 @@ from resourcesync.destination.lists.proof import (
     ListMoments,
     ReadPart,
     interval_end,
+    is_as_announced,
     is_of_one_moment,
     is_pinned,
 )
@@ -127,7 +128,8 @@ def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
     """
     kept: list[ListVersion] = []
     for part, announced, served in parts:
-        over = interval_end(announced) if _is_announced(part, announced) else None
+        end = interval_end(announced)
+        over = end if end is not None and is_as_announced(announced, part.at, end) else None
         if over is None or served is None or served < over:
             kept.append(structs.replace(part, over=over))
     return structs.replace(head, parts=tuple(kept))
@@ -146,12 +148,6 @@ def _is_outdated(part: ListVersion, announced: Part) -> bool:
     if at is None or part.at is None:
         return False
     return part.at + (0 if part.at % _SECOND else _SECOND - 1) < at
-
-
-def _is_announced(part: ListVersion, announced: Part) -> bool:
-    """True if a part is of the moment that its index gives, as far as both give one."""
-    at = known_microseconds(announced.at)
-    return at is None or part.at is None or part.at == at
 
 
 class ResourceListReader:

@@ -1,0 +1,36 @@
+"""Which parts of an index are requested again though the index is the same."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.proof import ReadPart, is_pinned
+from resourcesync.destination.lists.resource_reader import with_parts
+from resourcesync.model.capabilities import Part
+from resourcesync.model.timestamps import to_microseconds
+
+URI = "http://source.example/resourcelist-1.xml"
+DATED = datetime(2026, 1, 5, 12, 30, 0, 500_000, tzinfo=UTC)
+SENT = to_microseconds(DATED + timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("announced", "states", "is_open"),
+    [
+        (Part(uri=URI, lastmod=DATED), None, False),
+        (Part(uri=URI, lastmod=DATED), DATED, False),
+        (Part(uri=URI, lastmod=DATED), DATED - timedelta(hours=1), False),
+        (Part(uri=URI, lastmod=DATED), DATED + timedelta(hours=1), True),
+        (Part(uri=URI, at=DATED), DATED, False),
+        (Part(uri=URI, at=DATED), DATED - timedelta(hours=1), True),
+        (Part(uri=URI), DATED, True),
+    ],
+)
+def test_a_part_that_contradicts_its_index_is_neither_pinned_nor_left_out_the_next_time(
+    announced: Part, states: datetime | None, is_open: bool
+) -> None:
+    at = None if states is None else to_microseconds(states)
+    head = with_parts(ListVersion(), [(ListVersion(uri=URI, at=at), announced, SENT)])
+    assert bool(head.parts) is is_open
+    assert is_pinned(ReadPart(URI, announced, at), SENT) is not is_open
