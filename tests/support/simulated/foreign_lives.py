@@ -295,7 +295,7 @@ class ForeignLife:
     def do_rewritten_list(self) -> None:
         """The Resource List is rewritten while a pull reads it, but not while the next one does."""
         self.source.loose.snapshot(after=1)
-        if self._pull() is not MirrorState.IN_SYNC:
+        if self.pull_checked() is not MirrorState.IN_SYNC:
             return  # a new resource that moves meanwhile is not detected (cursor.md)
         self.server.is_rewriting = True
         self.pull_checked()
@@ -314,12 +314,13 @@ class ForeignLife:
 
     # --- the mirror ---
 
-    def pull_checked(self, *, honest: bool = True) -> None:
-        """Pull; a mirror that says in sync is so."""
+    def pull_checked(self, *, honest: bool = True) -> MirrorState | None:
+        """Pull, and return the state: a mirror that says in sync is so."""
         self.world.clock.advance(seconds=self.luck.choice((0.001, 2, 600)))
         state = self._pull()
         if honest and not self.server.is_lying and state is MirrorState.IN_SYNC:
             assert self.world.in_sync(), f"called in sync, and it is not: {self.differences()}"
+        return state
 
     def _pull(self) -> MirrorState | None:
         """Pull; nothing is lost that the Source has had since it was delivered."""
