@@ -163,3 +163,103 @@ def test_an_older_window_takes_no_newer_copy_away(tmp_path: Path) -> None:
         world.pull()
 
     assert world.in_sync()
+
+
+def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(tmp_path: Path) -> None:
+    """A change has no time, so it may be later than the Resource List; a replica is old."""
+    source = LooseSource(times=False)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    world.pull()
+    source.remove("a.txt")
+    source.publish()
+    world.pull()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    source.put("a.txt", "made again")
+    source.publish()
+    source.snapshot()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.pull()
+    assert world.in_sync()
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
+
+    report = world.pull()
+
+    assert world.in_sync()
+    assert report.state is not MirrorState.IN_SYNC
+
+
+def test_a_list_that_ended_long_ago_takes_no_copy_away(tmp_path: Path) -> None:
+    """A replica has the Change List from before the Source began a new one."""
+    source = LooseSource(times=False)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.remove("a.txt")
+    source.publish()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    source.put("a.txt", "made again")
+    source.publish()
+    source.rotate()
+    source.snapshot()
+    world.pull()
+    source.put("b.txt", "changed")
+    source.publish()
+    source.snapshot()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
+
+    with contextlib.suppress(SourceUnavailableError):
+        world.pull()
+
+    assert world.texts().get("a.txt") == "made again"
+
+
+@pytest.mark.parametrize("ahead", [0, 7_200])
+def test_a_clock_of_the_lists_that_is_ahead_takes_no_copy_away(
+    tmp_path: Path, ahead: float
+) -> None:
+    """The times of changes are those of their files; a replica has an older Change List."""
+    source = LooseSource(ahead=ahead)
+    world = World(tmp_path, source)
+    source.put("a.txt", "at first")
+    source.put("b.txt", "at first")
+    source.publish()
+    source.snapshot()
+    world.pull()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    source.put("new.txt", "new")
+    source.publish()
+    world.pull()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+
+    with contextlib.suppress(SourceUnavailableError):
+        world.pull(mode="baseline")
+
+    assert world.in_sync()
+
+
+def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
+    tmp_path: Path,
+) -> None:
+    """The Resource List has the resource under an address of another host; a replica is old."""
+    source = LooseSource()
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.put("new.txt", "new")
+    source.publish()
+    world.pull()
+    source.snapshot()
+    listed = source.honest(f"{BASE}resourcesync/resourcelist.xml")
+    moved = listed.body.replace(f"{BASE}new".encode(), b"http://elsewhere.example/new")
+    world.network.answers[f"{BASE}resourcesync/resourcelist.xml"] = Answer(body=moved)
+    world.network.answers[f"{BASE}new.txt"] = Answer(status=404)
+
+    world.pull()
+
+    assert world.in_sync()

@@ -29,6 +29,7 @@ from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     ABSENT,
     OPEN_REASONS,
+    UNLISTED,
     Absence,
     Decision,
     DecisionCounts,
@@ -451,16 +452,16 @@ class Baseline:
         return self._pull.selection.with_current_paths(rows)
 
     def _decisions(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[Decision]:
-        rows = self._without_undated_deletions(self._rows_of(sorters))
+        rows = self._understood(self._rows_of(sorters))
         tasks = undone_tasks(self._pull.state)
         decisions = decide_all(self._copies(), rows, tasks, self._policy)
         return check_cancelled(decisions, self._pull.dependencies.cancel)
 
-    def _without_undated_deletions(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:
-        """Yield rows; no undated deletions while unusable entries may list the resource again."""
+    def _understood(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:
+        """Yield rows; while unusable entries may list a resource, none by which its copy goes."""
         if not self._pull.selection.refusals.count:
             return rows
-        return (row for row in rows if not (row.undated and row.change == ChangeKind.DELETED))
+        return (row for row in rows if row.change != UNLISTED and not _is_undated_deletion(row))
 
     def _wanted(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[Fetch]:
         for decision in self._planned_decisions(sorters):
@@ -554,6 +555,10 @@ class Baseline:
         if self._is_cut:
             return Phase.CUT_LIST
         return Phase.GAP if self._has_gap else Phase.FOLLOWING
+
+
+def _is_undated_deletion(row: ListedEntry) -> bool:
+    return row.undated and row.change == ChangeKind.DELETED
 
 
 def _is_known_change(row: ListedEntry, listed: ListedEntry) -> bool:

@@ -63,8 +63,9 @@ class ListedEntry(NamedTuple):
         rivals: Candidates for the content, each by hash and length: lists contradict each other,
             and it is unknown which is later. The first is that of the Resource List. Empty if
             ``hash`` decides.
-        is_older: The change that the Resource List contradicts is dated before it. A date decides
-            no order, but what only this change says replaces no copy as the list has it.
+        is_older: The change that the Resource List contradicts is dated before it, or an earlier
+            pull acted on it. Neither decides an order, but what only this change says replaces no
+            copy as the list has it.
     """
 
     uri: str
@@ -367,8 +368,8 @@ def decide(
     if row is None:
         return None if copy is None else _decide_unlisted(copy, task, policy)
     is_news = policy.absence is Absence.UNCHANGED
-    if row.change == ChangeKind.DELETED and row.undated and is_news and copy is not None:
-        row = row._replace(change=DISPUTED)  # it may be late, and the resource made again
+    if row.undated and copy is not None:
+        row = _as_question(row, task, is_news=is_news)
     if row.change in _NOT_WANTED:
         return None if copy is None else _decide_unwanted(copy, row, policy)
     match = None if copy is None else match_copy(copy, row)
@@ -387,6 +388,20 @@ def decide(
     # A change says more than its date: it is fetched.
     may_be_same = match is not Match.DIFFERENT or (not is_news and has_moved_date(copy, row))
     return _fetch((listed, copy, may_be_same, False))
+
+
+def _as_question(row: ListedEntry, task: Pending | None, *, is_news: bool) -> ListedEntry:
+    """Return the row of a change that may be later than what is in the mirror, or not.
+
+    A new deletion may be late, and the resource made again. A change on which a pull has acted is
+    new as long as the Source has not answered.
+    """
+    if is_news and row.change == ChangeKind.DELETED:
+        return row._replace(change=DISPUTED)
+    if row.is_older and task is not None and task.task == PendingTask.FETCH:
+        asked = listed_from_task(task)
+        return row._replace(is_older=asked.is_older or not asked.undated)
+    return row
 
 
 def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:

@@ -17,11 +17,11 @@ CONTRADICTING: Final = "contradicting"
 """Value of ``Pending.code``: bytes that are not as listed are kept (``verify`` is lenient)."""
 
 OLD_ANSWER: Final = "old-answer"
-"""Value of ``Pending.code``: the Source answers as only an older change says."""
+"""Value of ``Pending.code``: the Source answers as only a change says that seems to be older."""
 
 OLD_ANSWER_REASON: Final = (
-    "the Source answers as a change says that is dated before its Resource List (an old copy of a"
-    " server?): the copy is as the Resource List has it, and stays"
+    "the Source answers as a change says that is dated before its Resource List, or that an earlier"
+    " pull acted on (an old copy of a server?): the copy is as the Resource List has it, and stays"
 )
 
 LOCAL_CHANGE: Final = "local-change"

@@ -368,7 +368,7 @@ class ForeignLife:
             if self.luck.random() < 0.7:
                 self.pull_checked()
         self.server.manners = replace(self.server.manners, replica=0, cut=0)
-        self.world.clock.advance(hours=3)  # no clock is further ahead
+        self.world.clock.advance(hours=5)  # no two clocks are further apart
         self.source.loose.put(_HOT, "last")
         begin_again = self.habits.style.begins
         self.list_changes(60, begin_again=begin_again, snapshot=True)

@@ -83,7 +83,7 @@ class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
     new_sorter: Callable[[], ExternalSorter[ListedEntry]]
     packages: DumpPackages | None = None
     archive: str = ""
-    positions: ListPositions | None = None
+    positions: ListPositions = ListPositions()
 
     def bypassing_caches(self) -> "ReaderDependencies":
         """Return the same dependencies, with requests that bypass all caches."""
@@ -446,13 +446,11 @@ class ChangeListReader:
         seen = reading.start.find(span, self._selection.mirror_uri)
         if seen is None and state is not None:  # an older list, which is listed again
             seen = state.document(span.uri, span.from_ or 0)
-        positions = self._dependencies.positions
-        before = None if positions is None else positions.position_of(span)
         scan = self._scan(fetched, span, reading, ended)
         if span.from_ is None and span.uri == reading.head and not reading.is_of_dump:
-            scan.read_window(before)
+            scan.read_window()
         else:
-            scan.read(seen, before)
+            scan.read(seen)
 
     def _scan(
         self,
@@ -462,7 +460,15 @@ class ChangeListReader:
         ended: int | None = None,
     ) -> ChangeListScan:
         now, selection = to_microseconds(self._clock.now()), self._selection
-        return ChangeListScan(fetched, span, reading, selection=selection, now=now, ended=ended)
+        return ChangeListScan(
+            fetched,
+            span,
+            reading,
+            selection=selection,
+            now=now,
+            ended=ended,
+            positions=self._dependencies.positions,
+        )
 
 
 def _reaches_back(history: ChangeHistory) -> bool:

@@ -1,8 +1,10 @@
 """Scan of Change Lists: which of their changes are new, and how far they move T (§12)."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -11,6 +13,7 @@ from resourcesync.destination.changes.times import (
     DAY,
     ChangeListSpan,
     LatestChangeTime,
+    ListPositions,
     ListPrefix,
     ReadingStart,
     advance_checkpoint,
@@ -41,6 +44,8 @@ from resourcesync.ports.mirror import ProcessedDocument
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
+
+_NO_POSITIONS: Final = ListPositions()
 
 
 class Reading:
@@ -146,9 +151,11 @@ class ChangeListScan:
         selection: Turns entries into rows.
         now: The present moment, microseconds.
         ended: End of the list, if its index calls it open.
+        positions: What the lists had when the Resource List was first read, where the changes since
+            that are read. Later ones count even with an earlier time.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a list is read with
         self,
         fetched: FetchedDocument,
         span: ChangeListSpan,
@@ -157,6 +164,7 @@ class ChangeListScan:
         selection: ResourceSelection,
         now: int,
         ended: int | None = None,
+        positions: ListPositions = _NO_POSITIONS,
     ) -> None:
         self._fetched = fetched
         self._span = span
@@ -164,26 +172,25 @@ class ChangeListScan:
         self._selection = selection
         self._now = now
         self._ended = ended
+        self._positions = positions
+        self._position_at_list = positions.position_of(span)
         self._prefix = ListPrefix(selection.mirror_uri)
         self._latest = LatestChangeTime(reading.start.list_clock, now)
         self._known = 0
         self._old_count: int | None = None
-        self._baseline_position: int | None = None
+        self._processed: Container[int] | None = None
 
-    def read(self, seen: ProcessedDocument | None, before: int | None = None) -> None:
+    def read(self, seen: ProcessedDocument | None) -> None:
         """Collect the new changes of the list.
 
         Args:
             seen: Record of what was processed; all changes behind it are new.
-            before: Number of changes in the list when the Resource List was first read, where the
-                changes since that are read. Later ones count even with an earlier time.
 
         Raises:
             DocumentError: The list cannot be used.
         """
         reading, span = self._reading, self._span
         self._known = 0 if seen is None else seen.entries
-        self._baseline_position = before
         document = self._fetched.open(self._refuse)
         changes = changes_of(document)
         for change in islice(changes, self._known):
@@ -208,11 +215,10 @@ class ChangeListScan:
         has_news = reading.change_count > count
         reading.lists.append(ReadList(record, seen, is_intact, has_news))
 
-    def read_window(self, before: int | None = None, *, follows: bool = False) -> None:
+    def read_window(self, *, follows: bool = False) -> None:
         """Collect the new changes of a list that gives no interval.
 
         Args:
-            before: As for `read`.
             follows: It comes behind a list that was just read: all of its changes are new.
 
         Raises:
@@ -225,10 +231,13 @@ class ChangeListScan:
         if newest_first:
             order = order[::-1]
         ordered = [listed[position] for position in order]
+        window = self._positions.window
+        done = frozenset(() if window is None else window.keys)
+        self._processed = {number for number, each in enumerate(listed) if each.key in done}
         if follows:
             news: Sequence[int] = range(len(ordered))
         elif start.is_resource_list:
-            news = _since_list(ordered, start.list_clock, before)
+            news = _since_list(ordered, start.list_clock, self._position_at_list)
             own = (change.own_time for change in ordered)
             earliest = min((time for time in own if time is not None), default=None)
             reading.is_continuous = earliest is not None and earliest <= start.list_clock
@@ -263,7 +272,7 @@ class ChangeListScan:
             reading.change_count += 1
             row = self._selection.change_row(change)
             if row is not None:
-                row = self._with_age(row, change)
+                row = self._with_age(row, change, position)
                 # A deletion that may be old is a question to the Source.
                 is_open = row.undated or not (
                     in_order and (reading.is_continuous or start.is_resource_list)
@@ -329,7 +338,7 @@ class ChangeListScan:
             reading.change_count += 1
             row = self._selection.change_row(change)
             if row is not None:
-                reading.sorter.add(self._with_age(row, change))
+                reading.sorter.add(self._with_age(row, change, position))
 
     def _accept_by_time(self, change: Change, position: int) -> bool:
         """Return whether a change of a list that was not read before counts as new, by its time.
@@ -338,7 +347,8 @@ class ChangeListScan:
         """
         reading = self._reading
         begin = reading.start.new_since
-        is_late = self._baseline_position is not None and position >= self._baseline_position
+        before = self._position_at_list
+        is_late = before is not None and position >= before
         is_open = is_undated(change, begin)
         if not (reading.has_undated or is_late or is_open or is_since(change, begin)):
             return False
@@ -348,13 +358,14 @@ class ChangeListScan:
             reading.has_undated = True
         return True
 
-    def _with_age(self, row: ListedEntry, change: Change) -> ListedEntry:
+    def _with_age(self, row: ListedEntry, change: Change, position: int) -> ListedEntry:
         """Return the row of a change, marked if the Resource List may include it."""
         if not self._is_age_unknown(change):
             return row
         start = self._reading.start
         at = start.list_clock if start.is_resource_list else start.resource_list_at or 0
         is_older = change.time is not None and not is_since(change, at - at % OVERLAP)
+        is_older = is_older or self._is_processed(position)
         return row._replace(undated=True, is_older=is_older)
 
     def _is_age_unknown(self, change: Change) -> bool:
@@ -368,6 +379,33 @@ class ChangeListScan:
             return not is_since(change, start.list_clock + 1)
         at = start.resource_list_at
         return at is not None and change.time is not None and not is_since(change, at)
+
+    def _is_processed(self, position: int) -> bool:
+        """True if the last pull acted on a change: whatever is in the mirror came later."""
+        if self._processed is None:
+            self._processed = range(self._count_processed())
+        return position in self._processed
+
+    def _count_processed(self) -> int:
+        done = self._positions.processed_of(self._span)
+        if done is None:
+            return sys.maxsize if self._positions.is_over(self._span) else 0
+        return done.entries if self._begins_with(done) else 0
+
+    def _begins_with(self, done: ProcessedDocument) -> bool:
+        prefix = ListPrefix(self._selection.mirror_uri)
+        with self._reopened() as changes:
+            for change in islice(changes, done.entries):
+                prefix.add(change)
+        return is_same_prefix(prefix, done)
+
+    @contextmanager
+    def _reopened(self) -> Iterator[Iterator[Change]]:
+        """Read the list from its start; then it is read on where it was."""
+        stream = self._fetched.stream
+        place = stream.tell()
+        yield changes_of(self._fetched.open())
+        stream.seek(place)
 
     def _is_old(self, change: Change, position: int) -> bool:
         """True if the position of a change without its own time shows that it is older than T.
@@ -383,13 +421,10 @@ class ChangeListScan:
 
     def _count_old_entries(self) -> int:
         """Return how many changes are older than T by their order; read once."""
-        stream, span = self._fetched.stream, self._span
         if self._old_count is None:
-            place = stream.tell()  # the list is being read; reading continues from here
-            changes = changes_of(self._fetched.open())
-            timed = (without_borrowed_time(change, span) for change in changes)
-            self._old_count = count_old_entries(timed, self._reading.start.new_since)
-            stream.seek(place)
+            with self._reopened() as changes:
+                timed = (without_borrowed_time(change, self._span) for change in changes)
+                self._old_count = count_old_entries(timed, self._reading.start.new_since)
         return self._old_count
 
 

@@ -359,19 +359,30 @@ class ListPositions(msgspec.Struct, frozen=True):
 
     Attributes:
         stored: The numbers by list, if the Resource List was read before; else ``None``.
-        processed: The lists that were processed before it is read first.
+        processed: The lists that the last pull processed.
+        window: The same, of one that gives no interval; else ``None``.
     """
 
-    stored: Mapping[str, int] | None
+    stored: Mapping[str, int] | None = None
     processed: tuple[ProcessedDocument, ...] = ()
+    window: Window | None = None
 
     def position_of(self, span: ChangeListSpan) -> int | None:
         """Return the number of changes that a list had; ``None`` if unknown."""
         if self.stored is not None:
             return self.stored.get(_list_key(span.uri, span.from_), 0)
+        done = self.processed_of(span)
+        return None if done is None else done.entries
+
+    def processed_of(self, span: ChangeListSpan) -> ProcessedDocument | None:
+        """Return a list as the last pull processed it; ``None`` if it did not."""
         start = ReadingStart(checkpoint=0, list_clock=0, processed=self.processed)
-        seen = start.find(span, str)
-        return None if seen is None else seen.entries
+        return start.find(span, str)
+
+    def is_over(self, span: ChangeListSpan) -> bool:
+        """True if a list begins before one that was processed: lists follow each other (§12.2)."""
+        begin = span.from_
+        return begin is not None and any(done.from_ > begin for done in self.processed)
 
     def after(self, history: "ChangeHistory") -> Mapping[str, int]:
         """Return the positions to store: those of the first reading."""
