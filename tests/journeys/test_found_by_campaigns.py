@@ -263,3 +263,26 @@ def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     world.pull()
 
     assert world.in_sync()
+
+
+def test_a_deletion_before_the_date_of_a_copy_does_not_end_it(tmp_path: Path) -> None:
+    """A replica is from before the Source made a resource again, and its list begins as then."""
+    source = LooseSource()
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.remove("a.txt")
+    source.publish()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    source.put("a.txt", "made again")
+    source.publish()
+    source.lists.open_list.entries.clear()
+    source.snapshot()
+    world.pull()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
+
+    world.pull()
+
+    assert world.in_sync()

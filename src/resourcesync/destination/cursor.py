@@ -135,7 +135,8 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     def list_positions(self, at: int) -> ListPositions:
         """Return the number of changes in each list when the Resource List of ``at`` was read."""
         stored = self.positions if self.positions_at == at else None
-        return ListPositions(stored, self.processed, self.window)
+        is_last_word = self.phase is not Phase.REPAIRED
+        return ListPositions(stored, self.processed, self.window, is_last_word)
 
     def with_baseline_due(self) -> "Cursor":
         """Return the cursor whose next step is a baseline."""

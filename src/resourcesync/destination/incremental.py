@@ -63,6 +63,7 @@ from resourcesync.destination.task_codes import MISMATCH_CODES
 from resourcesync.destination.tasks import task_of, undone_tasks
 from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
 from resourcesync.errors import DocumentError, SourceError
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Pending, PendingTask, StateTransaction
 
 _log = logging.getLogger(__name__)
@@ -271,6 +272,8 @@ class Incremental:
         rows = self._pull.selection.with_current_paths(rows)
         if self._linked is not None:
             rows = unlisted_changes(self._pull.state, rows)
+        if history.may_be_old:
+            rows = map(_as_question, rows)
         for row in rows:
             has_patch = row.patch is not None
             yield row if has_patch and self._is_next(row, history) else without_patch(row)
@@ -466,3 +469,9 @@ class Incremental:
             decision = self._decide_task(task)
             if isinstance(decision, Fetch):
                 yield decision
+
+
+def _as_question(row: ListedEntry) -> ListedEntry:
+    """Return a row of lists that may be an old copy: a deletion without a time is unsure."""
+    is_unsure = row.change == ChangeKind.DELETED and row.lastmod is None
+    return row._replace(undated=True) if is_unsure else row

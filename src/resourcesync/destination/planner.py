@@ -369,7 +369,7 @@ def decide(
         return None if copy is None else _decide_unlisted(copy, task, policy)
     is_news = policy.absence is Absence.UNCHANGED
     if row.undated and copy is not None:
-        row = _as_question(row, task, is_news=is_news)
+        row = _as_question(row, copy, task, is_news=is_news)
     if row.change in _NOT_WANTED:
         return None if copy is None else _decide_unwanted(copy, row, policy)
     match = None if copy is None else match_copy(copy, row)
@@ -390,14 +390,19 @@ def decide(
     return _fetch((listed, copy, may_be_same, False))
 
 
-def _as_question(row: ListedEntry, task: Pending | None, *, is_news: bool) -> ListedEntry:
+def _as_question(
+    row: ListedEntry, copy: Copy, task: Pending | None, *, is_news: bool
+) -> ListedEntry:
     """Return the row of a change that may be later than what is in the mirror, or not.
 
-    A new deletion may be late, and the resource made again. A change on which a pull has acted is
-    new as long as the Source has not answered.
+    A new deletion may be late, and the resource made again; it was if the copy has a later date. A
+    change on which a pull has acted is new as long as the Source has not answered.
     """
     if is_news and row.change == ChangeKind.DELETED:
-        return row._replace(change=DISPUTED)
+        is_older = row.lastmod is not None and row.lastmod < (copy.lastmod or 0)
+        if is_older:
+            row = row._replace(hash="", length=None, lastmod=copy.lastmod)
+        return row._replace(change=DISPUTED, is_older=is_older)
     if row.is_older and task is not None and task.task == PendingTask.FETCH:
         asked = listed_from_task(task)
         return row._replace(is_older=asked.is_older or not asked.undated)

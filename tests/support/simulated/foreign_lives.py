@@ -244,7 +244,12 @@ class ForeignLife:
         self.source.loose.show()
 
     def do_get_shorter(self) -> None:
-        """The list loses its oldest or newest changes, and the Resource List is written again."""
+        """The list loses its oldest or newest changes, and the Resource List is written again.
+
+        Without times nothing tells an older replica of it from a list that grows again.
+        """
+        if self.habits.manners.replica and not self.habits.style.times:
+            return
         self.change_some()
         self.list_changes(60, snapshot=True)
         entries = self.source.open_entries

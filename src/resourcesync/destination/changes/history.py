@@ -58,6 +58,7 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
         window: The last list, if it gives no interval; else ``None``.
         is_continuous: Such a list proves that no change before it is missing.
         is_older: Such a list is an older copy of the one that was processed.
+        may_be_old: Some of the new changes may be older than the Resource List.
     """
 
     head: str
@@ -80,6 +81,7 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
     window: Window | None = None
     is_continuous: bool = True
     is_older: bool = False
+    may_be_old: bool = False
 
     @property
     def reaches_back(self) -> bool:

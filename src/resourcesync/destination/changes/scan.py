@@ -83,7 +83,7 @@ class Reading:
         self.archive = ""
         self.window: Window | None = None
         self.is_continuous = True
-        self.is_older = False
+        self.is_older = self.may_be_old = False
 
     def history(self) -> ChangeHistory:
         """Return what was read."""
@@ -108,6 +108,7 @@ class Reading:
             window=self.window,
             is_continuous=self.is_continuous,
             is_older=self.is_older,
+            may_be_old=self.may_be_old,
         )
 
     def add_processed(self, record: ProcessedDocument) -> None:
@@ -231,8 +232,7 @@ class ChangeListScan:
         if newest_first:
             order = order[::-1]
         ordered = [listed[position] for position in order]
-        window = self._positions.window
-        done = frozenset(() if window is None else window.keys)
+        done = frozenset(self._positions.processed_keys)
         self._processed = {number for number, each in enumerate(listed) if each.key in done}
         if follows:
             news: Sequence[int] = range(len(ordered))
@@ -362,6 +362,7 @@ class ChangeListScan:
         """Return the row of a change, marked if the Resource List may include it."""
         if not self._is_age_unknown(change):
             return row
+        self._reading.may_be_old = True
         start = self._reading.start
         at = start.list_clock if start.is_resource_list else start.resource_list_at or 0
         is_older = change.time is not None and not is_since(change, at - at % OVERLAP)
@@ -387,9 +388,12 @@ class ChangeListScan:
         return position in self._processed
 
     def _count_processed(self) -> int:
-        done = self._positions.processed_of(self._span)
+        positions, span = self._positions, self._span
+        done = positions.processed_of(span)
+        if not positions.is_last_word:
+            return 0
         if done is None:
-            return sys.maxsize if self._positions.is_over(self._span) else 0
+            return sys.maxsize if positions.is_over(span) else 0
         return done.entries if self._begins_with(done) else 0
 
     def _begins_with(self, done: ProcessedDocument) -> bool:

@@ -361,11 +361,18 @@ class ListPositions(msgspec.Struct, frozen=True):
         stored: The numbers by list, if the Resource List was read before; else ``None``.
         processed: The lists that the last pull processed.
         window: The same, of one that gives no interval; else ``None``.
+        is_last_word: Only pulls have acted on the mirror since.
     """
 
     stored: Mapping[str, int] | None = None
     processed: tuple[ProcessedDocument, ...] = ()
     window: Window | None = None
+    is_last_word: bool = True
+
+    @property
+    def processed_keys(self) -> tuple[str, ...]:
+        """Keys of the changes that the last pull acted on, in a list that gives no interval."""
+        return self.window.keys if self.window is not None and self.is_last_word else ()
 
     def position_of(self, span: ChangeListSpan) -> int | None:
         """Return the number of changes that a list had; ``None`` if unknown."""
