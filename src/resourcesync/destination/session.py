@@ -331,6 +331,7 @@ class SyncSession:
         return DecisionPolicy(
             absence=absence,
             absent_at=absent_at,
+            listed_at=self.list_clock,
             delete=self.options.delete,
             prunes=self.options.prune,
             deletes_restored=deletes_restored,

@@ -18,6 +18,7 @@ from resourcesync.destination.lists.fetch_locations import (
     part_name,
 )
 from resourcesync.destination.planner import (
+    DISPUTED,
     Fetch,
     agrees_with_list,
     algorithms_for,
@@ -512,7 +513,9 @@ class ResourceTransfer:
 def _is_old_answer(fetch: Fetch, found: Sequence[Digest], digests: str) -> bool:
     """True if bytes are as only a change says that is older than the list, which the copy is as."""
     row = fetch.listed
-    if not agrees_with_list(fetch.before, row) or has_bytes(fetch.before, digests):
+    if row.change == DISPUTED or has_bytes(fetch.before, digests):
+        return False
+    if not agrees_with_list(fetch.before, row):
         return False
     listed = row.rivals[0][0] if row.rivals else row.hash
     return not agree(found, usable(parse_digests(listed)))
