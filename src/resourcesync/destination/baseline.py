@@ -221,7 +221,7 @@ class Baseline:
         if self._pull.found.change_list is None or snapshot.at is None:
             self._pull.warn_no_time()
             return None
-        positions = self._pull.cursor.list_positions(snapshot.at)
+        positions = self._pull.cursor.list_positions(snapshot.at, vouched=self._is_forced)
         history = self._pull.change_lists.read_since(
             self._pull.found.change_list, snapshot.at, positions
         )

@@ -132,10 +132,15 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
             window=self.window,
         )
 
-    def list_positions(self, at: int) -> ListPositions:
-        """Return the number of changes in each list when the Resource List of ``at`` was read."""
+    def list_positions(self, at: int, *, vouched: bool = False) -> ListPositions:
+        """Return the number of changes in each list when the Resource List of ``at`` was read.
+
+        Args:
+            at: Moment of the Resource List, microseconds.
+            vouched: The operator vouches for the lists: what was processed says nothing.
+        """
         stored = self.positions if self.positions_at == at else None
-        is_last_word = self.phase is not Phase.REPAIRED
+        is_last_word = self.phase is not Phase.REPAIRED and not vouched
         return ListPositions(stored, self.processed, self.window, is_last_word)
 
     def with_baseline_due(self) -> "Cursor":

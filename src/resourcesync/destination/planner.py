@@ -275,6 +275,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
         absent_at: Moment up to which the rows are all that is listed, by the Source's clock: a
             copy of a resource that existed later is not absent. Microseconds.
         listed_at: Moment up to which the mirror knows the lists, by their clock; microseconds.
+            ``None`` if the operator vouches for them: then no deletion is older than a copy.
         now: Tasks that are due by then are tried, microseconds.
     """
 
@@ -284,7 +285,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     deletes_restored: bool = False
     counts_until: int = -1
     absent_at: int = 0
-    listed_at: int = 0
+    listed_at: int | None = 0
     now: int = 0
 
     def retains(self, reason: str) -> bool:
@@ -422,7 +423,7 @@ def _is_older(row: ListedEntry, copy: Copy, policy: DecisionPolicy) -> bool:
     ahead of each other. So a date alone counts against a deletion of unknown age only.
     """
     deleted, modified = row.lastmod, copy.lastmod or 0
-    if deleted is None:
+    if deleted is None or policy.listed_at is None:
         return False
     was_served = copy.evidence > max(policy.listed_at, modified, deleted + _SECOND)
     return was_served or (row.undated and deleted < modified)

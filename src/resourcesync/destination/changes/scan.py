@@ -40,6 +40,7 @@ from resourcesync.destination.planner import UNREADABLE, ListedEntry
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import ProcessedDocument
 
 if TYPE_CHECKING:
@@ -366,7 +367,8 @@ class ChangeListScan:
         start = self._reading.start
         at = start.list_clock if start.is_resource_list else start.resource_list_at or 0
         is_older = change.time is not None and not is_since(change, at - at % OVERLAP)
-        is_older = is_older or self._is_processed(position)
+        if change.kind is ChangeKind.DELETED:  # whatever is in the mirror came later
+            is_older = is_older or position in self._processed_positions()
         return row._replace(undated=True, is_older=is_older)
 
     def _is_age_unknown(self, change: Change) -> bool:
@@ -381,11 +383,11 @@ class ChangeListScan:
         at = start.resource_list_at
         return at is not None and change.time is not None and not is_since(change, at)
 
-    def _is_processed(self, position: int) -> bool:
-        """True if the last pull acted on a change: whatever is in the mirror came later."""
+    def _processed_positions(self) -> Container[int]:
+        """Return the positions of the changes on which the last pull acted; found once."""
         if self._processed is None:
             self._processed = range(self._count_processed())
-        return position in self._processed
+        return self._processed
 
     def _count_processed(self) -> int:
         positions, span = self._positions, self._span
