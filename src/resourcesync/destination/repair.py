@@ -12,6 +12,7 @@ from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.listed_rows import ListedRows
+from resourcesync.destination.listing_status import ListingStatus, listing_status
 from resourcesync.destination.planner import (
     FILTERED,
     Absence,
@@ -19,14 +20,12 @@ from resourcesync.destination.planner import (
     Delete,
     Fetch,
     ListedEntry,
-    ListingStatus,
     Match,
     as_suspect,
     as_unknown,
     decide,
     is_suspect,
     is_unknown,
-    listing_status,
     match_copy,
 )
 from resourcesync.destination.recorded_plan import RecordedPlan

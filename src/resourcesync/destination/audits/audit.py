@@ -28,6 +28,7 @@ from resourcesync.destination.audits.fixity import (
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Cursor, Phase
+from resourcesync.destination.listing_status import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.path_assignment import new_claim_sorter
@@ -35,11 +36,9 @@ from resourcesync.destination.planner import (
     FILTERED,
     UNKNOWN_CONTENT,
     ListedEntry,
-    ListingStatus,
     Match,
     is_suspect,
     is_unknown,
-    listing_status,
     match_copy,
 )
 from resourcesync.destination.reports import MirrorState
