@@ -1,9 +1,10 @@
 """Laws of the mapping ``tree/2``: files have the names that their URIs say, but where two clash."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from random import Random
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from resourcesync.destination.mapping.tree import MAX_PATH, TreeMapping
 from resourcesync.destination.path_assignment import relocated_uris
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import OutOfScopeError
+from resourcesync.ports.copies import is_copy_path
 from tests.support.documents.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
 
 LAWFUL = settings(max_examples=150)
@@ -44,6 +46,13 @@ def seen(path: str, profile: FileSystemProfile) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
 
+def unlike(name: str) -> str:
+    """A name as a file system sees it that drops and folds all that any of them does."""
+    name = name.partition(":")[0].rstrip(". ")
+    letters = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(letter for letter in letters if unicodedata.category(letter) != "Cf")
+
+
 def accepted(uris: Iterable[str]) -> list[str]:
     """The normal forms of the URIs that are not refused, each once."""
     found = []
@@ -65,8 +74,8 @@ def mapping_of(uris: Iterable[str], profile: FileSystemProfile, base: str = BASE
 def assert_safe(path: str, profile: FileSystemProfile) -> None:
     assert 0 < len(path.encode()) <= MAX_PATH
     names = path.split("/")
-    assert seen(names[0], profile) != ".resourcesync"
     for name in names:
+        assert unlike(name) != ".resourcesync"
         assert name not in ("", ".", "..")
         assert len(name.encode()) <= 255
         assert not set("\0\\").intersection(name)
@@ -168,6 +177,48 @@ def test_a_uri_yields_only_to_one_that_is_there(
         assert keys.count(key) > 1 or any(other.startswith(f"{key}/") for other in keys)
 
 
+# The own folder's name, each letter in the forms that some file system does not tell from it.
+LIKE_OWN = st.builds(
+    lambda letters, end: quote("".join(letters) + end),
+    st.tuples(
+        *(
+            st.sampled_from(
+                [
+                    letter,
+                    letter.upper(),
+                    chr(ord(letter) + 0xFEE0),
+                    f"{letter}\xad",
+                    f"\u200c{letter}",
+                ]
+            )
+            for letter in ".resourcesync"
+        )
+    ),
+    st.sampled_from(["", "", ".", " ", ". .", ":x", "::$DATA"]),
+)
+
+
+@LAWFUL
+@given(
+    st.lists(st.one_of(LIKE_OWN, st.sampled_from(["a", "RESOUR~1", ""])), min_size=1, max_size=4),
+    st.sampled_from(PROFILES),
+)
+def test_no_path_has_a_name_that_a_file_system_takes_for_the_own_folder(
+    names: list[str], profile: FileSystemProfile
+) -> None:
+    uri = BASE + "/".join(names)
+    for normal in accepted([uri, f"{uri}?x"]):
+        mapping = NameMapping(base=BASE, profile=profile)
+        path = mapping.path(normal)
+
+        found = path.split("/")
+        assert ".resourcesync" not in map(unlike, found)
+        assert not any(re.match(r"(?i)resour~1", name) for name in found)
+        assert is_copy_path(path)
+        assert is_copy_path(TreeMapping(base=BASE, profile=profile).path(normal))
+        assert mapping.uris(path)
+
+
 @LAWFUL
 @given(hostile_uris(), st.sampled_from(PROFILES))
 def test_every_path_leads_back_to_its_uri_unless_another_spelling_says_the_same(
@@ -209,10 +260,8 @@ def test_the_quick_way_gives_the_path_of_the_thorough_one(
     )
 )
 def test_the_names_of_a_tree_come_back_as_they_were(names: list[str]) -> None:
-    from urllib.parse import quote
-
     uri = BASE + "/".join(quote(name) for name in names)
     path = NameMapping(base=BASE, profile=FileSystemProfile.POSIX).path(uri)
 
     like_escapes = any("%" in name for name in names)
-    assert path == "/".join(names) or like_escapes or names[0] == ".resourcesync"
+    assert path == "/".join(names) or like_escapes or not is_copy_path("/".join(names))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 import msgspec
 
 from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
 from resourcesync.app import machine, plugins
 from resourcesync.app.mirrors import mirror_state, stores
@@ -18,6 +18,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
 from resourcesync.model.digests import Digest, agree, parse_digests, usable
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import (

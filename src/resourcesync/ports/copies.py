@@ -8,20 +8,19 @@ import msgspec
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree, parse_digests
+from resourcesync.model.own_names import has_own_name
 from resourcesync.ports.fetcher import PartialBody
 
-_OWN: Final = ".resourcesync"
 _NO_NAMES: Final = frozenset({"", ".", ".."})
 
 
 def is_copy_path(path: str) -> bool:
-    """True if a path leads to a place for a copy: below the root, by names, and not to our own.
+    """True if a path leads to a place for a copy: below the root, by names, none like our own.
 
     Paths from lists are checked long before (``destination.scope``); code that puts, moves
     or reads copies checks again, so that a mistake there never causes a write outside the mirror.
     """
-    names = path.split("/")
-    return names[0] != _OWN and "\0" not in path and _NO_NAMES.isdisjoint(names)
+    return "\0" not in path and _NO_NAMES.isdisjoint(path.split("/")) and not has_own_name(path)
 
 
 class StagedCopy(Protocol):

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.settings import environment
 
 NAME: Final = "resourcesync.toml"
@@ -35,7 +36,6 @@ _KEY_ALIASES: Final = {
 }
 """Names of our keys in other programs."""
 
-_OWN_FOLDER: Final = ".resourcesync"
 _HEADER: Final = re.compile(r"\s*\[[^\[\]]*\]\s*(?:#.*)?")
 _PLAIN_HEADER: Final = re.compile(r"\[([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\]\s*(?:#.*)?")
 _KEY: Final = re.compile(r"\s*([\"']?)([A-Za-z0-9_-]+)\1\s*[=.]")
@@ -157,7 +157,7 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
     if by_variable := environment.variable(VARIABLE):
         return [ConfigLocation(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
     current = Path.cwd()
-    inside = [path for path in (current, *current.parents) if os.path.lexists(path / _OWN_FOLDER)]
+    inside = [path for path in (current, *current.parents) if os.path.lexists(path / OWN_FOLDER)]
     note = f"{inside[0]} is a mirror or a published tree" if inside else "the current folder"
     user = environment.configuration_folder()
     return [

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from resourcesync.errors import StateError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import (
     DURATION,
@@ -23,7 +24,7 @@ from resourcesync.settings.schema import (
 
 _MAIN, _SEL, _STO = Section.MAIN, Section.SELECTION, Section.STORAGE
 _DOC, _VER = Section.DOCUMENTS, Section.VERSIONS
-CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
+CATALOGUE: Final = Path(OWN_FOLDER) / "catalogue.db"
 """The catalogue of a tree, from its root."""
 NOTE: Final = "publish.settings"
 """Note of the settings in the catalogue of a folder."""

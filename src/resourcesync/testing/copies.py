@@ -25,6 +25,10 @@ _HOSTILE: Final = (
     "a\0b.txt",
     ".resourcesync/state.db",
     ".resourcesync",
+    "a/.resourcesync/state.db",
+    "a/.resourcesync",
+    ".ReSourceSync/x",
+    "a/.resource\u00adsync./x",
 )
 
 

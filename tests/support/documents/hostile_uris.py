@@ -33,6 +33,7 @@ SEGMENTS: Final = (
     *("", "", "a", "A", "b", "objects", "data", "v1.0", "x.csv", "X.CSV", "index.html"),
     *(".", "..", "%2e", "%2E%2e", "..%5c", "a%5C..%5Cb", "%2fetc%2fpasswd", "..%2fescaped"),
     *(".git", ".resourcesync", ".htaccess", "web.config", "...", "a.", "a..", ".a.", "a%2E"),
+    *(".ReSourceSync.", "RESOUR~1", "%EF%BC%8Eresourcesync"),
     *("CON", "con", "con.txt", "Aux", "NUL.tar.gz", "com1", "COM9.x", "lpt0", "LPT%C2%B9"),
     *("CONIN$", "conout$.x", "CLOCK$", "prn%20", "a:b", "a::$DATA", "GIT~1", "~", "%7e", "%7E"),
     *(

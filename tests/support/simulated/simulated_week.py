@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 
 from resourcesync.adapters.mirror.audit_files import AuditFiles
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER
 from resourcesync.errors import ResourceSyncError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.source.plan import Policy
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World

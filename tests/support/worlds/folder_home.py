@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER
 from resourcesync.app import plugins
 from resourcesync.destination.mapping.path_mapping import MapperFactory
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
 from tests.support.worlds.network import MemoryFetcher

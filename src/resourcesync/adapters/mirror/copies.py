@@ -17,14 +17,15 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror.open_folders import READ_FLAGS, FolderCopyInspector, OpenFolders
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, OWN_FOLDER, mirror_error
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, mirror_error
 from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, is_regular, signature_of
 from resourcesync.adapters.mirror.staging import FileSyncer, Staging
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
-from resourcesync.ports.copies import CopyContent, has_content
+from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 
 _LEAF: Final = 100
 _NOTE: Final = ".note"
@@ -364,7 +365,7 @@ class FileTreeCopies:
         self._made_way.append((path, move_to_quarantine(folder, leaf, path, self._quarantine)))
 
     def _drop_empty_folders(self, paths: set[str]) -> None:
-        folders = {path.rpartition("/")[0] for path in paths} - {""}
+        folders = {path.rpartition("/")[0] for path in paths if is_copy_path(path)} - {""}
         for folder in sorted(folders, key=len, reverse=True):
             with suppress(OSError, StorageError), self._folders() as held:
                 name = folder

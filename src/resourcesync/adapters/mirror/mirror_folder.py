@@ -12,17 +12,13 @@ from typing import Final, Self
 import msgspec
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.own_folder import (
-    FOLDER_FLAGS,
-    OWN_FOLDER,
-    STATE_FILE,
-    mirror_error,
-)
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, STATE_FILE, mirror_error
 from resourcesync.adapters.mirror.staged_file import is_regular
 from resourcesync.adapters.mirror.staging import PART_NOTE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError, StateError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock
 

@@ -23,7 +23,6 @@ from resourcesync.model.digests import Digest
 from resourcesync.ports.copies import CopyContent, is_copy_path
 
 _MAX_OPEN: Final = 128
-_DOTS: Final = frozenset({".", ".."})
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
 
 
@@ -53,15 +52,13 @@ class OpenFolders:
             StorageError: Something that is no folder is in the way, or the path is not allowed.
         """
         folder, _, leaf = path.rpartition("/")
-        if folder not in self._allowed or not leaf or leaf in _DOTS or "\0" in leaf:
-            if not is_copy_path(path):
-                raise StorageError(
-                    f"{path!r} is not a valid path of a copy",
-                    evidence=(("kept", "nothing was changed there"),),
-                    code="path-in-the-way",
-                )
-            if folder:  # at the top, our own folder has a name like those of copies
-                self._allowed.add(folder)
+        if not is_copy_path(leaf if folder in self._allowed else path):
+            raise StorageError(
+                f"{path!r} is not a valid path of a copy",
+                evidence=(("kept", "nothing was changed there"),),
+                code="path-in-the-way",
+            )
+        self._allowed.add(folder)
         is_open = folder in self._descriptors
         descriptor = self._descriptors[folder] if is_open else self._open(folder, create=create)
         if create and folder not in self._changed:

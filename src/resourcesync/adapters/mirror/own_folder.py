@@ -1,4 +1,4 @@
-"""A mirror's own folder: its name, its files, and the sets of a folder of mirrors.
+"""A mirror's own folder: its files, and the sets of a folder of mirrors.
 
 A folder of mirrors has one mirror for each set of a Source (ADR 0022).
 """
@@ -14,8 +14,8 @@ import msgspec
 
 from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.errors import StateError, StorageError, storage_error
+from resourcesync.model.own_names import OWN_FOLDER
 
-OWN_FOLDER: Final = ".resourcesync"
 STATE_FILE: Final = "state.db"
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SETTLED_NANOSECONDS: Final = 2_000_000_000

@@ -16,7 +16,7 @@ from resourcesync import __version__
 from resourcesync.adapters.http.certificate_authorities import authorities_fault
 from resourcesync.adapters.http.robots import parse_rules
 from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.server_probe import probe
 from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceFacts
@@ -24,6 +24,7 @@ from resourcesync.app.options import origin_of, proxy_rules
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents._expat import EXPAT_VERSION
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
 from resourcesync.settings import environment

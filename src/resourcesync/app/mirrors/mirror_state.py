@@ -13,7 +13,7 @@ import msgspec
 
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, FollowedSets
+from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
@@ -26,6 +26,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.changes import ChangeLogPosition
 from resourcesync.ports.mirror import MirrorStateStore

@@ -12,12 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.own_folder import (
-    FOLDER_FLAGS,
-    OWN_FOLDER,
-    is_mirror,
-    mirror_error,
-)
+from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, is_mirror, mirror_error
 from resourcesync.app import machine
 from resourcesync.durable_folders import make_folder
 from resourcesync.errors import (
@@ -28,6 +23,7 @@ from resourcesync.errors import (
     Remedy,
 )
 from resourcesync.model.digests import Digest, agree, disagree, format_digests, usable
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.ports import (

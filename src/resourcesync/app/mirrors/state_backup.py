@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
 from resourcesync.adapters.mirror.state import copy_state, detach_state
 from resourcesync.adapters.stored_copies import guard_store
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import LockedError, StateError
 from resourcesync.model.digests import Digest
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, is_mirror
+from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.app import plugins
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
 from resourcesync.settings import environment
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import StateSnapshot
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
@@ -16,6 +16,7 @@ from resourcesync.destination.removal.deletion import register_lost_trash
 from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.destination.scope import fits_path, parse_glob
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import TrashRow
 

@@ -15,7 +15,7 @@ import msgspec
 
 from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files.names import media_type, to_segment
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.publishing.published_tree import base_address
@@ -27,6 +27,7 @@ from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.task_codes import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, Remedy
 from resourcesync.model.digests import parse_digests
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect

@@ -7,7 +7,7 @@ from typing import Final
 from resourcesync.adapters.catalogue import FileEntryReader, read_note
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names import to_segment
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
 from resourcesync.app.publishing import document_stores
@@ -17,6 +17,7 @@ from resourcesync.destination.mapping.tree import uri_of_published
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, ResourceSyncError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports.mirror import Copy, MirrorStateStore
 from resourcesync.server.entry_fields import FindEntry, ServedEntry
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings

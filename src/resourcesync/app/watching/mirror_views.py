@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import mirror_state
@@ -27,6 +27,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.discovery.uris import read_address
 from resourcesync.errors import OutOfScopeError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import MirrorChangeKind
 from resourcesync.ports.mirror import MirrorStateStore, PendingTask, RunRow

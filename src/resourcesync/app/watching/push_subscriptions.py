@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state
@@ -33,6 +33,7 @@ from resourcesync.errors import (
     ResourceSyncError,
     StorageError,
 )
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.server.uvicorn_server import ServerThread

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from resourcesync.adapters.consumer_programs import run_program
-from resourcesync.adapters.mirror.own_folder import OWN_FOLDER, STATE_FILE
+from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.mirrors import mirror_state, opening
 from resourcesync.destination.audits.fixity import AuditRolling
@@ -20,6 +20,7 @@ from resourcesync.destination.reports import FailedRun, MirrorState
 from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken

@@ -27,6 +27,7 @@ from resourcesync.destination.tasks import is_resting
 from resourcesync.discovery.uris import normalise, percent_encode, present_uri
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.ports.mirror import (
@@ -91,7 +92,6 @@ _SOUND_VERDICTS: Final = frozenset(
         ResourceVerdict.OWN,
     }
 )
-_OWN_FOLDER: Final = ".resourcesync"
 _MAX_REFERRERS: Final = 20
 _URI_SAFE: Final = "/%?&=;:@!$'()*+,"
 
@@ -147,7 +147,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     @property
     def verdict(self) -> ResourceVerdict:
         """Conclusion from the facts."""
-        if self.path.partition("/")[0] == _OWN_FOLDER:
+        if self.path.partition("/")[0] == OWN_FOLDER:
             return ResourceVerdict.OWN
         return self._verdict_of_task() or self._verdict_of_entry() or self._verdict_of_copy()
 
@@ -244,7 +244,7 @@ def explain(
     source = "" if identity is None else identity.source
     known = Explanation(source=source, uri=uri, path="" if "://" in name else _relative_path(name))
     load_recorded(pull.state, known)
-    if not offline and known.path.partition("/")[0] != _OWN_FOLDER:
+    if not offline and known.path.partition("/")[0] != OWN_FOLDER:
         try:
             _read_listed(pull, known)
         except ResourceSyncError as error:

@@ -5,9 +5,9 @@ and a URI that ends in ``/`` becomes ``index.html`` in its folder. So a mirror c
 searched and compared as the tree that it is a copy of. The exceptions:
 
 - What cannot be a name stays escaped, in its segment: ``%XX`` that is not readable text, a slash, a
-  control character, the mirror's own folder, a query, a name over 255 bytes; and, on a file system
-  without case, what such systems refuse. A path over 900 bytes becomes a digest. All of that is as
-  in ``tree/1``.
+  control character, a query, a name over 255 bytes; at any depth, a name that some file system
+  takes for a mirror's own folder; and, on a file system without case, what such systems refuse. A
+  path over 900 bytes becomes a digest. All of that is as in ``tree/1``.
 - Where two URIs cannot both have their names, one of them is relocated (see ``path_assignment``):
   its name gets ``!9`` at its end, and a digest where several could get the same.
 
@@ -46,6 +46,7 @@ from resourcesync.destination.mapping.tree import (
 )
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
+from resourcesync.model.own_names import LIKE_OWN, has_own_name
 from resourcesync.ports.mirror import MirrorStateStore
 
 INDEX: Final = "index.html"
@@ -57,8 +58,6 @@ _OWN_PREFIX: Final = "tree"
 _VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
 ARROW: Final = "=>"
 """Mark of a rule, between its pattern and its template."""
-_OWN: Final = ".resourcesync"
-_OWN_ESCAPED: Final = "!2eresourcesync"
 _MAX_NAME: Final = 255
 _DIGEST: Final = 16
 _CACHE_SIZE: Final = 4_096
@@ -107,7 +106,7 @@ def _unsafe(profile: FileSystemProfile) -> re.Pattern[str]:
 def _plain_name(profile: FileSystemProfile) -> re.Pattern[str]:
     safe = _SAFE[profile]
     return re.compile(
-        rf"(?!\.\.?\Z)(?!(?i:\.resourcesync)\Z){_NO_DEVICE[profile]}[{safe}]{{1,200}}{_NO_END[profile]}",
+        rf"(?!\.\.?\Z)(?!{LIKE_OWN}){_NO_DEVICE[profile]}[{safe}]{{1,200}}{_NO_END[profile]}",
         re.ASCII,
     )
 
@@ -219,10 +218,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             names += split_name(encode_name(leaf + question + query, self.profile))
         else:
             names += self._names(leaf) if leaf else [INDEX]
-        if names[0] == _OWN or (
-            self.profile is FileSystemProfile.PORTABLE and self.key(names[0]) == _OWN
-        ):
-            names[0] = _OWN_ESCAPED
         path = "/".join(names)
         return path if len(path.encode()) <= MAX_PATH else hashed_path(root, normal)
 
@@ -241,7 +236,9 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             name = _BANG[self.profile].sub("!21", name)
         if _PERCENT in name:
             name = _LIKE_TRIPLET.sub("%25", name).replace(_PERCENT, "%")
-        return name if self.profile is FileSystemProfile.POSIX else _escape_for_portable(name)
+        if self.profile is FileSystemProfile.PORTABLE:
+            name = _escape_for_portable(name)
+        return _escape_first(name) if has_own_name(name) else name
 
     def key(self, path: str) -> str:
         """Return the key of a path: equal for paths that the file system does not distinguish."""
@@ -330,10 +327,16 @@ def _escape_for_portable(name: str) -> str:
     """Escape a name that is special on some system."""
     name = _REFUSED.sub(lambda found: f"!{ord(found[0]):02x}", name)
     if _DEVICE.match(name):
-        name = f"!{ord(name[0]):02x}{name[1:]}"
+        name = _escape_first(name)
     if name.endswith((".", " ")):
         name = name[:-1] + {".": "!2e", " ": "%20"}[name[-1]]
     return name
+
+
+def _escape_first(name: str) -> str:
+    """Escape the first character; a letter of another script stays as in the URI."""
+    first = f"!{ord(name[0]):02x}" if name[0].isascii() else quote(name[0])
+    return first + name[1:]
 
 
 def _segment(name: str) -> str:

@@ -21,6 +21,7 @@ from resourcesync.destination.mapping.path_mapping import FileSystemProfile, Map
 from resourcesync.destination.mapping.tree import MAX_PATH, TreeMapping
 from resourcesync.discovery.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.model.own_names import has_own_name
 
 _MAX_SEGMENT: Final = 255
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
@@ -123,7 +124,7 @@ def _is_safe(name: str) -> bool:
     length = len(name.encode("utf-8"))  # lone surrogates raise, and are refused so
     if not 0 < length <= _MAX_SEGMENT or name.startswith(".") or name.endswith((".", " ")):
         return False
-    return not name.startswith(" ") and _DEVICE.match(name) is None
+    return not (name.startswith(" ") or _DEVICE.match(name) or has_own_name(name))
 
 
 def _is_same_uri(uri: str | None, normal: str) -> bool:

@@ -13,7 +13,8 @@ state. In short:
 - Names over 200 characters are split into parts that end in ``!1``, except the last; a path over
   900 characters becomes a digest below ``!7/``, the only form that cannot be turned back.
 
-No name starts with a dot, so the mirror's own ``.resourcesync`` cannot be reached by any URI.
+No name starts with a dot or has a ``~``, so no URI gets a path in a folder that is, or that some
+file system takes for, a mirror's own ``.resourcesync``.
 
 A mirror that is published again gives its copies addresses by URI, not by file name: what follows
 the base of the mirror follows the new base too, so ``/docs/`` stays ``/docs/``. Other URIs go below
