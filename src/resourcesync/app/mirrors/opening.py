@@ -4,10 +4,12 @@ A folder that does not become a mirror is left as it was.
 """
 
 import os
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from enum import Enum
 from functools import partial
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -102,8 +104,8 @@ def open_mirror_folder(
         report: Receives events.
 
     Raises:
-        ConfigurationError: It is no mirror, and no Source is named; or it is published at the
-            address of the Source.
+        ConfigurationError: It is no mirror, and no Source is named; it is published at the address
+            of the Source; or it is in another mirror, or would be around one.
     """
     home = place if isinstance(place, Home) else Home(place)
     folder = home.folder
@@ -114,6 +116,7 @@ def open_mirror_folder(
         if source is None:
             raise mirror_state.not_a_mirror_error(folder)
         _check_no_loop(folder, source)
+    _check_not_nested(folder, is_new=not was_mirror)
     had_own = (folder / OWN_FOLDER).is_dir()
     if isinstance(place, Home):
         stores.bind(place)
@@ -181,6 +184,52 @@ def _check_no_loop(folder: Path, source: str) -> None:
             hint="name another folder",
             remedy=Remedy("pull-from", value=source),
         )
+
+
+def _check_not_nested(folder: Path, *, is_new: bool) -> None:
+    """Refuse a mirror in another one, and to make one around another.
+
+    The Source of the outer one could else list files with the paths of the inner one's. A folder of
+    sets has no state of its own, so it is no mirror.
+
+    Raises:
+        ConfigurationError: It is one; nothing was changed.
+    """
+    place = folder.resolve()
+    above = next(filter(mirror_state.is_mirror, place.parents), None)
+    if above is not None:
+        raise ConfigurationError(
+            f"{folder} is in another mirror, {above}",
+            evidence=(("kept", "nothing was changed"),),
+            hint="use a folder outside it; a mirror that is there already can be moved out",
+            code="nested-mirror",
+        )
+    below = _mirror_below(place) if is_new else None
+    if below is not None:
+        raise ConfigurationError(
+            f"there is a mirror in {folder} already: {below}",
+            evidence=(("kept", "nothing was changed"),),
+            hint="use a folder beside it, or move that mirror out",
+            code="nested-mirror",
+        )
+
+
+_MAX_LOOKED_AT: Final = 100_000
+"""Entries looked at for another mirror, the nearest first: 0.1 s of files, 3 s of folders."""
+
+
+def _mirror_below(folder: Path) -> Path | None:
+    waiting, rest = deque([folder]), _MAX_LOOKED_AT
+    while waiting and rest:
+        with suppress(OSError), os.scandir(waiting.popleft()) as entries:
+            for entry in islice(entries, rest):
+                rest -= 1
+                if not entry.is_dir(follow_symlinks=False):
+                    continue
+                if mirror_state.is_mirror(below := Path(entry.path)):
+                    return below
+                waiting.append(below)
+    return None
 
 
 _DEFAULT_NETWORK: Final = Network()

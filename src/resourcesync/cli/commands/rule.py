@@ -238,6 +238,7 @@ ConfigurationError
   several-sets       The Source offers several sets; choose one.
   no-such-set        The Source offers no set of that name.
   set-gone           The Source no longer offers the set that this mirror follows.
+  nested-mirror      One mirror would be in another; use a folder outside it.
   own-publication    The mirror has copies of what is published at the same address; see the hint.
   links-unknown      The links of the Source's entries are not recorded; pull a whole list once.
   empty-account      The other system lists no resource; see the hint.
