@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -250,6 +251,22 @@ def test_a_listing_that_is_cut_short_never_looks_like_less(
 
     between.spoil_answer = lambda method, target, body: None
     assert run(["audit", "state"]) == 0
+
+
+def test_somebody_elses_odd_keys_stop_no_run(
+    source: TinySource, bucket: str, object_server: ObjectServer, said: Said
+) -> None:
+    place = f"{object_server.url}/{bucket.removeprefix('s3://')}"
+    for key in ("objects/t%09y", ".resourcesync/tmp/t%09y", "folder/"):
+        with urlopen(Request(f"{place}/{key}", data=b"odd", method="PUT")) as answer:
+            assert answer.status == 200
+    for words in (["pull", source.url, bucket, "--state", "state"], ["audit", "state"]):
+        assert run(words) == 0, said.readouterr().err
+    later = {f"/{path}": body for path, body in MIRRORED.items() if "0007" not in path}
+    source.offer(later, at=LATER)
+    assert run(["pull", "state", "--delete", "absent", "--max-delete", "50%"]) == 0
+    assert run(["trash", "empty", "state", "--all"]) == 0
+    assert contents(bucket) == {path.removeprefix("/"): body for path, body in later.items()}
 
 
 def test_who_writes_meanwhile_is_not_overwritten(

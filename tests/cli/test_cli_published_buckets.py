@@ -1,7 +1,8 @@
 """Documents into a bucket, originals out of one: published, followed, and never half."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import quote_plus
 from zipfile import ZipFile
 
 import pytest
@@ -13,7 +14,7 @@ from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import open_store
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
-from tests.support.servers.interposed import Answer, Interposed, interposed
+from tests.support.servers.interposed import Answer, Interposed, SpoilAnswer, interposed
 from tests.support.servers.object_server import ObjectServer
 
 
@@ -165,8 +166,58 @@ def test_a_folder_mark_and_a_document_of_ours_are_no_resources(
     between.spoil_answer = marked
     publish = ["publish", bucket, "--url", web, "--out", f"{bucket}/lists", "--state", "kept"]
     assert run(publish) == 0
-    assert "folder is not published: the mark of a folder" in said.readouterr().err
+    assert "folder/ is not published: the mark of a folder" in said.readouterr().err
     assert end(said, *publish)["resources"] == 12
+
+
+ODD = {
+    "/lead": "as in a//b; lead means the same resource, and is published",
+    "objects//0001.txt": "empty name, as in a//b; objects/0001.txt means the same resource",
+    "objects/../lead": "a name . or .., which URIs do not keep; lead means the same resource",
+    "a//b": "its key has an empty name, as in a//b",
+    "up/..": "its key has a name . or ..",
+    "folder/": "the mark of a folder",
+    "tab\ty": "its key contains a control character",
+    "latin\\xff": "its key is not in UTF-8",
+    "replaced\ufffd": "its key is none that the server can name",
+    "é" * 400: "its URI is longer than 2048 characters",
+}
+
+
+def listed_beside(prefix: str, keys: Mapping[str, bytes]) -> SpoilAnswer:
+    """Return what adds keys to a listing: this server keeps few of those that S3 keeps."""
+    row = (
+        "<Contents><Key>{}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
+        '<ETag>"d41d8cd98f00b204e9800998ecf8427e"</ETag><Size>3</Size></Contents>'
+    )
+    marks = "".join(row.format(f"{prefix}/{quote_plus(key)}") for key in keys.values()).encode()
+
+    def spoil(method: str, target: str, body: bytes) -> Answer | None:
+        if method != "GET" or "list-type=2" not in target:
+            return None
+        return Answer(200, body.replace(b"<Contents>", marks + b"<Contents>", 1))
+
+    return spoil
+
+
+def test_an_odd_key_is_left_out_and_told_and_the_rest_is_published(
+    bucket: str, web: str, objects_of: Bucket, between: Interposed, said: Said
+) -> None:
+    objects_of.put("lead", b"the one that is meant\n")
+    keys = {key: b"latin\xff" if "xff" in key else key.encode() for key in ODD}
+    between.spoil_answer = listed_beside(bucket.rpartition("/")[2], keys)
+    publish = ["publish", bucket, "--url", web, "--out", "out", "--state", "kept"]
+    assert run([*publish, "--json"]) == 0
+    told = rows(said)
+    messages = [str(row["message"]) for row in told if row["type"] == "warning"]
+    for key, reason in ODD.items():
+        (message,) = [found for found in messages if found.startswith(f"{key} is not published: ")]
+        assert reason in message
+    assert (told[-1]["resources"], told[-1]["omitted"]) == (13, len(ODD))
+    lists = Path("out/resourcesync/resourcelist.xml").read_text()
+    assert lists.count("<loc>") == 13
+    assert f"<loc>{web}lead</loc>" in lists
+    assert end(said, *publish)["written"] == []
 
 
 def test_the_etag_is_a_digest_when_the_operator_says_so(

@@ -37,10 +37,15 @@ class Original(NamedTuple):
 
 
 class Omission(msgspec.Struct, frozen=True, kw_only=True):
-    """A name in the tree that is not published, and the reason (a symlink out of it, a socket)."""
+    """A name in the tree that is not published, and the reason (a symlink out of it, a socket).
+
+    Attributes:
+        instead: Another name that means the same resource, and is published; empty for none.
+    """
 
     name: str
     reason: str
+    instead: str = ""
 
 
 class Originals(Protocol):

@@ -158,7 +158,8 @@ class TreePublication:
 def _is_reported(omission: Omission) -> bool:
     """True if an omission is reported: hidden files are not."""
     name = omission.name.rstrip("/").rpartition("/")[2]
-    return not name.startswith(".") and not name.endswith("~")
+    is_hidden = name.startswith(".") and name not in {".", ".."}
+    return not is_hidden and not name.endswith("~")
 
 
 class ReadOnlyCatalogue:

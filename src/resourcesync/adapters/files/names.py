@@ -12,18 +12,14 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-MAX_URI: Final = 2_048
-"""Characters of the longest URI that is published: the limit of the Sitemap protocol."""
+from resourcesync.model.uri_names import UNESCAPED
 
-# Unreserved characters, and those of pchar that need no escape in XML, in a shell, or in a server
-# that reads "+" as a blank or ";" as a parameter.
-_UNESCAPED: Final = "():,=@"
-_plain: Final = re.compile(rf"[A-Za-z0-9._~{_UNESCAPED}-]+").fullmatch
+_plain: Final = re.compile(rf"[A-Za-z0-9._~{UNESCAPED}-]+").fullmatch
 
 
 def to_segment(name: str) -> str:
     """Return a file name as a URI segment; names that are not UTF-8 retain their bytes."""
-    return name if _plain(name) else quote_from_bytes(os.fsencode(name), safe=_UNESCAPED)
+    return name if _plain(name) else quote_from_bytes(os.fsencode(name), safe=UNESCAPED)
 
 
 def are_segments(names: Sequence[str]) -> bool:
@@ -60,20 +56,6 @@ def names_of(keys: list[str]) -> list[str]:
         return keys
     names = [to_name(key) for key in keys]
     return [name for name in names if name is not None]  # each key was made of a name
-
-
-def uri_fault(key: str, room: int) -> str | None:
-    """Return why Destinations refuse a name in a URI; ``None`` if they do not.
-
-    Args:
-        key: The name as a segment.
-        room: Characters that are available for it.
-    """
-    if len(key) > room:
-        return f"its URI is longer than {MAX_URI} characters"
-    if "%0" in key and ("%0A" in key or "%0D" in key):
-        return "its file name contains a line break, which Destinations refuse"
-    return None
 
 
 UNKNOWN_TYPE: Final = "application/octet-stream"

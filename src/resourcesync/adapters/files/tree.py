@@ -27,7 +27,6 @@ from resourcesync.adapters.files.folders import (
     resolve_link,
 )
 from resourcesync.adapters.files.names import (
-    MAX_URI,
     are_segments,
     media_type,
     media_types,
@@ -35,7 +34,6 @@ from resourcesync.adapters.files.names import (
     to_name,
     to_names,
     to_segment,
-    uri_fault,
 )
 from resourcesync.adapters.files.selection import (
     LEFT_OUT,
@@ -47,6 +45,7 @@ from resourcesync.errors import ConfigurationError, OriginalChangedError, Storag
 from resourcesync.model.digests import ALGORITHMS, parse_digests
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds, to_microseconds
+from resourcesync.model.uri_names import MAX_URI, uri_fault
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import MeasuredRun, OriginalRun

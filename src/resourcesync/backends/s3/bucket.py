@@ -2,10 +2,16 @@
 
 Endpoint, region and secrets are obstore's own: it reads the usual variables of AWS. Its errors
 become errors of this package, with the server's code and without the rest of the message.
+
+Only listings are read here: obstore knows paths, so it stops at a key such as ``a//b`` and takes
+``/a`` for ``a``. It signs their addresses.
 """
 
+import http.client
+import os
 import re
 import time
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -14,7 +20,10 @@ from functools import partial
 from io import BufferedReader, RawIOBase
 from threading import Event
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
 
+from resourcesync.documents.bucket_listing import read_page
 from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
@@ -80,7 +89,12 @@ _ADDRESS: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?
 _PART: Final = 8 << 20
 _MOST_PARTS: Final = 9_000
 _AT_ONCE: Final = 4
-_PAGE: Final = 1_000
+_MOST_PAGE: Final = 64 << 20
+_BUSY: Final = frozenset({0, 408, 429, 500, 502, 503, 504})
+_CONTROLS: Final = re.compile(r"[\0-\x1f\x7f]")
+_SURROGATES: Final = re.compile(r"[\ud800-\udfff]")
+_SIGNED: Final = timedelta(minutes=15)
+_YES: Final = frozenset({"1", "true", "on", "yes", "y", "t"})
 _BUFFER: Final = 1 << 18
 _SECONDS: Final = timedelta(seconds=120)
 _PAUSES: Final = (0.1, 5.0)
@@ -121,6 +135,25 @@ class ObjectStream(NamedTuple):
     stream: BinaryIO
 
 
+def key_fault(key: str) -> str:
+    """Return why there is no object at a key for this package; empty for a usual key.
+
+    Its path in a URI, and in obstore, would be that of another key, or of none.
+    """
+    names = key.split("/")
+    if _SURROGATES.search(key):
+        return "its key is not in UTF-8"
+    if _CONTROLS.search(key):
+        return "its key contains a control character"
+    if not names[-1]:
+        return "the mark of a folder: its key ends with a slash"
+    if "" in names:
+        return "its key has an empty name, as in a//b"
+    if not {".", ".."}.isdisjoint(names):
+        return "its key has a name . or .., which URIs do not keep"
+    return ""
+
+
 class Bucket:
     """The objects below a prefix of a bucket. Its methods may be called from several threads.
 
@@ -145,13 +178,18 @@ class Bucket:
         self._patience, self._pauses = patience, pauses
         self._store = self._open_s3()
         self._if_absent = self._open_s3(copy_if_not_exists="header:If-None-Match:*")
+        # Never sent: it only shows where obstore finds the bucket.
+        nobody = dict.fromkeys(("access_key_id", "secret_access_key"), "-")
+        signed = self._sign(self._open_s3(prefix="", **nobody))
+        self._place = signed.partition("/-?")[0]
+        skips = os.environ.get("AWS_SKIP_SIGNATURE", "")  # noqa: TID251 - obstore does not tell it
+        self._is_anonymous = skips.lower() in _YES
 
     def _open_s3(self, **settings: str) -> Any:  # obstore is imported on demand
         first, longest = (timedelta(seconds=pause) for pause in self._pauses)
         try:
             return self._obstore.store.S3Store(
                 self.name,
-                prefix=self.prefix or None,
                 checksum_algorithm="SHA256",
                 # Only an endpoint of http:// needs it; a total timeout would limit the size.
                 client_options={
@@ -165,7 +203,7 @@ class Bucket:
                     "backoff": {"init_backoff": first, "max_backoff": longest},
                     "retry_timeout": timedelta(seconds=self._patience),
                 },
-                **settings,
+                **{"prefix": self.prefix, **settings},
             )
         except (ValueError, TypeError, self._obstore.exceptions.BaseError) as error:
             raise ConfigurationError(
@@ -223,23 +261,53 @@ class Bucket:
             return found, bytes(got.bytes())
         return None
 
-    def list(self, prefix: str) -> Iterator[BucketObject]:
+    def list(
+        self, prefix: str, odd: Callable[[str, str], object] = lambda _key, _fault: None
+    ) -> Iterator[BucketObject]:
         """Yield the objects whose keys have a prefix, page by page, in the server's order.
+
+        Args:
+            prefix: The beginning of their keys.
+            odd: Called with each key that is left out, and its `key_fault`.
 
         Raises:
             StorageError: The listing broke off; the objects yielded are not all.
         """
-        # A prefix of obstore's ends with a whole segment.
-        segments, _, _ = prefix.rpartition("/")
-        pages = self._obstore.list(self._store, segments or None, chunk_size=_PAGE)
+        above = f"{self.prefix}/" if self.prefix else ""
+        token = ""
         while True:
             with self._guarded("listing the objects"):
-                page = next(pages, None)
-            if page is None:
+                page = read_page(self._page(above + prefix, {"continuation-token": token}))
+            for found in page.objects:
+                key = found.key.removeprefix(above)
+                if fault := key_fault(key):
+                    odd(key or "/", fault)
+                elif key.startswith(prefix):
+                    yield BucketObject(key, *found[1:])
+            if not page.next:
                 return
-            for item in page:
-                if item["path"].startswith(prefix):
-                    yield _bucket_object(item)
+            if page.next == token:
+                raise StorageError(f"s3://{self.name} lists one page again and again", code="store")
+            token = page.next
+
+    def _page(self, prefix: str, more: Mapping[str, str]) -> bytes:
+        """Return a page of the listing; parameters without a value are not sent."""
+        query = {"list-type": "2", "encoding-type": "url", "prefix": prefix, **more}
+        text = urlencode([pair for pair in query.items() if pair[1]], quote_via=quote)
+        return cast("bytes", self._until_answered(lambda: _fetch(self._signed(text))))
+
+    def _signed(self, query: str) -> str:
+        """Return an address in the bucket, signed unless obstore signs nothing."""
+        # The path, which obstore always adds, is the value of a parameter that nobody reads.
+        address = f"{self._place}?{query}&x-path="
+        if self._is_anonymous:
+            return address
+        return self._sign(
+            self._open_s3(prefix="", endpoint=address, virtual_hosted_style_request="true")
+        )
+
+    def _sign(self, store: Any) -> str:
+        return str(self._obstore.sign(store, "GET", "-", _SIGNED))
 
     def put(
         self,
@@ -362,7 +430,7 @@ class Bucket:
             StorageError: It does not, or may not.
         """
         with self._guarded("looking at the bucket"):
-            next(self._obstore.list(self._store, chunk_size=1), None)
+            self._page(self.prefix, {"max-keys": "1"})
 
     def _until_answered(self, request: Callable[[], Any]) -> Any:
         """Send a request until it is answered; obstore does not repeat it if a connection breaks.
@@ -374,8 +442,8 @@ class Bucket:
         while True:
             try:
                 return request()
-            except self._obstore.exceptions.BaseError as error:
-                if _LOST not in _first_line(error) or time.monotonic() + pause >= until:
+            except (self._obstore.exceptions.BaseError, _ListingError) as error:
+                if not _may_be_repeated(error) or time.monotonic() + pause >= until:
                     raise
             Event().wait(pause)
             pause = min(2 * pause, longest)
@@ -409,6 +477,43 @@ def split_address(address: str) -> tuple[str, str]:
             " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
     return match[1], prefix
+
+
+class _ListingError(OSError):
+    """An answer that is an error, or none: then the status is 0."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"status code: {status}\n{said}" if status else f"{_LOST}{said}")
+        self.status = status
+
+
+def _fetch(address: str) -> bytes:
+    """Return the answer to a listing.
+
+    Raises:
+        _ListingError: There is none, or only a part of it, or it is an error.
+    """
+    try:
+        # The address is obstore's own.
+        with urllib.request.urlopen(address, timeout=_SECONDS.total_seconds()) as answer:  # noqa: S310
+            data: bytes = answer.read(_MOST_PAGE)
+            if answer.length:
+                raise http.client.IncompleteRead(data, answer.length)
+            return data
+    except HTTPError as error:
+        with error:
+            raise _ListingError(
+                error.code, error.read(_BUFFER).decode("utf-8", "replace")
+            ) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise _ListingError(0, str(getattr(error, "reason", error))) from error
+
+
+def _may_be_repeated(error: Exception) -> bool:
+    """True if a connection broke, or if the server may answer a listing later."""
+    if isinstance(error, _ListingError):
+        return error.status in _BUSY
+    return _LOST in _first_line(error)
 
 
 def _read_in_thread(read: Callable[[], bytes]) -> Iterator[bytes]:

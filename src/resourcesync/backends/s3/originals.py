@@ -2,13 +2,16 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import datetime
 from mimetypes import MimeTypes
+from posixpath import normpath
 from typing import BinaryIO, Final
 from urllib.parse import quote, unquote
+
+from msgspec.structs import replace
 
 from resourcesync.backends.s3 import store
 from resourcesync.backends.s3.bucket import Bucket, BucketObject
@@ -16,12 +19,15 @@ from resourcesync.errors import ConfigurationError, OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
+from resourcesync.model.uri_names import MAX_URI, UNESCAPED, uri_fault
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import OriginalsOptions
 from resourcesync.sqlite_file import TEMPORARY_ERRORS, connect_temporary
 
-_UNESCAPED: Final = "/():,=@"  # as file names are written as URIs
-_MOST_URI: Final = 2_048
+_PATH: Final = f"/{UNESCAPED}"
+_REPLACED: Final = "\ufffd"
+"""In a key: a server may write it for characters that XML cannot have."""
+_KNOWS: Final = "SELECT 1 FROM listed WHERE uri = ?"
 _MAX_OMISSIONS: Final = 10_000
 _BLOCK: Final = 1 << 20
 _SOME: Final = 1_000
@@ -37,6 +43,9 @@ WITHOUT ROWID
 
 class BucketOriginals:
     """The objects below a prefix, each published at the base URI plus its percent-encoded key.
+
+    Of keys that would be one path in a URI, such as ``/a`` and ``a``, the one without odd names is
+    published; a key that has no URI is left out and told.
 
     An object is read if its ``ETag``, its length or its date changed, and only then.
 
@@ -78,7 +87,7 @@ class BucketOriginals:
         with TEMPORARY_ERRORS, closing(connect_temporary(_TABLE)) as db:
             db.execute("BEGIN")
             some: list[tuple[str, str, int, int]] = []
-            for found in self._bucket.list(""):
+            for found in self._bucket.list("", self._omit):
                 row = self._row(found)
                 if row is not None:
                     some.append(row)
@@ -86,6 +95,10 @@ class BucketOriginals:
                     db.executemany("INSERT OR REPLACE INTO listed VALUES (?,?,?,?)", some)
                     some = []
             db.executemany("INSERT OR REPLACE INTO listed VALUES (?,?,?,?)", some)
+            self._omissions = [
+                self._beside(odd, lambda uri: db.execute(_KNOWS, (uri,)).fetchone() is not None)
+                for odd in self._omissions
+            ]
             for uri, version, length, modified in db.execute("SELECT * FROM listed ORDER BY uri"):
                 moment = from_microseconds(modified)
                 yield Original(
@@ -93,18 +106,26 @@ class BucketOriginals:
                 )
 
     def _row(self, found: BucketObject) -> tuple[str, str, int, int] | None:
-        uri = self._uri(found.key)
-        if len(uri) > _MOST_URI:
-            self._omit(found.key, f"its URI is longer than {_MOST_URI} characters")
+        path = quote(found.key, safe=_PATH)
+        fault = uri_fault(path, MAX_URI - len(self._base))
+        if not fault and _REPLACED in found.key and self._bucket.head(found.key) is None:
+            fault = "its key is none that the server can name"
+        if fault:
+            self._omit(found.key, fault)
             return None
-        if not found.length and self._bucket.head(found.key) is None:
-            self._omit(found.key, "the mark of a folder: its key ends with a slash")
-            return None
-        return uri, found.version, found.length, to_microseconds(found.modified)
+        return self._base + path, found.version, found.length, to_microseconds(found.modified)
+
+    def _beside(self, odd: Omission, is_published: Callable[[str], bool]) -> Omission:
+        """Return an omission with the published key that means the same resource, if any."""
+        plain = normpath(f"/{odd.name}").strip("/")
+        if plain == odd.name or not is_published(self._uri(plain)):
+            return odd
+        return replace(odd, instead=plain)
 
     def _omit(self, key: str, reason: str) -> None:
         if len(self._omissions) < _MAX_OMISSIONS:
-            self._omissions.append(Omission(name=key, reason=reason))
+            name = key.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            self._omissions.append(Omission(name=name, reason=reason))
 
     def prefetch(self, originals: Sequence[Original]) -> None:
         """Prefetch these, several at a time: they are measured next."""
@@ -167,7 +188,7 @@ class BucketOriginals:
         return None if key is None else self._bucket.open(key)
 
     def _uri(self, key: str) -> str:
-        return self._base + quote(key, safe=_UNESCAPED)
+        return self._base + quote(key, safe=_PATH)
 
     def _key(self, uri: str) -> str | None:
         """Return the key of a URI; ``None`` if the URI is not in normal form."""

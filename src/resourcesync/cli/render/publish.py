@@ -16,6 +16,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
+    from resourcesync.ports.catalogue import Omission
     from resourcesync.source.notifications import Notified
     from resourcesync.source.publication_options import LeftAddress, PublicationResult
 
@@ -48,10 +49,9 @@ def report(done: "PublicationResult", screen: Screen) -> None:
 
 def _warnings(done: "PublicationResult") -> Iterator[dict[str, object]]:
     for omission in done.omissions:
-        message = f"{omission.name} is not published: {omission.reason}"
         yield {
             "code": "omitted",
-            "message": message,
+            "message": _omission_message(omission),
             "hint": _omission_hint(omission.name, omission.reason, done.settings.exclude),
         }
     if done.retained.unkept:
@@ -73,6 +73,13 @@ def _warnings(done: "PublicationResult") -> Iterator[dict[str, object]]:
         yield {"code": "out-changed", "message": message, "hint": hint}
     for left in done.scan.left:
         yield {"code": left.code, "message": left.reason, "hint": left.hint}
+
+
+def _omission_message(omission: "Omission") -> str:
+    message = f"{omission.name} is not published: {omission.reason}"
+    if omission.instead:
+        message += f"; {omission.instead} means the same resource, and is published"
+    return message
 
 
 def _place_of(out: str) -> str:
