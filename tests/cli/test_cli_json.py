@@ -3,13 +3,16 @@
 import io
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.json_output import JsonScreen
+from resourcesync.cli.json_output import JsonScreen, json_line
 from resourcesync.cli.output import (
     CommandOutcome,
     Problem,
@@ -111,6 +114,34 @@ def test_every_json_line_is_one_line_of_json_whatever_a_source_wrote(value: obje
 
     (line,) = stream.getvalue().split("\n")[:-1]
     assert json.loads(line)["type"] == "item"
+
+
+# C1, DEL, bidirectional, line ends that JSON leaves alone, and one beyond the first plane.
+HIDDEN = "\x9b31m \x7f \x85 \u202etxt.exe\u2066 \u200b \u2028\u2029 \U000e0001 \x1b[2J"
+
+
+@pytest.mark.parametrize("name", ["uri", HIDDEN])
+def test_json_lets_no_text_of_a_source_control_a_terminal_and_keeps_its_value(name: str) -> None:
+    screen, stream, _ = json_screen()
+    text = f"caf\u00e9 \u6f22\u5b57 {HIDDEN}"
+
+    screen.report("item", {name: [text, text]})
+
+    shown = stream.getvalue()
+    assert shown[:-1].isprintable()
+    assert "caf\u00e9 \u6f22\u5b57 \\u009b31m \\u007f" in shown
+    assert json.loads(shown)[name] == [text, text]
+    assert msgspec.json.decode(shown)[name] == [text, text]
+    assert json_line("item", "", {name: text}).decode()[:-1].isprintable()
+
+
+def test_json_has_a_form_for_a_name_that_is_no_text() -> None:
+    screen, stream, _ = json_screen()
+
+    screen.report("item", {"uri\udc80": ["\ud800", Path("\udcff")]})
+
+    row = msgspec.json.decode(stream.getvalue())
+    assert row["uri\\udc80"] == ["\\ud800", "\\udcff"]
 
 
 def test_json_spells_out_what_has_no_form_of_its_own() -> None:

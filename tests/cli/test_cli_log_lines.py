@@ -280,3 +280,12 @@ def test_a_text_of_a_source_controls_no_terminal_that_shows_the_log(tmp_path: Pa
 
     line = r"error: \x1b]0;title\x07 \u202etxt all is well" "\n"
     assert (tmp_path / "log").read_text().endswith(line)
+
+
+def test_a_log_in_json_controls_no_terminal_either(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log", "json") as note:
+        note("error: \x9b2J \u202etxt \u2028", {"uri": "http://h/\x7f"})
+
+    (line,) = (tmp_path / "log").read_text().split("\n")[:-1]
+    assert line.isprintable()
+    assert json.loads(line)["message"] == "error: \x9b2J \u202etxt \u2028"

@@ -1,4 +1,4 @@
-"""The screen of ``--json``: NDJSON on stdout, nothing on stderr.
+"""The screen of ``--json``: NDJSON on stdout, nothing on stderr; and the one writer of JSON.
 
 Keys are snake_case with units in the name, times RFC 3339 in UTC. Fields may be added within
 ``"v": 1``, never renamed. The first line is ``run.start``, the last is ``run.end``.
@@ -37,7 +37,6 @@ class JsonScreen:
         self._quiet = quiet
         self._stream = stream
         self._clock = clock
-        self._encoder = msgspec.json.Encoder(enc_hook=_plain)
         self._progress_at: float | None = None
         self._started = clock.monotonic()
 
@@ -81,8 +80,7 @@ class JsonScreen:
         """Do nothing: every line is written already."""
 
     def _write(self, kind: str, fields: Mapping[str, object]) -> None:
-        row = {"v": VERSION, "type": kind, "run": self._run, **fields}
-        write_line(self._stream, self._encoder.encode(json_safe(row)).decode())
+        write_line(self._stream, json_text(json_row(kind, self._run, fields)))
 
 
 def warning_event(fields: Mapping[str, object]) -> dict[str, object]:
@@ -91,10 +89,30 @@ def warning_event(fields: Mapping[str, object]) -> dict[str, object]:
     return {**found, "evidence": labelled_evidence(found.get("evidence"))}
 
 
+def json_row(kind: str, run: str, fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the object of an event."""
+    return {"v": VERSION, "type": kind, "run": run, **fields}
+
+
 def json_line(kind: str, run: str, fields: Mapping[str, object]) -> bytes:
     """Return one line, with its line break, for another program."""
-    row = {"v": VERSION, "type": kind, "run": run, **fields}
-    return msgspec.json.encode(json_safe(row), enc_hook=_plain) + b"\n"
+    return json_text(json_row(kind, run, fields)).encode() + b"\n"
+
+
+def json_text(value: object) -> str:
+    r"""Return JSON in which no character can fool a terminal or a reader.
+
+    What is not printable is ``\uXXXX``, so the value is the same when it is read; é and 漢 stay.
+    """
+    text = _encode(json_safe(value)).decode()
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def json_safe(value: object) -> object:
@@ -106,15 +124,22 @@ def json_safe(value: object) -> object:
     if isinstance(value, Digest):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): json_safe(item) for key, item in value.items()}
+        return {_without_surrogates(str(key)): json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_safe(item) for item in value]
     if isinstance(value, datetime):
         return stamp(value)
     if isinstance(value, str) and not isinstance(value, Enum):
-        return without_users(value).encode("utf-8", "backslashreplace").decode("utf-8")
+        return _without_surrogates(without_users(value))
     return value
 
 
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def _plain(value: object) -> object:
-    return str(value)
+    return _without_surrogates(str(value))
+
+
+_encode: Final = msgspec.json.Encoder(enc_hook=_plain).encode

@@ -20,7 +20,7 @@ from resourcesync.cli.formatting import (
     labelled,
     without_users,
 )
-from resourcesync.cli.json_output import VERSION, json_safe, warning_event
+from resourcesync.cli.json_output import VERSION, json_safe, json_text, warning_event
 from resourcesync.cli.output import CommandOutcome, Job, Problem, Screen
 from resourcesync.errors import StorageError
 
@@ -133,7 +133,8 @@ class _JournalHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send a message; one that cannot be sent is lost."""
-        row = _log_row(record, self._run)
+        row = json_safe(_log_row(record, self._run))
+        assert isinstance(row, dict)
         entry = {
             "MESSAGE": _one_line(record),
             "PRIORITY": str(_PRIORITIES.get(record.levelno, 6)),
@@ -170,7 +171,7 @@ class _JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one JSON object."""
-        return msgspec.json.encode(_log_row(record, self._run), enc_hook=str).decode()
+        return json_text(_log_row(record, self._run))
 
 
 def _log_row(record: logging.LogRecord, run: str) -> Mapping[str, object]:
@@ -180,9 +181,7 @@ def _log_row(record: logging.LogRecord, run: str) -> Mapping[str, object]:
     """
     head = {"v": VERSION, "type": "log", "run": run, "message": record.getMessage()}
     tail = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
-    row = json_safe({**head, **getattr(record, "fields", {}), **tail})
-    assert isinstance(row, dict)
-    return row
+    return {**head, **getattr(record, "fields", {}), **tail}
 
 
 def _one_line(record: logging.LogRecord) -> str:

@@ -6,15 +6,13 @@ from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from resourcesync import __version__
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.status import StatusCheck, read_statuses
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
-from resourcesync.cli.json_output import json_line
+from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import CollectingScreen
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
@@ -293,20 +291,15 @@ class WatchFigures:
         """Return the mirrors as in ``status --json``, and the results of their last runs."""
         _, mirrors = self._read_mirrors()
         names = self._names()[0]
-        lines = [msgspec.json.decode(json_line("mirror", "", mirror)) for mirror in mirrors]
-        ended = [
-            msgspec.json.decode(json_line("ended", "", mapping))
-            for mapping in list(self._last.values())
-            if mapping["mirror"] in names
-        ]
+        ended = [row for row in list(self._last.values()) if row["mirror"] in names]
         pushed = [subscription_fields(standing) for standing in self._standings()]
-        subscribed = [
-            msgspec.json.decode(json_line("watch.subscription", "", fields)) for fields in pushed
-        ]
-        plans = [msgspec.json.decode(json_line("next", "", plan)) for plan in self._plans()]
-        return msgspec.json.encode(
-            {"v": 1, "mirrors": lines, "next": plans, "ended": ended, "subscriptions": subscribed}
-        )
+        rows = {
+            "mirrors": [json_row("mirror", "", mirror) for mirror in mirrors],
+            "next": [json_row("next", "", plan) for plan in self._plans()],
+            "ended": [json_row("ended", "", fields) for fields in ended],
+            "subscriptions": [json_row("watch.subscription", "", fields) for fields in pushed],
+        }
+        return json_text({"v": VERSION, **rows}).encode()
 
     def _watched(self, values: Mapping[Labels, float]) -> Mapping[Labels, float]:
         """Return the values of the mirrors that are watched now; a reload may remove some."""
