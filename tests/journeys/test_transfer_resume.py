@@ -11,12 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES
 from resourcesync.adapters.mirror.staging import MAX_PARTS
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors import opening
+from resourcesync.app.options import fetch_settings
 from resourcesync.destination.reports import MirrorState
+from resourcesync.settings.network import Network
 from tests.support.servers.hostile_server import CLOSE, Asked, Step, answer
 from tests.support.sources.scripted_source import ScriptedSource, cut_at, serve
 
@@ -50,6 +55,35 @@ def test_a_part_is_kept_and_the_next_run_asks_for_the_rest_only(source: Scripted
     assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
     assert source.file("/big.bin") == BODY
     assert source.temporary() == []
+
+
+def test_a_resource_that_had_its_time_is_continued_by_the_next_run(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hurried(network: Network, source: str) -> FetchSettings:
+        return replace(fetch_settings(network, source), deadline=0.3, deadline_rate=64 << 20)
+
+    def trickle(asked: Asked) -> Iterator[Step]:
+        yield from cut_at(HALF, BODY, TAG, CLOSE)[:1]
+        for at in range(HALF, len(BODY), 100):  # faster than the least rate
+            yield BODY[at : at + 100]
+            yield 0.02
+
+    source.put("/big.bin", BODY)
+    source.put("/small.txt", b"small")
+    source.server.on("/big.bin", trickle)
+    with monkeypatch.context() as patched:
+        patched.setattr(opening, "fetch_settings", hurried)
+        report = source.pull(Network(retries=3))
+    assert (report.state, report.created) == (MirrorState.BEHIND, 1)
+    assert [failure.code for failure in report.failures] == ["too-slow"]
+    assert len(source.ranges("/big.bin")) == 1
+
+    source.server.on("/big.bin", serve(BODY, TAG))
+    assert source.pull().state is MirrorState.IN_SYNC
+    (asked,) = source.ranges("/big.bin")
+    assert asked is not None
+    assert source.file("/big.bin") == BODY
 
 
 @pytest.mark.parametrize("at", [0, 1, MIN_SAVED_BYTES - 1])

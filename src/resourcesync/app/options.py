@@ -18,6 +18,7 @@ from resourcesync.settings.network import Network
 from resourcesync.settings.values import parse_proxy, resolve_moment
 
 _DAY: Final = 86_400.0
+_DEADLINE: Final = FetchSettings().deadline
 _FILTERS: Final = ("include", "exclude", "types", "max_size", "since", "allow_origins", "links")
 _HTTP: Final = ("http://", "https://")
 
@@ -69,6 +70,8 @@ def fetch_settings(network: Network, source: str) -> FetchSettings:
     """
     names = ("jobs", "per_host", "rate", "bandwidth", "timeout", "retries")
     chosen = {name: value for name in names if (value := getattr(network, name)) is not None}
+    if network.timeout is not None:
+        chosen["deadline"] = max(_DEADLINE, 2 * network.timeout)
     home = origin_of(source) if source else ""
     origins = (home, *map(origin_of, network.allow_origins))
     trusted = frozenset(origin for origin in origins if origin.startswith(_HTTP))

@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "allow-origin": "--allow-origin {value|URL}",
     "select": "--include {value|GLOB}",
     "limit-rate": "--rate {value|N/h}",
+    "wait-longer": "--timeout {value|10m}",
     "limit-size": "--max-size {value|5M}",
     "map-paths": "--map {value|MAPPER}",
     "ignore-robots": "--robots ignore",

@@ -51,7 +51,8 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         per_host: Most requests at a time to one host.
         rate: Requests per second to one host.
         bandwidth: Bytes per second, all together.
-        timeout: Seconds without an answer, or of a body that hardly moves.
+        timeout: Seconds without an answer, or of a body that hardly moves. A whole body may take
+            twice that, at least a minute, and a second more for every 16 KiB.
         retries: Further tries after a temporary failure.
         robots: ``obey`` or ``ignore`` ``robots.txt``.
         headers: Fields that are sent to the Source's own origin only.

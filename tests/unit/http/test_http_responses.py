@@ -13,6 +13,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports import Purpose
+from resourcesync.ports.fetcher import Proof
 from tests.support.servers.fetching import (
     KeepingSink,
     failure,
@@ -294,13 +295,60 @@ def test_a_trickle_is_given_up(server: HostileServer, script: Answer) -> None:
     assert outcome.error.code == "too-slow"
 
 
-def test_a_document_has_a_deadline_however_steady_it_comes(server: HostileServer) -> None:
-    uri = server.on("/x", endless(OK + b"Content-Length: 1000\r\n\r\n", b"a" * 20, 0.05))
+@pytest.mark.parametrize("purpose", [Purpose.DOCUMENT, Purpose.RESOURCE])
+@pytest.mark.parametrize("framing", [b"Content-Length: 1000\r\n", b"Connection: close\r\n"])
+def test_a_body_has_a_deadline_however_steady_it_comes(
+    server: HostileServer, purpose: Purpose, framing: bytes
+) -> None:
+    uri = server.on("/x", endless(OK + framing + b"\r\n", b"a" * 20, 0.05))
     fetcher = quick_fetcher(server.origin, minimum_rate=1, deadline=0.4, retries=0)
 
-    outcome = failure(fetch_one(fetcher, request(uri, Purpose.DOCUMENT)))
+    outcome = failure(fetch_one(fetcher, request(uri, purpose)))
 
     assert outcome.error.code == "too-slow"
+
+
+STEADY: tuple[Step, ...] = (b"a" * 200, 0.05) * 10
+LATE: tuple[Step, ...] = (b"a", 0.7, b"a" * 1999)
+
+
+@pytest.mark.parametrize(
+    ("framing", "body", "limit", "rates"),
+    [
+        (b"Content-Length: 2000\r\n", LATE, None, {"deadline_rate": 1000}),
+        (b"Connection: close\r\n", LATE, 2000, {"deadline_rate": 1000}),
+        (b"Connection: close\r\n", STEADY, None, {"deadline_rate": 3000}),
+        (b"Content-Length: 2000\r\n", STEADY, None, {"bandwidth": 4000}),
+    ],
+    ids=["announced", "listed", "what came", "share of the bandwidth"],
+)
+def test_a_bodys_deadline_grows_with_its_size(
+    server: HostileServer,
+    framing: bytes,
+    body: tuple[Step, ...],
+    limit: int | None,
+    rates: dict[str, int],
+) -> None:
+    uri = server.on("/x", [OK + framing + b"\r\n", *body, CLOSE])
+    fetcher = quick_fetcher(server.origin, minimum_rate=1, deadline=0.2, **rates)
+
+    outcome = response(fetch_one(fetcher, request(uri, limit=limit, proof=Proof.BYTES)))
+
+    assert (kept(outcome), outcome.tries) == (b"a" * 2000, 1)
+
+
+def test_a_resource_that_had_its_time_is_given_no_more_in_this_run_and_others_are(
+    server: HostileServer,
+) -> None:
+    slow = server.on("/slow", endless(OK + b"Content-Length: 1000\r\n\r\n", b"a" * 20, 0.05))
+    quick = server.on("/quick", answer(body=b"quick"))
+    fetcher = quick_fetcher(server.origin, minimum_rate=1, deadline=0.4, retries=5)
+
+    by_uri = {found.request.uri: found for found in fetcher.fetch([request(slow), request(quick)])}
+
+    late = failure(by_uri[slow])
+    assert (late.error.code, late.tries) == ("too-slow", 1)
+    assert kept(response(by_uri[quick])) == b"quick"
 
 
 def test_the_time_the_caller_takes_is_not_the_servers(server: HostileServer) -> None:

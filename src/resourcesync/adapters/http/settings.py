@@ -22,6 +22,9 @@ BODY_LIMITS: Mapping[Purpose, int] = {
     Purpose.STREAM: 1 << 62,
 }
 
+FAIR_RATE = 16 * KIB
+"""Bytes per second of a transfer that does not look stalled."""
+
 _POSITIVE = (
     "jobs",
     "per_host",
@@ -51,9 +54,9 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True):
             keep ``minimum_rate``.
         minimum_rate: Bytes per second below which a body is aborted as too slow.
         connect_timeout: Seconds for name, connection and TLS handshake together.
-        deadline: Seconds that a document or a page of discovery may take in all, besides one
-            second for every ``deadline_rate`` bytes.
-        deadline_rate: Bytes per second, see ``deadline``.
+        deadline: Seconds that a try may take in all, besides one second for every
+            ``deadline_rate`` bytes of its body: of those that are announced, or that came.
+        deadline_rate: Bytes per second, see ``deadline``; less where ``bandwidth`` leaves less.
         retries: Retries after a temporary failure.
         backoff: Seconds before the first retry; later ones wait longer, with jitter.
         max_wait: Longest seconds to wait for one origin to become ready. An origin that asks for
@@ -83,7 +86,7 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True):
     minimum_rate: int = KIB
     connect_timeout: float = 10.0
     deadline: float = 60.0
-    deadline_rate: int = 32 * KIB
+    deadline_rate: int = FAIR_RATE
     retries: int = 5
     backoff: float = 1.0
     max_wait: float = 60.0

@@ -106,6 +106,7 @@ class HttpTransfer:
         head: The final head, ``None`` until it is complete.
         error: The reason that the transfer must fail, ``None`` for none.
         crash: An exception that is not about this transfer; the loop re-raises it.
+        is_late: It is a resource that had all its time: the next run continues it.
         began: Time of sending, in seconds of the clock.
         wire: Bytes received, head included.
         received: Bytes in the sink, with those of the resumed part.
@@ -137,6 +138,7 @@ class HttpTransfer:
         "error",
         "head",
         "headers",
+        "is_late",
         "is_secure",
         "is_special",
         "lines",
@@ -165,7 +167,7 @@ class HttpTransfer:
         self.crash: BaseException | None = None
         self.began = self._marked_at = now
         self.wire = self._mark = self.received = 0
-        self.disturbed = self.broken_range = self._cut = False
+        self.disturbed = self.broken_range = self.is_late = self._cut = False
         self.lines.clear()
         self.wait: float | None = None
         self._discard = MAX_DISCARDED
@@ -398,11 +400,11 @@ class HttpTransfer:
             return None
         return PartialBody(length=self.received, validator=validator, uri=uri, total=total)
 
-    def check_slow(self, now: float, minimum: float) -> bool:
+    def check_slow(self, now: float, share: float) -> bool:
         """Return true if the transfer is to be aborted, and set its error.
 
-        That is if the server sends less than ``minimum`` bytes per second, or if the head is
-        invalid and no body follows it yet.
+        That is if the server is too slow, or if the head is invalid and no body follows it yet. No
+        more is expected of it than ``share`` bytes per second.
         """
         if self.head is None and self.lines.endswith(b"\n\r\n"):
             self._read_head()
@@ -413,18 +415,25 @@ class HttpTransfer:
         elif purpose is Purpose.STREAM:
             return self.error is not None
         else:
-            got = self._slow_body(now, minimum)
-        if not got and purpose is not Purpose.RESOURCE:
-            size = max(self.wire, (self.head and self.head.length) or 0)
-            if now - self.began > self._settings.deadline + size / self._settings.deadline_rate:
-                got = f"{self.wire} bytes in {now - self.began:.0f} s"
+            got = self._slow_body(now, share)
+        if not got and now - self.began > self._deadline(share):
+            got = f"{self.wire} bytes in {now - self.began:.0f} s"
+            self.is_late = purpose is Purpose.RESOURCE
         if got and self.error is None:
-            error = transfer_errors.too_slow_error(self.errand.uri, got)
+            error = transfer_errors.too_slow_error(self.errand.uri, got, is_late=self.is_late)
             self.error = proxies.with_proxy_evidence(error, self.proxy)
         return self.error is not None
 
-    def _slow_body(self, now: float, minimum: float) -> str:
-        timeout = self._settings.timeout
+    def _deadline(self, share: float) -> float:
+        """Return the seconds that the try may take, by the size of its body as far as known."""
+        announced = self.head.length if self.head is not None else 0
+        if announced is None:
+            announced = self.errand.request.limit or 0
+        rate = min(self._settings.deadline_rate, share)
+        return self._settings.deadline + max(self.wire, announced) / rate
+
+    def _slow_body(self, now: float, share: float) -> str:
+        timeout, minimum = self._settings.timeout, min(self._settings.minimum_rate, share)
         if now - self._marked_at <= timeout:
             return ""
         got = self.wire - self._mark

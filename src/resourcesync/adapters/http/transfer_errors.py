@@ -155,10 +155,15 @@ def _evidence(uri: str, got: str) -> Evidence:
     return (("got", got), ("sent", f"GET {without_query(uri)}"))
 
 
-def too_slow_error(uri: str, got: str) -> SourceUnavailableError:
-    """Return the error for a server that sends less than the minimum."""
+def too_slow_error(uri: str, got: str, *, is_late: bool) -> SourceUnavailableError:
+    """Return the error for a server that is slower than the minimum; late is a whole resource."""
     return SourceUnavailableError(
-        "the server is too slow", uri=uri, evidence=_evidence(uri, got), code="too-slow"
+        "the server is too slow",
+        uri=uri,
+        evidence=_evidence(uri, got),
+        hint="run it again to continue; to wait longer for each resource" if is_late else "",
+        remedy=Remedy("wait-longer") if is_late else None,
+        code="too-slow",
     )
 
 

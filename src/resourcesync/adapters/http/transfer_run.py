@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
+from math import inf
 from random import Random
 
 import msgspec
@@ -21,7 +22,7 @@ from resourcesync.adapters.http.robots import (
     parse_rules,
     rules_after_failure,
 )
-from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.settings import FAIR_RATE, FetchSettings
 from resourcesync.adapters.http.transfer import HttpTransfer
 from resourcesync.adapters.http.transfer_errors import PUSHBACK, REDIRECTS, unmarked_end_error
 from resourcesync.errors import (
@@ -40,7 +41,6 @@ _STILL = 0.02
 _SOON = 0.02
 """Seconds until the requests are polled again, if there are none for the moment."""
 _BURST = 0.05
-_SHARE = 16 * 1024
 _MAX_QUEUES = 2048
 _ROBOTS_RETRIES = 1
 _UNRULED = frozenset({Purpose.MESSAGE, Purpose.STREAM})
@@ -111,7 +111,7 @@ class TransferRun:
         self._nap = min(_LONGEST_NAP, settings.timeout / 4)
         self._jobs = settings.jobs
         if settings.bandwidth:  # so each transfer has enough of it not to look stalled
-            self._jobs = min(settings.jobs, max(1, settings.bandwidth // _SHARE))
+            self._jobs = min(settings.jobs, max(1, settings.bandwidth // FAIR_RATE))
 
     def outcomes(
         self, requests: Iterator[FetchRequest | None]
@@ -239,12 +239,10 @@ class TransferRun:
 
     def _sweep(self, now: float) -> None:
         """Abort transfers that are too slow."""
-        active = self._engine.active
-        minimum: float = self._settings.minimum_rate
-        if self._settings.bandwidth:
-            minimum = min(minimum, self._settings.bandwidth / (4 * max(1, len(active))))
+        active, bandwidth = self._engine.active, self._settings.bandwidth
+        share = bandwidth / (4 * max(1, len(active))) if bandwidth else inf
         for transfer in list(active.values()):
-            if transfer.check_slow(now, minimum):
+            if transfer.check_slow(now, share):
                 self._engine.abort(transfer)
                 self._finish_transfer(transfer, now)
 
@@ -287,7 +285,7 @@ class TransferRun:
         if transfer.broken_range:
             self._request_whole(errand, now)
         elif error is not None:
-            if error.transient and not isinstance(error, StorageError):
+            if error.transient and not (transfer.is_late or isinstance(error, StorageError)):
                 errand.part = transfer.part()
                 self._retry(lane, errand, error, now)
             else:
