@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.server.connection_shares import ConnectionShares
 from resourcesync.server.uvicorn_server import (
     ConnectionGuard,
     ConnectionLimits,
@@ -60,6 +61,7 @@ class GuardedConfig(uvicorn.Config):
     """What a guard has to know."""
 
     limits = ConnectionLimits()
+    shares = ConnectionShares(limits.connections, limits.share)
 
 
 def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
@@ -80,9 +82,11 @@ def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
     assert transport.sent.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_full(
-    app: ASGIApp,
-) -> None:
+def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_full() -> None:
+    async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await asyncio.Event().wait()
+
     async def second(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"
         await send({"type": "http.response.start", "status": 299, "headers": []})
@@ -94,7 +98,8 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
         def ask() -> None:
             with ExitStack() as stack:
                 for _ in range(3):
-                    stack.enter_context(socket.create_connection(address(first)))
+                    client = stack.enter_context(socket.create_connection(address(first)))
+                    client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 time.sleep(0.1)
                 seen.append((status(first), status(other)))
             os.kill(os.getpid(), signal.SIGINT)
@@ -113,7 +118,7 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
 
     aside = SecondApplication(second, "127.0.0.1", 0)
     serve_forever(
-        app,
+        busy,
         "127.0.0.1",
         0,
         on_ready=look,

@@ -202,7 +202,9 @@ def test_more_requests_than_allowed_are_told_so(app: ASGIApp) -> None:
     limits = ConnectionLimits(connections=5, client_timeout=5, grace=1)
     with ServerThread(app, limits=limits) as server, ExitStack() as stack:
         for _ in range(6):
-            stack.enter_context(plug(server))
+            client = stack.enter_context(plug(server))
+            client.sendall(b"GET /huge.bin HTTP/1.1\r\nHost: x\r\n\r\n")
+            time.sleep(0.02)  # so that the first five are served
 
         assert get(server, "/one.txt")[0] == 503
 

@@ -30,6 +30,7 @@ from resourcesync.settings.values import (
     parse_duration,
     parse_limit,
     parse_moment,
+    parse_network,
     parse_pair,
     parse_size,
 )
@@ -186,6 +187,7 @@ MOMENT = Parsed("time", parse_moment)
 LIMIT = Parsed("limit", parse_limit)
 PAIR = Parsed("pair", parse_pair)
 BINDING = Parsed("address", parse_binding)
+NETWORK = Parsed("network", parse_network)
 
 CONFIG = option(
     "--config",

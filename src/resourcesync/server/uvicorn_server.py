@@ -20,10 +20,12 @@ from typing import Any, Final, NamedTuple, Self, cast, final
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.asgi import STOPPING, refuse, run_lifespan
+from resourcesync.server.connection_shares import ConnectionShares, RequestShares
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -109,8 +111,13 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for clients.
 
     Attributes:
-        connections: From this many on, requests are answered 503; 50 more and connections are
-            dropped unanswered. Each takes up to two file descriptors.
+        connections: From this many on, the connection that is idle longest makes room for a new
+            one. If none is idle, requests are answered 503; 50 more and connections are dropped
+            unanswered. Each takes up to two file descriptors.
+        share: Connections of one client address: its longest idle one makes room for a new one. If
+            none is idle, the new one is dropped.
+        proxies: Addresses and networks of proxies in front, which may hold any number. Of their
+            requests ``X-Forwarded-For`` tells the client, who may have ``share`` under way.
         client_timeout: Seconds until a client is dropped that sends no whole request or reads no
             bytes. It may take up to twice that.
         keep_alive: Seconds until an idle connection is closed.
@@ -119,6 +126,8 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     connections: int = 400
+    share: int = 100
+    proxies: tuple[str, ...] = ()
     client_timeout: float = 20.0
     keep_alive: int = 15
     grace: int = 10
@@ -140,6 +149,7 @@ class ConnectionGuard(asyncio.Protocol):
         state = {**app_state, DROP: self.drop}
         self._inner: Any = make(config=config, server_state=server_state, app_state=state)
         self._limits: ConnectionLimits = config.limits
+        self._shares: ConnectionShares = config.shares
         self._connections: set[object] = server_state.connections
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -149,10 +159,12 @@ class ConnectionGuard(asyncio.Protocol):
         self._mark: tuple[str, object] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept a connection, unless there are far too many."""
+        """Accept a connection, unless there are far too many, or its client has its share."""
         # Not asserted: the transports of other loops (uvloop) are of no such class.
         transport = cast("asyncio.Transport", transport)
-        if len(self._connections) >= self._limits.connections + EXTRA_CONNECTIONS:
+        host = str((transport.get_extra_info("peername") or ("",))[0])
+        is_full = len(self._connections) >= self._limits.connections + EXTRA_CONNECTIONS
+        if is_full or not self._shares.admit(self, host):
             transport.abort()
             return
         self._transport = cast("asyncio.Transport", JoiningTransport(transport))
@@ -161,6 +173,7 @@ class ConnectionGuard(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release a connection."""
+        self._shares.release(self)
         if self._timer is not None:
             self._timer.cancel()
             self._inner.connection_lost(exc)
@@ -169,15 +182,32 @@ class ConnectionGuard(asyncio.Protocol):
         """Pass bytes on, but no endless header, and no endless body after the answer."""
         if self._transport is None:
             return
-        cycle = self._inner.cycle
-        if cycle is not self._cycle:
-            self._cycle, self._unread = cycle, 0
-        if cycle is None or cycle.response_complete:
+        self._note_request()
+        if self._awaits_request():
             self._unread += len(data)
             if self._unread > 2 * self._limits.header_bytes:
                 self._transport.abort()
                 return
         self._inner.data_received(data)
+        self._note_request()
+
+    def _note_request(self) -> None:
+        if self._inner.cycle is not self._cycle:
+            self._cycle, self._unread = self._inner.cycle, 0
+            self._shares.note_request(self)
+
+    def _awaits_request(self) -> bool:
+        return self._inner.cycle is None or bool(self._inner.cycle.response_complete)
+
+    def is_idle(self) -> bool:
+        """Return whether no answer is under way; of a request that is not whole there is none."""
+        assert self._transport is not None
+        return self._awaits_request() and not self._transport.get_write_buffer_size()
+
+    def give_up(self) -> None:
+        """Close the connection at once; uvicorn counts it no longer either."""
+        self._connections.discard(self._inner)
+        self.drop()
 
     def drop(self) -> None:
         """Close the connection at once; what was not sent yet is lost."""
@@ -218,10 +248,7 @@ class ConnectionGuard(asyncio.Protocol):
             return "end", self._transport.get_write_buffer_size()
         if self._inner.flow.write_paused:
             return "client", self._drains
-        cycle = self._inner.cycle
-        if cycle is None or cycle.response_complete:
-            return "request", cycle
-        return None
+        return ("request", self._inner.cycle) if self._awaits_request() else None
 
 
 _RESERVED_FILES: Final = 100
@@ -437,11 +464,16 @@ class _UvicornConfig(uvicorn.Config):
             h11_max_incomplete_event_size=limits.header_bytes,
         )
         self.limits = limits
+        self.shares = ConnectionShares(limits.connections - 1, limits.share, limits.proxies)
 
     def load(self) -> None:
         """Load the application; requests unanswered when the server stops get an answer too."""
         super().load()
-        self.loaded_app = _ShutdownReply(cast("ASGIApp", self.loaded_app))
+        app, proxies = cast("ASGIApp", self.loaded_app), self.limits.proxies
+        if proxies:
+            shared = cast("Any", RequestShares(app, self.limits.share, self.shares))
+            app = cast("ASGIApp", ProxyHeadersMiddleware(shared, list(proxies)))
+        self.loaded_app = _ShutdownReply(app)
 
 
 class _UvicornServer(uvicorn.Server):

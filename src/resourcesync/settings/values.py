@@ -6,6 +6,7 @@ They are the same on every command line, in the configuration file and in the li
 
 import re
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
 from typing import Final, NamedTuple
 
 from resourcesync.errors import ConfigurationError, Remedy
@@ -191,6 +192,20 @@ def parse_proxy(text: str) -> str:
 
 def _value_error(what: str, text: str, hint: str) -> ConfigurationError:
     return ConfigurationError(f"{text[:64]!r} is not a {what}", hint=hint)
+
+
+def parse_network(text: str) -> str:
+    """Return an IP address, or a network such as ``10.0.0.0/8``, as it is written.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise ConfigurationError(
+            f"{text[:64]!r} is no address", hint="write an IP address, or a network: 10.0.0.0/8"
+        ) from None
 
 
 def parse_binding(text: str) -> tuple[str, int]:

@@ -162,6 +162,7 @@ _NGINX_PROXY: Final = """\
         proxy_pass http://resourcesync_serve;
         proxy_http_version 1.1;
         proxy_set_header Connection "";
+        proxy_set_header X-Forwarded-For $remote_addr;
         proxy_buffering off;  # events are sent at once
         proxy_read_timeout 1h;
 """

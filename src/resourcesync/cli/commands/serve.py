@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from resourcesync.server.admin import MetricsSource
 
 _STDOUT = Path("-")
+_LEAST_SHARE = 8
 
 
 @click.command("serve", cls=SectionedCommand)
@@ -77,7 +78,15 @@ _STDOUT = Path("-")
     metavar="N",
     default=400,
     show_default=True,
-    help="Connections at a time; further connections get 503.",
+    help="Connections at a time; one client may have a quarter of them.",
+)
+@option(
+    "--trusted-proxy",
+    "proxies",
+    type=options.NETWORK,
+    metavar="ADDRESS",
+    multiple=True,
+    help="The address or network of a proxy in front: its X-Forwarded-For tells the client.",
 )
 @option(
     "--access-log",
@@ -140,9 +149,12 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         mounts[own.path] = own.hub.application
         counts.append(own.hub.figures)
         hub = own.hub
-    limits = applications.ConnectionLimits(connections=values["connections"])
+    most: int = values["connections"]
+    limits = applications.ConnectionLimits(
+        connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
+    )
     if values["events"]:
-        events = found.events(limits.connections * 3 // 4)
+        events = found.events(most * 3 // 4)
         mounts[found.events_path] = events
         counts.append(events.metrics)
     if values["dumps_on_demand"]:
