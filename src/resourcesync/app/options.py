@@ -6,7 +6,9 @@ from typing import Final
 from msgspec import UNSET
 
 from resourcesync.adapters.http import FetchSettings
+from resourcesync.adapters.http.addresses import host_of
 from resourcesync.adapters.http.certificate_authorities import check_authorities
+from resourcesync.adapters.http.egress import is_address
 from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
@@ -73,8 +75,8 @@ def fetch_settings(network: Network, source: str) -> FetchSettings:
     if network.timeout is not None:
         chosen["deadline"] = max(_DEADLINE, 2 * network.timeout)
     home = origin_of(source) if source else ""
-    origins = (home, *map(origin_of, network.allow_origins))
-    trusted = frozenset(origin for origin in origins if origin.startswith(_HTTP))
+    allowed = tuple(map(origin_of, network.allow_origins))
+    trusted = frozenset(origin for origin in (home, *allowed) if origin.startswith(_HTTP))
     has_secret = any(fields.fields for fields in network.credentials if not fields.origin)
     if home and home not in trusted and (network.headers or has_secret):
         raise ConfigurationError(
@@ -88,10 +90,17 @@ def fetch_settings(network: Network, source: str) -> FetchSettings:
         robots=network.robots,
         headers=_header_fields(network, home),
         trusted_origins=trusted,
+        source_host="" if home in allowed else _name_of(home),
         proxies=proxy_rules(network),
         ca_file=network.ca_file,
         contact=network.contact,
     )
+
+
+def _name_of(home: str) -> str:
+    """Return the host of an origin, if it is a name, which may lead elsewhere later."""
+    host = host_of(home)
+    return "" if is_address(host) else host
 
 
 def proxy_rules(network: Network) -> ProxyRules:

@@ -1,18 +1,18 @@
-"""Transports by scheme, ours for http and https and those of plug-ins; and stored robots rules."""
+"""Transports by scheme, ours and those of plug-ins; and what a mirror stores of origins."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from math import floor
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.robots import LONGEST_DELAY, RULES_LIFETIME, KnownRules
+from resourcesync.adapters.http.robots import LONGEST_DELAY, RULES_LIFETIME, KnownOrigins
 from resourcesync.app import plugins
 from resourcesync.discovery.addresses import accept_scheme
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
@@ -24,6 +24,8 @@ from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 if TYPE_CHECKING:
     from resourcesync.ports.transports import TransportFactory
 
+
+_T = TypeVar("_T")
 
 _LONGEST_NAMED: Final = 2_592_000.0
 _OURS: Final = ("http", "https", "")
@@ -48,7 +50,7 @@ def open_fetcher(
     address: str,
     settings_of: Callable[[str], FetchSettings],
     cancel: CancelToken,
-    known_rules: KnownRules,
+    known_origins: KnownOrigins,
     report: Reporter = lambda _event, _fields: None,
 ) -> Iterator[OpenFetcher]:
     """Open the fetcher for a Source.
@@ -60,7 +62,7 @@ def open_fetcher(
         address: The Source's address.
         settings_of: Returns the fetch settings for a Source.
         cancel: The request to stop, and the clock.
-        known_rules: Stores the content of ``robots.txt``.
+        known_origins: Stores what is known of origins, such as ``robots.txt``.
         report: Receives a warning when a host asks for a longer delay than the limit.
 
     Yields:
@@ -80,7 +82,9 @@ def open_fetcher(
     def shortened(origin: str, delay: float) -> None:
         report("warning", _crawl_delay_warning(origin, delay))
 
-    with closing(CurlFetcher(settings, cancel.clock, dice, known_rules, shortened, cancel)) as http:
+    with closing(
+        CurlFetcher(settings, cancel.clock, dice, known_origins, shortened, cancel)
+    ) as http:
 
         def by_http() -> tuple[int, int]:
             return http.stats.requests, http.stats.received
@@ -155,13 +159,14 @@ def _unusable(scheme: str, why: str) -> ConfigurationError:
 
 _logger: Final = logging.getLogger(__name__)
 _ROBOTS_NOTE: Final = "robots"
+_REACH_NOTE: Final = "reach"
 _MAX_RULES_LENGTH: Final = 16 * 1024
 _MAX_ORIGINS: Final = 8
 _SECOND: Final = 1_000_000
 
 
-class StoredRobotsRules:
-    """The stored robots rules of the origins that a mirror requests (``KnownRules``).
+class StoredOrigins:
+    """What a mirror stores of the origins that it requests (``KnownOrigins``).
 
     Args:
         state: The mirror's state.
@@ -174,7 +179,7 @@ class StoredRobotsRules:
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
         """Return the stored content, and the seconds for which it is still valid."""
-        known = self._read_rules().get(origin)
+        known = self._read(_ROBOTS_NOTE, dict[str, tuple[int, str]]).get(origin)
         if known is None:
             return None
         read_at, text = known
@@ -183,7 +188,7 @@ class StoredRobotsRules:
 
     def remember(self, origin: str, read: bytes) -> None:
         """Store the content; a file that is very long, or not text, is requested each time."""
-        known = self._read_rules()
+        known = self._read(_ROBOTS_NOTE, dict[str, tuple[int, str]])
         known.pop(origin, None)
         try:
             text = read.decode("utf-8-sig")
@@ -191,17 +196,27 @@ class StoredRobotsRules:
             text = "\0" * (_MAX_RULES_LENGTH + 1)
         if len(text) <= _MAX_RULES_LENGTH:
             known[origin] = to_microseconds(self._clock.now()), text
-        rules = dict(list(known.items())[-_MAX_ORIGINS:])
-        try:
-            self._state.commit(
-                StateTransaction(notes={_ROBOTS_NOTE: msgspec.json.encode(rules).decode()})
-            )
-        except ResourceSyncError as error:  # a full disk also stops the downloads
-            _logger.warning("cannot store the robots.txt rules: %s", error)
+        self._write(_ROBOTS_NOTE, known)
 
-    def _read_rules(self) -> dict[str, tuple[int, str]]:
+    def recall_reach(self, host: str) -> bool | None:
+        """Return whether the name first led to a public address, in any earlier run."""
+        return self._read(_REACH_NOTE, dict[str, bool]).get(host)
+
+    def remember_reach(self, host: str, *, is_public: bool) -> None:
+        """Store where the name led first."""
+        known = self._read(_REACH_NOTE, dict[str, bool])
+        known.setdefault(host, is_public)
+        self._write(_REACH_NOTE, known)
+
+    def _write(self, name: str, known: Mapping[str, object]) -> None:
+        kept = dict(list(known.items())[-_MAX_ORIGINS:])
         try:
-            note = self._state.note(_ROBOTS_NOTE)
-            return msgspec.json.decode(note or "{}", type=dict[str, tuple[int, str]])
+            self._state.commit(StateTransaction(notes={name: msgspec.json.encode(kept).decode()}))
+        except ResourceSyncError as error:  # a full disk also stops the downloads
+            _logger.warning("cannot store what is known of the origins: %s", error)
+
+    def _read(self, name: str, kind: type[_T]) -> _T:
+        try:
+            return msgspec.json.decode(self._state.note(name) or "{}", type=kind)
         except (ResourceSyncError, msgspec.MsgspecError):
-            return {}
+            return kind()

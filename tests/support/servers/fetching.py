@@ -7,6 +7,7 @@ from typing import Any
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.proxies import one_proxy
+from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
@@ -57,8 +58,11 @@ def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> 
         "trusted_origins": frozenset(trusted),
     }
     proxy, secret = changes.pop("proxy", ""), changes.pop("proxy_secret", None)
-    settings |= {"proxies": one_proxy(proxy, secret)} | changes
-    return CurlFetcher(FetchSettings(**settings), clock or SystemClock(), Random(7))
+    settings |= {"proxies": one_proxy(proxy, secret)}
+    known = changes.pop("known_origins", None) or NoKnownOrigins()
+    return CurlFetcher(
+        FetchSettings(**settings | changes), clock or SystemClock(), Random(7), known
+    )
 
 
 def request(uri: str, purpose: Purpose = Purpose.RESOURCE, **fields: Any) -> FetchRequest:

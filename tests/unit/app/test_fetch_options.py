@@ -6,6 +6,23 @@ from resourcesync.app.options import fetch_settings
 from resourcesync.settings.network import Network
 
 
+@pytest.mark.parametrize(
+    ("source", "allowed", "host"),
+    [
+        ("https://museum.example/a", (), "museum.example"),
+        ("https://museum.example/a", ("https://other.example",), "museum.example"),
+        ("https://museum.example/a", ("https://museum.example",), ""),
+        ("http://10.0.0.1:8080/", (), ""),
+        ("http://[::1]:8080/", (), ""),
+        ("", (), ""),
+    ],
+)
+def test_the_sources_name_is_held_to_a_public_address_unless_it_is_allowed(
+    source: str, allowed: tuple[str, ...], host: str
+) -> None:
+    assert fetch_settings(Network(allow_origins=allowed), source).source_host == host
+
+
 @pytest.mark.parametrize(("timeout", "deadline"), [(None, 60), (5, 60), (600, 1200)])
 def test_who_waits_longer_for_an_answer_gives_a_body_more_time(
     timeout: float | None, deadline: float

@@ -3,7 +3,7 @@
 import pytest
 
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.robots import NoKnownRules
+from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.transports import open_fetcher
 from resourcesync.errors import Remedy
@@ -15,7 +15,7 @@ from tests.support.servers.hostile_server import HostileServer, answer
 Warnings = list[dict[str, object]]
 
 
-class Known:
+class Known(NoKnownOrigins):
     """Rules that were read before."""
 
     def __init__(self, read: bytes) -> None:
@@ -42,7 +42,7 @@ def fetched(body: bytes, *, known: bool = False, rate: float | None = None) -> W
             server.origin,
             settings,
             CancelToken(SystemClock()),
-            Known(body) if known else NoKnownRules(),
+            Known(body) if known else NoKnownOrigins(),
             lambda event, fields: warnings.append({"event": event, **fields}),
         )
         with opened as (fetcher, *_):

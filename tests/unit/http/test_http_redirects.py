@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.origins import Origins
-from resourcesync.adapters.http.robots import NoKnownRules
+from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     BadResponseError,
@@ -204,6 +204,61 @@ def test_private_addresses_may_be_allowed_or_forbidden_altogether(server: Hostil
     assert failure(never).error.code == "egress"
 
 
+class Reached(NoKnownOrigins):
+    """Where names led first."""
+
+    def __init__(self, **places: bool) -> None:
+        self.places = places
+
+    def recall_reach(self, host: str) -> bool | None:
+        return self.places.get(host)
+
+    def remember_reach(self, host: str, *, is_public: bool) -> None:
+        self.places.setdefault(host, is_public)
+
+
+def test_the_sources_own_name_may_be_private_if_it_was_so_first(server: HostileServer) -> None:
+    origin, known = f"http://localhost:{server.port}", Reached()
+    server.on("/x", answer(body=b"x"))
+    for _ in range(2):
+        fetcher = quick_fetcher(origin, source_host="localhost", known_origins=known)
+        assert kept(response(fetch_one(fetcher, origin + "/x"))) == b"x"
+
+    assert known.places == {"localhost": False}
+
+
+def test_the_sources_own_name_may_not_turn_private_unless_that_is_allowed(
+    server: HostileServer,
+) -> None:
+    origin, known = f"http://localhost:{server.port}", Reached(localhost=True)
+    uri = server.on("/x", answer(body=b"x")).replace(server.origin, origin)
+
+    turned = quick_fetcher(origin, source_host="localhost", known_origins=known)
+    assert failure(fetch_one(turned, uri)).error.code == "egress"
+    assert server.connections == 0
+
+    for allowed in ({}, {"source_host": "localhost", "allow_private": "always"}):
+        fetcher = quick_fetcher(origin, known_origins=known, **allowed)
+        assert kept(response(fetch_one(fetcher, uri))) == b"x"
+
+
+def test_a_name_that_led_to_a_public_address_may_not_turn_private_in_the_same_run() -> None:
+    known, names = Reached(), ("http://museum.example", "https://museum.example")
+    settings = FetchSettings(trusted_origins=frozenset(names[:1]), source_host="museum.example")
+    origins = Origins(settings, Random(1), SystemClock(), known)
+    plain, secure = (origins.find(name, name) for name in names)
+    assert plain.private
+    assert secure.private
+
+    origins.learn_reach(plain, "93.184.215.14")
+
+    assert not plain.private
+    assert not secure.private
+    assert known.places == {"museum.example": True}
+    later = Origins(settings, Random(1), SystemClock(), known)
+    assert not later.find(names[1], names[1]).private
+
+
 @pytest.mark.parametrize(
     ("name", "private"),
     [
@@ -217,7 +272,7 @@ def test_private_addresses_may_be_allowed_or_forbidden_altogether(server: Hostil
 )
 def test_an_origin_named_over_http_is_trusted_over_https_too(name: str, private: bool) -> None:
     settings = FetchSettings(trusted_origins=frozenset({"http://10.0.0.1:80", "http://[fd00::1]"}))
-    origins = Origins(settings, Random(1), SystemClock(), NoKnownRules())
+    origins = Origins(settings, Random(1), SystemClock(), NoKnownOrigins())
 
     try:
         found = origins.find(name, name).private

@@ -149,7 +149,7 @@ def test_secrets_go_to_their_own_origin_and_policy_holds_for_addresses(
     secret = {origin: (("Authorization", "Bearer hush"),)}
     next(quick_fetcher(origin, headers=secret).stream(server.url, ()))
     assert server.asked[0]["authorization"] == "Bearer hush"
-    with pytest.raises(SourceRefusedError, match="did not name its origin"):
+    with pytest.raises(SourceRefusedError, match="did not allow one for its origin"):
         next(quick_fetcher().stream(server.url, ()))
     with EventServer() as other:
         server.manners.statuses = [302]

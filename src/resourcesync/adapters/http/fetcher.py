@@ -14,7 +14,7 @@ import msgspec
 from resourcesync.adapters.http.certificate_authorities import check_authorities
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OnShortened, Origins
-from resourcesync.adapters.http.robots import KnownRules, NoKnownRules
+from resourcesync.adapters.http.robots import KnownOrigins, NoKnownOrigins
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
@@ -95,7 +95,7 @@ class FetchStats(msgspec.Struct, frozen=True, kw_only=True):
     certificate_until: datetime | None = None
 
 
-_NO_KNOWN_RULES: Final = NoKnownRules()
+_NO_KNOWN_RULES: Final = NoKnownOrigins()
 
 
 class CurlFetcher:
@@ -108,7 +108,7 @@ class CurlFetcher:
     Args:
         settings: Limits, politeness and secrets.
         random: Source of the jitter of back-off.
-        known_rules: Stores ``robots.txt`` from one fetcher to the next.
+        known_origins: Stores ``robots.txt``, and where the Source's name leads, for later fetchers.
         on_shortened: Receives an origin whose ``robots.txt`` asks for more than 30 seconds between
             two requests, and that delay, which is not obeyed.
         cancel: The request to stop, checked in each turn of the loop.
@@ -123,7 +123,7 @@ class CurlFetcher:
         settings: FetchSettings,
         clock: Clock,
         random: Random,
-        known_rules: KnownRules = _NO_KNOWN_RULES,
+        known_origins: KnownOrigins = _NO_KNOWN_RULES,
         on_shortened: OnShortened = lambda _name, _asked: None,
         cancel: CancelToken | None = None,
     ) -> None:
@@ -132,7 +132,7 @@ class CurlFetcher:
         self._settings = settings
         self._clock = clock
         self._random = random
-        self._origins = Origins(settings, random, clock, known_rules, on_shortened)
+        self._origins = Origins(settings, random, clock, known_origins, on_shortened)
         self._cancel = cancel or CancelToken(clock)
         self._engines: list[CurlEngine] = []
         self._counts = TransferCounts()

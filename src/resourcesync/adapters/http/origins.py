@@ -20,7 +20,7 @@ from resourcesync.adapters.http.politeness import (
 )
 from resourcesync.adapters.http.request_state import RequestState
 from resourcesync.adapters.http.response_head import range_fields
-from resourcesync.adapters.http.robots import RULES_LIFETIME, KnownRules, RobotsRules, parse_rules
+from resourcesync.adapters.http.robots import RULES_LIFETIME, KnownOrigins, RobotsRules, parse_rules
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer_errors import blocked_error
 from resourcesync.errors import SourceError, SourceRefusedError
@@ -39,6 +39,7 @@ class OriginState:
     Attributes:
         name: ``scheme://host[:port]``.
         private: Addresses that are not public are allowed.
+        learns_reach: Where its name leads to decides on ``private``, and is not known yet.
         politeness: The limits on requests.
         rules: The rules of its ``robots.txt``; ``None`` if not known.
         is_recalled: ``rules`` were read by a fetcher before this one.
@@ -58,6 +59,7 @@ class OriginState:
         self.private = settings.allow_private == "always" or (
             settings.allow_private == "auto" and _is_trusted(name, settings.trusted_origins)
         )
+        self.learns_reach = False
         self._secrets = [
             f"{field}: {value}"
             for origin, fields in settings.headers.items()
@@ -117,12 +119,12 @@ class Origins:
         settings: FetchSettings,
         random: Random,
         clock: Clock,
-        known_rules: KnownRules,
+        known_origins: KnownOrigins,
         on_shortened: OnShortened = lambda _name, _asked: None,
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._known_rules = known_rules
+        self._known_origins = known_origins
         self._random = random
         self._on_shortened = on_shortened
         self._shortened: set[str] = set()
@@ -162,6 +164,9 @@ class Origins:
             max_wait=settings.max_wait,
         )
         origin = OriginState(name, settings, politeness)
+        if origin.private and settings.allow_private == "auto" and host == settings.source_host:
+            was_public = self._known_origins.recall_reach(host)
+            origin.learns_reach, origin.private = was_public is None, not was_public
         if is_address(host) and not origin.private and not is_public(host):
             raise blocked_error(uri, host)
         if is_ambiguous_number(host):
@@ -171,7 +176,7 @@ class Origins:
                 evidence=(("tried", host),),
                 code="egress",
             )
-        remembered = None if settings.robots == "ignore" else self._known_rules.recall(name)
+        remembered = None if settings.robots == "ignore" else self._known_origins.recall(name)
         if remembered is not None:
             read, good_for = remembered
             self.apply_rules(origin, parse_rules(read) if read else RobotsRules(), good_for)
@@ -193,6 +198,14 @@ class Origins:
                 self._shortened.add(name)
                 self._on_shortened(name, rules.requested_delay)
 
+    def learn_reach(self, origin: OriginState, address: str) -> None:
+        """Record the address that the name of an origin led to first: once public, for ever so."""
+        host, reached = host_of(origin.name), is_public(address)
+        self._known_origins.remember_reach(host, is_public=reached)
+        for other in self._known.values():
+            if other.learns_reach and host_of(other.name) == host:
+                other.learns_reach, other.private = False, not reached
+
     def store_rules(self, origin: OriginState, rules: RobotsRules, read: bytes) -> None:
         """Set the rules that were just read, and store their bytes."""
         origin.is_recalled = False
@@ -200,7 +213,7 @@ class Origins:
             self.apply_rules(origin, rules, self._settings.max_wait)
             return
         self.apply_rules(origin, rules, RULES_LIFETIME)
-        self._known_rules.remember(origin.name, b"" if rules.robots is None else read)
+        self._known_origins.remember(origin.name, b"" if rules.robots is None else read)
 
 
 class OriginQueue:

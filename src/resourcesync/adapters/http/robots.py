@@ -35,8 +35,8 @@ LONGEST_DELAY = 30.0
 _UNBOUND = (Purpose.DOCUMENT, Purpose.RESOURCE)
 
 
-class KnownRules(Protocol):
-    """A store of ``robots.txt`` files from one run to the next (§2.4)."""
+class KnownOrigins(Protocol):
+    """What is known of origins from one run to the next: ``robots.txt`` (§2.4), and addresses."""
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
         """Return the stored bytes, and the seconds until they expire; ``None`` for none.
@@ -47,8 +47,14 @@ class KnownRules(Protocol):
     def remember(self, origin: str, read: bytes) -> None:
         """Store the bytes read just now."""
 
+    def recall_reach(self, host: str) -> bool | None:
+        """Return whether a name first led to a public address; ``None`` if it is not known."""
 
-class NoKnownRules:
+    def remember_reach(self, host: str, *, is_public: bool) -> None:
+        """Store where a name led first."""
+
+
+class NoKnownOrigins:
     """A store that stores nothing."""
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
@@ -59,6 +65,15 @@ class NoKnownRules:
     def remember(self, origin: str, read: bytes) -> None:
         """Discard it."""
         del origin, read
+
+    def recall_reach(self, host: str) -> bool | None:
+        """Return ``None``."""
+        del host
+        return None
+
+    def remember_reach(self, host: str, *, is_public: bool) -> None:
+        """Discard it."""
+        del host, is_public
 
 
 class EnoughReadError(StorageError):

@@ -66,6 +66,8 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True):
         allow_private: Allow connections to loopback, private and other special addresses; ``auto``
             allows them to ``trusted_origins`` only.
         trusted_origins: Origins (``scheme://host[:port]``) that the operator named.
+        source_host: The name of the Source's host, if only its address tells that it may be
+            private: not once it was public. Empty for none.
         headers: Fields to send, by the one origin they are ever sent to. Secrets belong here.
         contact: A mail address or page of the operator, sent as ``From`` and in ``User-Agent``.
         proxies: Which requests take which proxy. A proxy does the dialling, so that of the address
@@ -94,6 +96,7 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True):
     robots: Literal["obey", "ignore"] = "obey"
     allow_private: Literal["auto", "always", "never"] = "auto"
     trusted_origins: frozenset[str] = frozenset()
+    source_host: str = ""
     headers: Mapping[str, tuple[Header, ...]] = msgspec.field(default_factory=dict)
     contact: str = ""
     proxies: ProxyRules = msgspec.field(default_factory=ProxyRules)

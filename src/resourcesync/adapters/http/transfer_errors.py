@@ -181,7 +181,7 @@ def too_big_error(uri: str, limit: int, got: str) -> BadResponseError:
 def blocked_error(uri: str, address: str) -> SourceRefusedError:
     """Return the error for an address that policy forbids."""
     return SourceRefusedError(
-        "the address is not public, and the operator did not name its origin",
+        "the address is not public, and the operator did not allow one for its origin",
         uri=uri,
         evidence=(("tried", address),),
         hint="name the origin, or allow private addresses, if this is meant",

@@ -7,11 +7,12 @@ from math import inf
 from random import Random
 
 import msgspec
+import pycurl
 
 from resourcesync.adapters.http import addresses
 from resourcesync.adapters.http.addresses import Address, parse_address
 from resourcesync.adapters.http.curl_engine import CurlEngine
-from resourcesync.adapters.http.origins import OriginQueue, Origins
+from resourcesync.adapters.http.origins import OriginQueue, Origins, OriginState
 from resourcesync.adapters.http.politeness import decorrelated
 from resourcesync.adapters.http.request_state import RequestState
 from resourcesync.adapters.http.response_head import ResponseHead
@@ -276,7 +277,7 @@ class TransferRun:
         lane = self._lanes[errand.authority]
         lane.in_flight -= 1
         self._counts.received += transfer.wire
-        self._record_certificate(transfer)
+        self._record_server(lane.origin, transfer)
         error, head = transfer.error, transfer.head
         if error is not None and isinstance(error, SourceUnavailableError):
             self._record_trouble(lane, transfer, error, now)
@@ -295,7 +296,9 @@ class TransferRun:
         elif head is not None and self._check_end(errand, transfer, now):
             self._succeed(errand, head, transfer.received)
 
-    def _record_certificate(self, transfer: HttpTransfer) -> None:
+    def _record_server(self, origin: OriginState, transfer: HttpTransfer) -> None:
+        if origin.learns_reach and transfer.head is not None and not transfer.proxy:
+            self._origins.learn_reach(origin, transfer.curl.getinfo(pycurl.PRIMARY_IP))
         if not transfer.is_secure:
             return
         errand, end = transfer.errand, transfer.certificate_end()

@@ -24,7 +24,7 @@ from resourcesync.app import plugins, transports
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.options import fetch_settings
-from resourcesync.app.transports import StoredRobotsRules
+from resourcesync.app.transports import StoredOrigins
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, FindingWriter
 from resourcesync.destination.runs import failed_run, record_failed_run
@@ -315,7 +315,7 @@ def open_destination(
     with open_mirror_folder(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
-        address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
+        address, rules = source or _followed(SyncState(state)), StoredOrigins(state, clock)
         settings = partial(fetch_settings, network)
         with (
             _recording(stores.copies_of(mirror, clock), state, clock, failed_pulls) as copies,

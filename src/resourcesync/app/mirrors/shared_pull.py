@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.adapters.http import CurlFetcher
-from resourcesync.adapters.http.robots import NoKnownRules
+from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.mirror.staging import open_staging
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
@@ -171,7 +171,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         open_staging(Path(folder)) as staging,
         transports.open_fetcher(
-            site.source, partial(fetch_settings, requested), cancel, NoKnownRules()
+            site.source, partial(fetch_settings, requested), cancel, NoKnownOrigins()
         ) as opened,
     ):
         fetcher = opened.fetcher
