@@ -6,12 +6,12 @@ No other module imports ``sqlite3``. A statement commits by itself, except in ``
 import errno
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import msgspec
 
@@ -27,12 +27,15 @@ from resourcesync.errors import (
 
 Connection = sqlite3.Connection
 """A connection to a SQLite file."""
+Parameters = Sequence[object] | Mapping[str, object]
+"""The values of the parameters of a query."""
 SQLITE_VERSION: Final = sqlite3.sqlite_version
 """The version of SQLite in use."""
 BUSY_MILLISECONDS: Final = 5_000
 """Milliseconds to wait for another program that writes."""
 NOTE_TABLE: Final = "CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
 """The table of notes, in each file that has some."""
+T = TypeVar("T")
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _IN_USE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
@@ -101,6 +104,33 @@ class SqliteErrors:
     ) -> None:
         if isinstance(error, sqlite3.Error):
             raise self._translate(error) from error
+
+    def decode(self, value: object, kind: type[T]) -> T:
+        """Return what was read from the file, such as rows, as values of a type.
+
+        Raises:
+            StateError: The file is damaged: it has something else.
+        """
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise self.damage(error) from error
+
+    def decode_json(self, text: str, kind: type[T], what: str) -> T:
+        """Return the value that is stored as JSON in a field.
+
+        Args:
+            text: The content of the field.
+            kind: The type of the value.
+            what: The field, for the error.
+
+        Raises:
+            StateError: The file is damaged: it has something else.
+        """
+        try:
+            return msgspec.json.decode(text, type=kind)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise self.damage(f"cannot read {what}: {error}") from error
 
     def damage(self, detail: object) -> StateError:
         """Return the error of a damaged file."""
@@ -279,6 +309,39 @@ class SqliteFile:
         """Return a note; ``None`` for none."""
         with self.errors:
             return note_of(self.connection, key)
+
+    def rows(self, kind: type[T], query: str, values: Parameters = ()) -> list[T]:
+        """Return the rows of a query as values of a type.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with self.errors:
+            return self.errors.decode(self.connection.execute(query, values).fetchall(), list[kind])  # type: ignore[valid-type]
+
+    def row(self, kind: type[T], query: str, values: Parameters = ()) -> T | None:
+        """Return the first row of a query as a value of a type; ``None`` without one.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with self.errors:
+            found = self.connection.execute(query, values).fetchone()
+        return None if found is None else self.errors.decode(found, kind)
+
+    def read_note(self, key: str, kind: type[T]) -> T | None:
+        """Return a note as a value of a type; ``None`` for none. All but words are JSON.
+
+        Raises:
+            StateError: The file is damaged: it has something else.
+        """
+        text = self.note(key)
+        if text is None:
+            return None
+        is_word = str in getattr(kind, "__mro__", ())  # a type may be an alias
+        return (
+            self.errors.decode(text, kind) if is_word else self.errors.decode_json(text, kind, key)
+        )
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Store notes, all or none, durably."""

@@ -14,7 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
-from tests.support.servers.tiny_source import TinySource, dead_address
+from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 from tests.support.worlds.dump_source import many, zipped
@@ -88,6 +88,19 @@ def test_a_second_pull_needs_no_address_and_says_what_changed(
         r"In sync   12 resources \(1 created, 1 updated, 1 deleted, 14 B\), \d+ requests, \S+ s",
         closing,
     )
+
+
+def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> None:
+    for target, answer in source.answers.items():
+        headers = {**answer.headers, "ETag": '"caf\xe9"'}
+        source.answers[target] = Answer(body=answer.body, headers=headers)
+    assert run(["pull", source.url, "museum"]) == 0
+    source.asked.clear()
+
+    assert run(["pull", "museum"]) == 0
+
+    assert source.asked
+    assert not [asked for asked in source.asked if "If-None-Match" in asked.headers]
 
 
 def test_a_pull_that_finds_nothing_new_says_so(source: TinySource, said: Said) -> None:

@@ -23,8 +23,7 @@ from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
-from resourcesync.errors import StateError
-from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.timestamps import Microseconds, from_microseconds
 from resourcesync.ports.mirror import (
     MirrorStateStore,
     StateTransaction,
@@ -133,13 +132,6 @@ class SyncState:
         self._cursor: Cursor | None = None
         self._cursor_text = ""
 
-    def _number(self, key: str) -> int | None:
-        text = self._state.note(key)
-        try:
-            return None if text is None else int(text)
-        except ValueError as error:
-            raise _unreadable_note(key, str(error)) from error
-
     @property
     def identity(self) -> MirrorIdentity | None:
         """Identity of the mirror; ``None`` before its first pull."""
@@ -189,13 +181,7 @@ class SyncState:
         Raises:
             StateError: It is not such a value.
         """
-        text = self._state.note(key)
-        if text is None:
-            return None
-        try:
-            return msgspec.json.decode(text.encode(), type=kind)
-        except msgspec.MsgspecError as error:
-            raise _unreadable_note(key, str(error)) from error
+        return self._state.read_note(key, kind)
 
     @property
     def cursor(self) -> Cursor:
@@ -211,7 +197,7 @@ class SyncState:
     @property
     def audited_at(self) -> int | None:
         """End of the last audit, microseconds."""
-        return self._number("audited")
+        return self.decode("audited", Microseconds)
 
     @property
     def is_refuted(self) -> bool:
@@ -221,7 +207,7 @@ class SyncState:
     @property
     def discovered_at(self) -> int | None:
         """Time of the last discovery, microseconds."""
-        return self._number("found-at")
+        return self.decode("found-at", Microseconds)
 
     @property
     def has_uncertain_entries(self) -> bool:
@@ -231,7 +217,7 @@ class SyncState:
     @property
     def accept_missing_option(self) -> bool | None:
         """The operator's choice to accept resources that are not served; ``None``: no choice."""
-        chosen = self._number("accept-missing")
+        chosen = self.decode("accept-missing", int)
         return None if chosen is None else bool(chosen)
 
     @property
@@ -246,12 +232,12 @@ class SyncState:
     @property
     def last_state(self) -> MirrorWord:
         """State of the mirror after the last run."""
-        return MirrorWord(self._state.note("word") or MirrorWord.NEW)
+        return self.decode("word", MirrorWord) or MirrorWord.NEW
 
     @property
     def refused_count(self) -> int:
         """Number of entries of the Source that cannot be used."""
-        return self._number("refused") or 0
+        return self.decode("refused", int) or 0
 
     @property
     def rechecks(self) -> RecheckState | None:
@@ -270,7 +256,7 @@ class SyncState:
     @property
     def list_read_at(self) -> int | None:
         """Time of the last reading of the Resource List without a condition, microseconds."""
-        return self._number("list-read-at")
+        return self.decode("list-read-at", Microseconds)
 
     @property
     def list_head(self) -> ListVersion | None:
@@ -280,13 +266,13 @@ class SyncState:
     @property
     def in_sync_at(self) -> datetime | None:
         """Start of the last run that found the mirror in sync; ``None`` if there is none."""
-        moment = self._number("in-sync-at")
+        moment = self.decode("in-sync-at", Microseconds)
         return from_microseconds(moment) if moment else None
 
     @property
     def certificate_until(self) -> datetime | None:
         """End of the first TLS certificate of the servers of the lists, by the last run."""
-        moment = self._number("certificate-until")
+        moment = self.decode("certificate-until", Microseconds)
         return from_microseconds(moment) if moment else None
 
     def is_note_set(self, key: str) -> bool:
@@ -333,11 +319,3 @@ def encode_notes(**notes: object) -> dict[str, str]:
 def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:
     """Return a rank of what a Source offers: more lists rank higher, and any above a sitemap."""
     return (not found.is_sitemap, found.resource_list is not None, found.change_list is not None)
-
-
-def _unreadable_note(key: str, why: str) -> StateError:
-    return StateError(
-        f"the mirror's state is damaged: cannot read {key}: {why}",
-        evidence=(("kept", "all copies"),),
-        hint="move .resourcesync/state.db away and pull again: good copies are kept",
-    )

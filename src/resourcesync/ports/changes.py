@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
+
 PROVEN_ALL: Final = "proven-all"
 """Name of the note with the time of the last audit that proved all copies, microseconds."""
 
@@ -37,7 +39,7 @@ class LoggedChange(NamedTuple):
     """
 
     seq: int
-    time: int
+    time: ClockMicroseconds
     kind: str
     uri: str
     path: str
@@ -90,11 +92,11 @@ class Arrival(NamedTuple):
             and for arrivals before this was recorded.
     """
 
-    time: int
+    time: ClockMicroseconds
     kind: str
     uri: str
     length: int
-    dated: int | None
+    dated: Microseconds | None
 
 
 class MirrorChangeLog(Protocol):

@@ -8,12 +8,19 @@ and what they did to the mirror (``LinkLog``). Times are whole microseconds sinc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
 from resourcesync.ports.changes import MirrorChangeLog, ProofLog
 
+T = TypeVar("T")
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Digests = Annotated[str, msgspec.Meta(pattern=f"^(?:(?:{'|'.join(ALGORITHMS)}):[^ ]*(?: |$))*$")]
+"""Digests that we computed, as in a ``hash`` attribute."""
+FileName = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]+$")]
 PathKey = Callable[[str], str]
 """Returns the key of a path: equal for paths that a file system treats as one."""
 
@@ -78,7 +85,7 @@ class PatchRow(NamedTuple):
     """
 
     uri: str
-    time: int
+    time: ClockMicroseconds
     reason: str
 
 
@@ -98,8 +105,8 @@ class EntryLink(NamedTuple):
     href: str
     media_type: str
     hash: str
-    length: int | None
-    modified: int | None
+    length: Count | None
+    modified: Microseconds | None
 
 
 class EntryRow(NamedTuple):
@@ -196,16 +203,16 @@ class Copy(NamedTuple):
 
     uri: str
     path: str
-    length: int
-    digests: str
+    length: Annotated[int, msgspec.Meta(ge=-1)]
+    digests: Digests
     listed: str
-    lastmod: int | None
+    lastmod: Microseconds | None
     etag: str
     last_modified: str
     signature: str
     fixity: str
-    installed: int
-    evidence: int = 0
+    installed: ClockMicroseconds
+    evidence: Microseconds = 0
 
     @property
     def is_stale(self) -> bool:
@@ -266,14 +273,14 @@ class Pending(NamedTuple):
     path: str
     task: str
     listed: str
-    length: int | None
-    lastmod: int | None
+    length: Count | None
+    lastmod: Microseconds | None
     code: str
     reason: str
-    tries: int
-    due: int
-    first: int
-    first_at: int
+    tries: Count
+    due: ClockMicroseconds
+    first: ClockMicroseconds
+    first_at: Microseconds
     generation: int
     elsewhere: str = ""
 
@@ -311,9 +318,9 @@ class ProcessedDocument(NamedTuple):
     """
 
     uri: str
-    from_: int
-    until: int | None
-    entries: int
+    from_: Microseconds
+    until: Microseconds | None
+    entries: Count
     prefix: str
     etag: str
     last_modified: str
@@ -339,10 +346,10 @@ class TrashRow(NamedTuple):
         digests: Digests of its bytes, as in a ``hash`` attribute; empty if unknown.
     """
 
-    place: str
+    place: FileName
     uri: str
     path: str
-    removed: int
+    removed: ClockMicroseconds
     reason: str
     digests: str = ""
 
@@ -393,12 +400,12 @@ class StateTransaction(msgspec.Struct, frozen=True, kw_only=True):
     now: int = 0
 
 
-class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+class RunRow(NamedTuple):
     """One run, for ``status``."""
 
     run: str
-    started: int
-    ended: int
+    started: ClockMicroseconds
+    ended: ClockMicroseconds
     mode: str
     outcome: str
     counts: str
@@ -409,6 +416,13 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
 
     def note(self, key: str) -> str | None:
         """Return a remembered value, or ``None``."""
+
+    def read_note(self, key: str, kind: type[T]) -> T | None:
+        """Return a remembered value of a type, or ``None``.
+
+        Raises:
+            StateError: It is no such value.
+        """
 
     def copies(self) -> Iterator[Copy]:
         """Yield the copies in rising URI order; rows may be written behind the reader."""

@@ -1,13 +1,12 @@
 """What new paths would meet in a mirror's state, found by indexes as by reading all of it."""
 
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror.schema import find_path_conflicts
+from resourcesync.adapters.mirror.schema import STATE_FORMAT, find_path_conflicts
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.ports.mirror import (
     Copy,
@@ -17,6 +16,7 @@ from resourcesync.ports.mirror import (
     conflicting_paths,
     folders_of,
 )
+from resourcesync.sqlite_file import SqliteFile
 
 BASE = "http://source.example/"
 PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(
@@ -77,12 +77,12 @@ def test_conflicts_are_looked_up_by_indexes(tmp_path: Path) -> None:
         assert list(state.path_conflicts(BASE, ["a!9"], None)) == [(f"{BASE}a", "a!9")]
 
     asked: list[str] = []
-    with sqlite3.connect(path) as db:
+    with SqliteFile(path, STATE_FORMAT, read_only=True) as file:
+        db = file.connection
         db.set_trace_callback(asked.append)
-        list(find_path_conflicts(db, BASE, ["a!9", "b/c"]))
+        list(find_path_conflicts(file, BASE, ["a!9", "b/c"]))
         db.set_trace_callback(None)
         plans = [str(row[3]) for name in asked for row in db.execute(f"EXPLAIN QUERY PLAN {name}")]
-    db.close()
     assert any("copy_path" in plan for plan in plans)
     assert any("pending_path" in plan for plan in plans)
     assert not [plan for plan in plans if plan.startswith(("SCAN copy", "SCAN pending"))]

@@ -19,7 +19,7 @@ from resourcesync.adapters.http.politeness import (
     RequestWindow,
 )
 from resourcesync.adapters.http.request_state import RequestState
-from resourcesync.adapters.http.response_head import range_fields
+from resourcesync.adapters.http.response_head import is_sendable, range_fields
 from resourcesync.adapters.http.robots import RULES_LIFETIME, KnownOrigins, RobotsRules, parse_rules
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer_errors import blocked_error
@@ -95,9 +95,9 @@ def _extra_fields(errand: RequestState) -> list[str]:
     fields = []
     if request.uncached:
         fields.append("Cache-Control: no-cache")
-    if request.etag:
+    if is_sendable(request.etag):
         fields.append(f"If-None-Match: {request.etag}")
-    if request.last_modified:
+    if is_sendable(request.last_modified):
         fields.append(f"If-Modified-Since: {request.last_modified}")
     if errand.part is not None:
         fields += range_fields(errand.part)

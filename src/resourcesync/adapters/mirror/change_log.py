@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -27,9 +27,10 @@ from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.model.digests import agree, parse_digests
+from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
 from resourcesync.ports.changes import Arrival, ChangeLogPosition, LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, StateTransaction
-from resourcesync.sqlite_file import Connection, note_of, write_notes
+from resourcesync.sqlite_file import Connection, SqliteFile, write_notes
 
 MAX_CHANGES: Final = 1_000_000
 MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
@@ -41,24 +42,30 @@ _Before = tuple[int, str]
 _Entry = tuple[str, str, str, int, str, str]
 """Kind, URI, path, length, digests, previous digests."""
 
+
+class _Row(NamedTuple):
+    """A row of the log: the number of its last change, their time, and the changes as JSON."""
+
+    last: int
+    time: ClockMicroseconds
+    changes: str
+
+
 _CREATED, _DELETED = MirrorChangeKind.CREATED.value, MirrorChangeKind.DELETED.value
 _TOUCHED = MirrorChangeKind.TOUCHED.value
 _encode = msgspec.json.Encoder().encode
-_decode_entries = msgspec.json.Decoder(list[_Entry]).decode
-_decode_dates = msgspec.json.Decoder(list[int | None]).decode
-_decode_befores = msgspec.json.Decoder(dict[str, _Before]).decode
 
 
 class ChangeLogWriter:
     """A writer of the change log; one for each writing connection.
 
     Args:
-        db: The connection; the note ``in-doubt`` of a killed run is read from it.
+        file: The file; the note ``in-doubt`` of a killed run is read from it.
     """
 
-    def __init__(self, db: Connection) -> None:
-        self._db = db
-        self._befores = _decode_befores(note_of(db, _SUSPECT_NOTE) or "{}")
+    def __init__(self, file: SqliteFile) -> None:
+        self._file, self._db = file, file.connection
+        self._befores = dict(read_befores(file))
         self._suspects: set[str] = set()
         self._exposed = set(self._befores)
         """Copies whose file may have had other bytes since a run ended, or was killed."""
@@ -94,7 +101,8 @@ class ChangeLogWriter:
 
     def _known(self, uris: Sequence[str]) -> dict[str, _Before]:
         """Return the content of the copies of some URIs, as far as there are any."""
-        rows = self._db.execute(
+        rows = self._file.rows(
+            tuple[str, int, str],
             "SELECT uri, length, digests FROM copy"
             " WHERE length >= 0 AND uri IN (SELECT value FROM json_each(?))",
             (json.dumps(uris),),
@@ -124,22 +132,23 @@ class ChangeLogWriter:
 
     def _removed(self, uri: str) -> _Entry | None:
         before = self._pop_suspect(uri)
-        found = self._db.execute("SELECT path FROM copy WHERE uri = ?", (uri,)).fetchone()
+        found = self._file.row(tuple[str], "SELECT path FROM copy WHERE uri = ?", (uri,))
         if before is None or found is None:
             return None  # it never existed: its first installation failed
         return _DELETED, uri, found[0], before[0], "", before[1]
 
 
-def log_touched(db: Connection, uris: Sequence[str], now: int) -> dict[str, int]:
+def log_touched(file: SqliteFile, uris: Sequence[str], now: int) -> dict[str, int]:
     """Log that copies were touched; return the number of each. Those changing now are left out."""
-    rows = db.execute(
+    rows = file.rows(
+        tuple[str, str, int, str],
         "SELECT uri, path, length, digests FROM copy"
         " WHERE length >= 0 AND uri IN (SELECT value FROM json_each(?)) ORDER BY uri",
         (json.dumps(uris),),
-    ).fetchall()
+    )
     if not rows:
         return {}
-    last = _append(db, [(_TOUCHED, *row, row[3]) for row in rows], now, "[]")
+    last = _append(file.connection, [(_TOUCHED, *row, row[3]) for row in rows], now, "[]")
     return {row[0]: number for number, row in enumerate(rows, last - len(rows) + 1)}
 
 
@@ -152,9 +161,9 @@ def _append(db: Connection, entries: Sequence[_Entry], now: int, dated: str) -> 
     return last
 
 
-def content_before(db: Connection, uri: str) -> _Before | None:
-    """Return the former content of a copy whose file is changing now; ``None`` for none."""
-    return _decode_befores(note_of(db, _SUSPECT_NOTE) or "{}").get(uri)
+def read_befores(file: SqliteFile) -> dict[str, _Before]:
+    """Return the former content of the copies whose files are changing now, by URI."""
+    return file.read_note(_SUSPECT_NOTE, dict[str, _Before]) or {}
 
 
 def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> _Entry:
@@ -186,61 +195,60 @@ def delete_old_changes(db: Connection, now: int) -> None:
     )
 
 
-def read_changes(db: Connection, after: int) -> Iterator[LoggedChange]:
+def read_changes(file: SqliteFile, after: int) -> Iterator[LoggedChange]:
     """Yield the changes after a number, in order; rows may be written meanwhile."""
-    while True:
-        row = db.execute(
-            "SELECT seq, time, changes FROM change WHERE seq > ? ORDER BY seq LIMIT 1", (after,)
-        ).fetchone()
-        if row is None:
-            return
-        last, time, changes = row
-        entries = _decode_entries(changes)
-        for seq, entry in enumerate(entries, last - len(entries) + 1):
-            if seq > after:
-                yield LoggedChange(seq, time, *entry)
-        after = last
+    query = "SELECT seq, time, changes FROM change WHERE seq > ? ORDER BY seq LIMIT 1"
+    while row := file.row(_Row, query, (after,)):
+        yield from (change for change in _changes(file, row) if change.seq > after)
+        after = row.last
 
 
-def changes_of(db: Connection, uri: str) -> Iterator[LoggedChange]:
+def changes_of(file: SqliteFile, uri: str) -> Iterator[LoggedChange]:
     """Yield the changes of one resource, the newest first."""
-    rows = db.execute(
-        "SELECT seq, time, changes FROM change WHERE instr(changes, ?) ORDER BY seq DESC", (uri,)
-    )
-    for last, time, changes in rows:
-        entries = _decode_entries(changes)
-        for index in reversed(range(len(entries))):
-            if entries[index][1] == uri:
-                yield LoggedChange(last - len(entries) + 1 + index, time, *entries[index])
+    query = "SELECT seq, time, changes FROM change WHERE instr(changes, ?) ORDER BY seq DESC"
+    with file.errors:
+        for row in file.connection.execute(query, (uri,)):
+            found = _changes(file, file.errors.decode(row, _Row))
+            yield from (change for change in reversed(found) if change.uri == uri)
 
 
-def read_arrivals(db: Connection, since: int, most: int) -> Iterator[Arrival]:
+def _changes(file: SqliteFile, row: _Row) -> list[LoggedChange]:
+    """Return the changes of a row, in order."""
+    entries = _entries(file, row.changes)
+    first = row.last - len(entries) + 1
+    return [LoggedChange(number, row.time, *entry) for number, entry in enumerate(entries, first)]
+
+
+def _entries(file: SqliteFile, changes: str) -> list[_Entry]:
+    return file.errors.decode_json(changes, list[_Entry], "changes")
+
+
+def read_arrivals(file: SqliteFile, since: int, most: int) -> Iterator[Arrival]:
     """Yield the changes since a moment, those of the newest transaction first, ``most`` or so."""
-    rows = db.execute(
-        "SELECT time, changes, dated FROM change WHERE time >= ? ORDER BY seq DESC", (since,)
-    )
-    for time, changes, dates in rows:
-        entries, dated = _decode_entries(changes), _decode_dates(dates)
-        for entry, date in zip_longest(entries, dated[: len(entries)]):
-            yield Arrival(time, entry[0], entry[1], entry[3], date)
-        most -= len(entries)
-        if most <= 0:
-            return
+    query = "SELECT time, changes, dated FROM change WHERE time >= ? ORDER BY seq DESC"
+    with file.errors:
+        for row in file.connection.execute(query, (since,)):
+            time, changes, dates = file.errors.decode(row, tuple[ClockMicroseconds, str, str])
+            entries = _entries(file, changes)
+            dated = file.errors.decode_json(dates, list[Microseconds | None], "dated")
+            for entry, date in zip_longest(entries, dated[: len(entries)]):
+                yield Arrival(time, entry[0], entry[1], entry[3], date)
+            most -= len(entries)
+            if most <= 0:
+                return
 
 
-def change_bounds(db: Connection) -> tuple[int, int]:
+def change_bounds(file: SqliteFile) -> tuple[int, int]:
     """Return the numbers of the last deleted change and of the newest one."""
-    first = db.execute("SELECT seq - count FROM change ORDER BY seq LIMIT 1").fetchone()
-    last = db.execute("SELECT max(seq) FROM change").fetchone()
-    return (0, 0) if first is None else (first[0], last[0])
+    query = "SELECT seq - count, (SELECT max(seq) FROM change) FROM change ORDER BY seq LIMIT 1"
+    return file.row(tuple[int, int], query) or (0, 0)
 
 
-def last_change_before(db: Connection, moment: int) -> int:
+def last_change_before(file: SqliteFile, moment: int) -> int:
     """Return the number of the last change before a moment."""
-    found = db.execute(
-        "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1", (moment,)
-    ).fetchone()
-    return change_bounds(db)[1] if found is None else int(found[0])
+    query = "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1"
+    found = file.row(tuple[int], query, (moment,))
+    return change_bounds(file)[1] if found is None else found[0]
 
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

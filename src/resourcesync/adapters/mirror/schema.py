@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from resourcesync.ports.mirror import folders_of
-from resourcesync.sqlite_file import NOTE_TABLE, Connection, Durability, SqliteFormat
+from resourcesync.sqlite_file import NOTE_TABLE, Durability, SqliteFile, SqliteFormat
 
 APPLICATION_ID: Final = 0x52534D31  # "RSM1"
 
@@ -93,10 +93,11 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
 
 
 def find_path_conflicts(
-    db: Connection, base: str, paths: Sequence[str]
+    file: SqliteFile, base: str, paths: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the URIs and paths of rows that conflict with new paths; see ``path_conflicts``."""
     folders = {folder for path in paths for folder in folders_of(path)}
     for query, named in ((_SAME_PATH, {*paths, *folders}), (_LOWER_PATHS, set(paths))):
         for path in sorted(named):
-            yield from db.execute(query, {"uri": f"{base}{path}", "path": path}).fetchall()
+            values = {"uri": f"{base}{path}", "path": path}
+            yield from file.rows(tuple[str, str], query, values)

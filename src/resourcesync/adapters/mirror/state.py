@@ -6,16 +6,17 @@ for backups.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, starmap
+from itertools import chain
 from operator import itemgetter, lt
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from msgspec.structs import replace
 
 from resourcesync.adapters.mirror import change_log, state_logs
 from resourcesync.adapters.mirror.schema import STATE_FORMAT, find_path_conflicts
 from resourcesync.adapters.mirror.state_logs import MirrorLogs
+from resourcesync.model.timestamps import Microseconds
 from resourcesync.ports.mirror import (
     Copy,
     PathKey,
@@ -29,10 +30,10 @@ from resourcesync.ports.mirror import (
     TrashRow,
     UnhashedCounts,
     conflicting_paths,
-    make_copy,
 )
 from resourcesync.sqlite_file import Connection, SqliteFile, begin_snapshot, write_notes
 
+T = TypeVar("T")
 _PAGE: Final = 2_000
 MAX_RUNS: Final = 10_000
 """The most runs in the history; older ones are removed."""
@@ -83,7 +84,7 @@ class SqliteMirrorState(MirrorLogs):
         self._counted: tuple[int, int] | None = None  # rows written until then, and copies
         try:
             with self._errors:
-                self._writer = None if read_only else change_log.ChangeLogWriter(self._db)
+                self._writer = None if read_only else change_log.ChangeLogWriter(self._file)
         except BaseException:
             self.close()
             raise
@@ -113,81 +114,76 @@ class SqliteMirrorState(MirrorLogs):
         """Return a stored note, or ``None``."""
         return self._file.note(key)
 
+    def read_note(self, key: str, kind: type[T]) -> T | None:
+        """Return a stored note as a value of a type, or ``None``."""
+        return self._file.read_note(key, kind)
+
     def copies(self) -> Iterator[Copy]:
         """Yield the copies in rising URI order; rows may be written meanwhile."""
         after = ""
         while True:
-            with self._errors:
-                rows = self._db.execute(
-                    "SELECT * FROM copy WHERE uri > ? ORDER BY uri LIMIT ?", (after, _PAGE)
-                ).fetchall()
+            rows = self._file.rows(
+                Copy, "SELECT * FROM copy WHERE uri > ? ORDER BY uri LIMIT ?", (after, _PAGE)
+            )
             uris = [after, *map(itemgetter(0), rows)]
             if not all(map(lt, uris, uris[1:])):
                 raise self._errors.damage("its copies are out of order")
-            yield from map(make_copy, rows)
+            yield from rows
             if len(rows) < _PAGE:
                 return
-            after = rows[-1][0]
+            after = rows[-1].uri
 
     def copy(self, uri: str) -> Copy | None:
         """Return the copy of a URI, or ``None``."""
-        with self._errors:
-            row = self._db.execute("SELECT * FROM copy WHERE uri = ?", (uri,)).fetchone()
-        return None if row is None else Copy._make(row)
+        return self._file.row(Copy, "SELECT * FROM copy WHERE uri = ?", (uri,))
 
     def copy_by_digest(self, digest: str, length: int) -> Copy | None:
         """Return a large copy with this first digest, or ``None``."""
-        with self._errors:
-            row = self._db.execute(_FIND_COPY, (digest, f"{digest}!", length)).fetchone()
-        return None if row is None else Copy._make(row)
+        return self._file.row(Copy, _FIND_COPY, (digest, f"{digest}!", length))
 
     def count(self) -> int:
         """Return the number of copies."""
         written = self._db.total_changes
         if self._writer is None or self._counted is None or self._counted[0] != written:
-            with self._errors:
-                number = int(self._db.execute("SELECT count(*) FROM copy").fetchone()[0])
-            self._counted = written, number
+            self._counted = written, self._number("SELECT count(*) FROM copy")
         return self._counted[1]
 
     def size(self) -> int:
         """Return the bytes of the copies."""
-        with self._errors:
-            row = self._db.execute("SELECT total(max(length, 0)) FROM copy").fetchone()
-        return int(row[0])
+        return self._number("SELECT coalesce(sum(max(length, 0)), 0) FROM copy")
 
     def count_unhashed(self) -> UnhashedCounts:
         """Count the copies that no listed hash proves."""
-        with self._errors:
-            row = self._db.execute(
-                "SELECT count(*), count(lastmod), (SELECT count(*) FROM unconfirmed)"
-                " FROM copy WHERE listed = ''"
-            ).fetchone()
-        return UnhashedCounts._make(row)
+        counts = self._file.row(
+            UnhashedCounts,
+            "SELECT count(*), count(lastmod), (SELECT count(*) FROM unconfirmed)"
+            " FROM copy WHERE listed = ''",
+        )
+        return counts or UnhashedCounts(0, 0, 0)
 
     def unhashed(self, after: str, limit: int, *, dated: bool) -> Sequence[Copy]:
         """Return the first copies after a URI that no listed hash proves, and without a task."""
-        with self._errors:
-            rows = self._db.execute(
-                _UNHASHED.format("AND lastmod IS NOT NULL" if dated else ""), (after, limit)
-            ).fetchall()
-        return [make_copy(row) for row in rows]
+        query = _UNHASHED.format("AND lastmod IS NOT NULL" if dated else "")
+        return self._file.rows(Copy, query, (after, limit))
 
     def unconfirmed_since(self, uri: str) -> int | None:
         """Return when the Source said "not modified" though the date moved."""
-        with self._errors:
-            row = self._db.execute("SELECT since FROM unconfirmed WHERE uri = ?", (uri,)).fetchone()
-        return None if row is None else int(row[0])
+        query = "SELECT since FROM unconfirmed WHERE uri = ?"
+        row = self._file.row(tuple[Microseconds], query, (uri,))
+        return None if row is None else row[0]
 
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths that conflict with new paths."""
         if key is None:
-            with self._errors:
-                yield from find_path_conflicts(self._db, base, paths)
+            yield from find_path_conflicts(self._file, base, paths)
         else:
             yield from self._near(paths, key)
+
+    def _number(self, query: str, values: Sequence[object] = ()) -> int:
+        row = self._file.row(tuple[int], query, values)
+        return 0 if row is None else row[0]
 
     def _near(self, paths: Sequence[str], key: PathKey | None) -> Iterator[tuple[str, str]]:
         copies = ((copy.uri, copy.path) for copy in self.copies())
@@ -198,117 +194,84 @@ class SqliteMirrorState(MirrorLogs):
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""
         after = ""
         while True:
-            with self._errors:
-                rows = self._db.execute(
-                    "SELECT * FROM pending WHERE task = ? AND uri > ? ORDER BY uri LIMIT ?",
-                    (task, after, _PAGE),
-                ).fetchall()
-            yield from starmap(Pending, rows)
+            rows = self._file.rows(
+                Pending,
+                "SELECT * FROM pending WHERE task = ? AND uri > ? ORDER BY uri LIMIT ?",
+                (task, after, _PAGE),
+            )
+            yield from rows
             if len(rows) < _PAGE:
                 return
-            after = rows[-1][0]
+            after = rows[-1].uri
 
     def pending_of(self, uri: str) -> Pending | None:
         """Return the pending row of a URI, or ``None``."""
-        with self._errors:
-            row = self._db.execute("SELECT * FROM pending WHERE uri = ?", (uri,)).fetchone()
-        return None if row is None else Pending(*row)
+        return self._file.row(Pending, "SELECT * FROM pending WHERE uri = ?", (uri,))
 
     def pending_count(self, task: PendingTask, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
-        with self._errors:
-            row = self._db.execute(
-                "SELECT count(*) FROM pending WHERE task = ? AND first <= ? AND first_at < ?",
-                (task, met_before, listed_before),
-            ).fetchone()
-        return int(row[0])
+        return self._number(
+            "SELECT count(*) FROM pending WHERE task = ? AND first <= ? AND first_at < ?",
+            (task, met_before, listed_before),
+        )
 
     def pending_with_copy(self, task: PendingTask, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""
         counted = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
         if codes:
             counted += f" AND code IN ({','.join('?' * len(codes))})"
-        with self._errors:
-            row = self._db.execute(counted, (task, *codes)).fetchone()
-        return int(row[0])
+        return self._number(counted, (task, *codes))
 
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return the number of a task's rows due only after a moment, and when the first is."""
-        with self._errors:
-            row = self._db.execute(
-                "SELECT count(*), min(due) FROM pending WHERE task = ? AND due > ?", (task, moment)
-            ).fetchone()
-        return int(row[0]), int(row[1] or 0)
+        query = "SELECT count(*), coalesce(min(due), 0) FROM pending WHERE task = ? AND due > ?"
+        return self._file.row(tuple[int, Microseconds], query, (task, moment)) or (0, 0)
 
     def pending_counts(self) -> PendingCounts:
         """Count all pending rows, by their tasks and codes."""
-        with self._errors:
-            rows = self._db.execute("SELECT task, code, count(*) FROM pending GROUP BY task, code")
-            return PendingCounts({(task, code): count for task, code, count in rows})
+        query = "SELECT task, code, count(*) FROM pending GROUP BY task, code"
+        rows = self._file.rows(tuple[PendingTask, str, int], query)
+        return PendingCounts({(task, code): count for task, code, count in rows})
 
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the state of a processed document: of one ``from``, or the one read last."""
-        columns = "uri, from_, until, entries, prefix, etag, last_modified"
-        with self._errors:
-            if from_ is None:
-                row = self._db.execute(
-                    f"SELECT {columns} FROM document WHERE uri = ? ORDER BY read DESC LIMIT 1",  # noqa: S608 - a constant
-                    (uri,),
-                ).fetchone()
-            else:
-                row = self._db.execute(
-                    f"SELECT {columns} FROM document WHERE uri = ? AND from_ = ?",  # noqa: S608 - a constant
-                    (uri, from_),
-                ).fetchone()
-        return None if row is None else ProcessedDocument._make(row)
+        if from_ is None:
+            query = f"{state_logs.DOCUMENTS} WHERE uri = ? ORDER BY read DESC LIMIT 1"
+            return self._file.row(ProcessedDocument, query, (uri,))
+        query = f"{state_logs.DOCUMENTS} WHERE uri = ? AND from_ = ?"
+        return self._file.row(ProcessedDocument, query, (uri, from_))
 
     def refused(self) -> Sequence[RefusedRow]:
         """Return the stored refused entries (a bounded number)."""
-        with self._errors:
-            rows = self._db.execute("SELECT uri, code, reason FROM refused ORDER BY uri").fetchall()
-        return [RefusedRow._make(row) for row in rows]
+        return self._file.rows(RefusedRow, "SELECT uri, code, reason FROM refused ORDER BY uri")
 
     def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
         """Yield the rows of the trash before a moment, by place; safe while rows are written."""
         after = ""
         while True:
-            with self._errors:
-                rows = self._db.execute(
-                    "SELECT * FROM trash WHERE removed < ? AND place > ? ORDER BY place LIMIT ?",
-                    (removed_before, after, _PAGE),
-                ).fetchall()
-            yield from starmap(TrashRow, rows)
+            rows = self._file.rows(
+                TrashRow,
+                "SELECT * FROM trash WHERE removed < ? AND place > ? ORDER BY place LIMIT ?",
+                (removed_before, after, _PAGE),
+            )
+            yield from rows
             if len(rows) < _PAGE:
                 return
-            after = rows[-1][0]
+            after = rows[-1].place
 
     def trash_at(self, place: str) -> TrashRow | None:
         """Return the row of one place in the trash, or ``None``."""
-        with self._errors:
-            row = self._db.execute("SELECT * FROM trash WHERE place = ?", (place,)).fetchone()
-        return None if row is None else TrashRow(*row)
+        return self._file.row(TrashRow, "SELECT * FROM trash WHERE place = ?", (place,))
 
     def trash_of(self, uri: str) -> TrashRow | None:
         """Return the row of the last copy of a URI in the trash, or ``None``."""
-        with self._errors:
-            row = self._db.execute(
-                "SELECT * FROM trash WHERE uri = ? ORDER BY removed DESC LIMIT 1", (uri,)
-            ).fetchone()
-        return None if row is None else TrashRow(*row)
+        query = "SELECT * FROM trash WHERE uri = ? ORDER BY removed DESC LIMIT 1"
+        return self._file.row(TrashRow, query, (uri,))
 
     def last_run(self) -> RunRow | None:
         """Return the newest run, or ``None``."""
-        with self._errors:
-            row = self._db.execute(
-                "SELECT run, started, ended, mode, outcome, counts FROM run"
-                " ORDER BY ended DESC, rowid DESC LIMIT 1"
-            ).fetchone()
-        if row is None:
-            return None
-        run, started, ended, mode, outcome, counts = row
-        return RunRow(
-            run=run, started=started, ended=ended, mode=mode, outcome=outcome, counts=counts
-        )
+        query = "SELECT * FROM run ORDER BY ended DESC, rowid DESC LIMIT 1"
+        return self._file.row(RunRow, query)
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Store that copies were proven."""
@@ -326,7 +289,7 @@ class SqliteMirrorState(MirrorLogs):
         with self._file.writing() as db:
             if self._writer is not None:
                 self._writer.write(step)
-            state_logs.write_entries(db, step)
+            state_logs.write_entries(self._file, step)
             db.executemany(_PUT_COPY, [*step.suspect, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             _put_unconfirmed(db, step)
@@ -342,7 +305,7 @@ class SqliteMirrorState(MirrorLogs):
             db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?,?)", step.trashed)
             db.executemany("DELETE FROM trash WHERE place = ?", [(p,) for p in step.purged])
             if step.documents:
-                _put_documents(db, step.documents)
+                self._put_documents(step.documents)
 
     def remember(self, key: str, value: str) -> None:
         """Store one note."""
@@ -361,7 +324,7 @@ class SqliteMirrorState(MirrorLogs):
         with self._file.writing() as db:
             db.execute(
                 "INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)",
-                (row.run, row.started, row.ended, row.mode, row.outcome, row.counts),
+                row,
             )
             db.execute(
                 "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?", (MAX_RUNS,)
@@ -370,6 +333,19 @@ class SqliteMirrorState(MirrorLogs):
         if self._writer is not None:
             self._writer.end_run()
 
+    def _put_documents(self, documents: Sequence[ProcessedDocument]) -> None:
+        db, tick = (
+            self._file.connection,
+            self._number("SELECT coalesce(max(read), 0) FROM document"),
+        )
+        db.executemany(
+            "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",
+            [(*seen, tick + n) for n, seen in enumerate(documents, 1)],
+        )
+        # A list that was reset or replaced is never read again: only the newest rows matter.
+        oldest = tick + len(documents) - _MAX_DOCUMENTS
+        db.execute("DELETE FROM document WHERE read <= ?", (oldest,))
+
 
 def _put_unconfirmed(db: Connection, step: StateTransaction) -> None:
     fetched = [(copy.uri,) for copy in step.installed] + [(uri,) for uri in step.removed]
@@ -377,16 +353,6 @@ def _put_unconfirmed(db: Connection, step: StateTransaction) -> None:
         db.executemany("DELETE FROM unconfirmed WHERE uri = ?", fetched)
     rows = [(uri, step.now) for uri in step.unconfirmed]
     db.executemany("INSERT OR REPLACE INTO unconfirmed VALUES (?,?)", rows)
-
-
-def _put_documents(db: Connection, documents: Sequence[ProcessedDocument]) -> None:
-    tick = db.execute("SELECT coalesce(max(read), 0) FROM document").fetchone()[0]
-    db.executemany(
-        "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",
-        [(*seen, tick + n) for n, seen in enumerate(documents, 1)],
-    )
-    # A list that was reset or replaced is never read again: only the newest rows matter.
-    db.execute("DELETE FROM document WHERE read <= ?", (tick + len(documents) - _MAX_DOCUMENTS,))
 
 
 _OF_ITS_FOLDER: Final = "marker"

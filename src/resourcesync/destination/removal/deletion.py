@@ -79,10 +79,10 @@ def plan_deletions(
         deletions: Number of pending deletions.
         untold: Number of those that no Change List announced.
     """
-    held_of = int(state.note(_HELD_OF) or 0) or here
+    held_of = state.read_note(_HELD_OF, int) or here
     # A number given by the operator counts the pending deletions, as a pull shows them.
-    gone = int(state.note(_HELD_GONE) or 0) if limit.count is None else 0
-    is_understood = int(state.note("refused") or 0) == 0
+    gone = (state.read_note(_HELD_GONE, int) or 0) if limit.count is None else 0
+    is_understood = not state.read_note("refused", int)
     untold = untold if is_understood else deletions
     if not deletions or limit.allows(deletions + gone, held_of, untold=untold + gone):
         return DeletionResult()
@@ -119,7 +119,7 @@ def delete_pending(
     tally = DeletionResult()
     _complete_deletions_without_copy(state)
     if proven:  # first: after a kill here the rest must not count as fewer
-        gone = int(state.note(_HELD_GONE) or 0) + len(proven)
+        gone = (state.read_note(_HELD_GONE, int) or 0) + len(proven)
         state.commit(StateTransaction(notes={_HELD_GONE: str(gone)}))
         _delete_all(equipment, iter(proven), tally)
     deletions = untold = 0

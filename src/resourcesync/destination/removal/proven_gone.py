@@ -36,7 +36,7 @@ def find_proven_gone(
         address: Returns the present address of a resource.
     """
     state = equipment.state
-    if int(state.note("refused") or 0):
+    if state.read_note("refused", int):
         return []  # a resource may come back under an address that cannot be parsed
     chosen = list(islice(_due_deletions(state, now - _DAY), _MAX_PROBES))
     witnesses = _ControlProbes(equipment, address)

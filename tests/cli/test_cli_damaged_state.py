@@ -1,0 +1,173 @@
+"""Damaged values in the state of a mirror: each ends in a run as usual, or in a state error.
+
+The columns are those of the schema itself, so a new one is damaged too.
+"""
+
+import hashlib
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from resourcesync.adapters.mirror.schema import SCHEMA
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.main import run
+from tests.support.commands.command_line import FILES, LATER, Said
+from tests.support.servers.tiny_source import TinySource
+
+STATE = Path(".resourcesync/state.db")
+GONE = "/objects/0002.txt"
+COMMANDS = (
+    ["status", "M"],
+    ["why", "M", "W"],
+    ["trash", "list", "M"],
+    ["changes", "M"],
+    ["audit", "M"],
+    ["pull", "M"],
+)
+"""What reads a state. W is the URI of a copy, M is the mirror."""
+GOOD = {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED}
+ODD = {
+    "TEXT": ("odd", b"\x00\xff", "é\x00"),
+    "INTEGER": ("odd", -7, 2**62),
+}
+ODD_NOTES = ("odd", "{}", "null", "9" * 18, b"\x00\xff")
+
+
+class Column(NamedTuple):
+    """A column of the schema."""
+
+    table: str
+    name: str
+    kind: str
+    fits_null: bool
+
+
+def columns() -> list[Column]:
+    """Return the columns of all tables of the schema."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA)
+        tables = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        return [
+            Column(table, name, kind, not is_filled)
+            for (table,) in tables
+            for _, name, kind, is_filled, *_ in db.execute(f"PRAGMA table_info({table})")
+        ]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[TinySource]:
+    with TinySource() as source:
+        yield source
+
+
+@pytest.fixture(scope="module")
+def mirror(served: TinySource, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a mirror with rows in each table."""
+    folder = tmp_path_factory.mktemp("mirrors") / "M"
+    offer(served)
+    assert run(["pull", served.url, str(folder), "-qq"]) == 0
+    served.put_document(
+        "/changelist.xml",
+        '<rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>',
+        [
+            change(served, "updated", "/objects/0001.txt", b"changed"),
+            change(served, "deleted", GONE, b""),
+            change(served, "created", "/never.txt", b"never"),
+        ],
+    )
+    served.put("/objects/0001.txt", b"changed")
+    assert run(["pull", str(folder), "--delete", "signalled", "--max-delete", "100%", "-qq"]) == 3
+    assert run(["audit", str(folder), "-qq"]) == 1
+    fill(folder / STATE)
+    return folder
+
+
+def offer(source: TinySource) -> None:
+    source.offer(FILES)
+    lists = ("changelist", "resourcelist")
+    source.put_document(
+        "/capabilitylist.xml",
+        '<rs:md capability="capabilitylist"/>',
+        [source.pointer(f"/{name}.xml", name) for name in lists],
+    )
+    source.put_document(
+        "/changelist.xml", '<rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>', []
+    )
+
+
+def change(source: TinySource, kind: str, target: str, body: bytes) -> str:
+    digest = hashlib.sha256(body).hexdigest()
+    more = "" if kind == "deleted" else f' hash="sha-256:{digest}" length="{len(body)}"'
+    return (
+        f"<url><loc>{source.url}{target}</loc><lastmod>{LATER}</lastmod>"
+        f'<rs:md change="{kind}" datetime="{LATER}"{more}/></url>'
+    )
+
+
+def fill(path: Path) -> None:
+    """Add a row to each table without one: of a copy, where it is of a resource."""
+    with closing(sqlite3.connect(path)) as db, db:
+        (uri,) = db.execute("SELECT min(uri) FROM copy").fetchone()
+        tables = {table for table, *_ in columns()}
+        for table in sorted(tables):
+            if db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None:
+                row = [
+                    uri if name == "uri" else "" if kind == "TEXT" else 1
+                    for of, name, kind, _ in columns()
+                    if of == table
+                ]
+                db.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
+
+
+def contents(folder: Path) -> set[bytes]:
+    own = folder / ".resourcesync"
+    return {
+        path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+        and (own not in path.parents or path.parent.name in {"trash", "quarantine"})
+    }
+
+
+def faults(mirror: Path, tmp_path: Path, said: Said, sql: str, *values: object) -> Iterator[object]:
+    """Damage a copy of a mirror, run the commands, and yield what is no good run and no error."""
+    folder = tmp_path / "M"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(mirror, folder)
+    with closing(sqlite3.connect(folder / STATE)) as db, db:
+        (uri,) = db.execute("SELECT min(uri) FROM copy").fetchone()
+        with suppress(sqlite3.IntegrityError):  # a value that no such file can have
+            db.execute(sql, values)
+    before = contents(folder)
+    for parts in COMMANDS:
+        command = [{"M": str(folder), "W": uri}.get(part, part) for part in parts]
+        code = run(command)
+        told = said.readouterr()
+        is_error = code == ExitCode.LOCAL and "state" in told.err and "fix " in told.err
+        if not is_error and (code not in GOOD or "Traceback" in told.err):
+            yield sql, values, parts, code, told.out[-300:], told.err[-1500:]
+    if not before <= contents(folder):
+        yield sql, values, "lost", before - contents(folder)
+
+
+@pytest.mark.parametrize("column", columns(), ids=lambda column: f"{column.table}-{column.name}")
+def test_a_damaged_value_ends_in_a_good_run_or_a_state_error(
+    mirror: Path, tmp_path: Path, said: Said, column: Column
+) -> None:
+    sql = f"UPDATE OR IGNORE {column.table} SET {column.name} = ?"
+    for value in (*ODD[column.kind], *([None] if column.fits_null else [])):
+        assert list(faults(mirror, tmp_path, said, sql, value)) == []
+
+
+def test_a_damaged_note_does_too(mirror: Path, tmp_path: Path, said: Said) -> None:
+    with closing(sqlite3.connect(mirror / STATE)) as db:
+        keys = [key for (key,) in db.execute("SELECT key FROM note").fetchall()]
+    sql = "UPDATE note SET value = ? WHERE key = ?"
+    for key in keys:
+        for value in ODD_NOTES:
+            assert list(faults(mirror, tmp_path, said, sql, value, key)) == []
