@@ -11,6 +11,7 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.mirror_views import read_activity
+from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_mirrors import WatchJobRunner
@@ -87,7 +88,9 @@ def test_a_pull_of_the_service_reports_its_progress(
     def show(mirror: str, fields: Mapping[str, object]) -> None:
         seen.append(f"{mirror} {fields['done']} of {fields['total']}")
 
-    runner = WatchJobRunner(SystemClock(), lambda _: None, show, StoredNames(tmp_path / "pulled"))
+    runner = WatchJobRunner(
+        SystemClock(), lambda _: None, show, StoredNames(tmp_path / "pulled"), StateCache()
+    )
     settings = WatchSettings(configuration=configuration, names=configuration.names)
     runner.configure(*settings.watched_mirrors())
     runner(PULL, CancelToken(SystemClock()))

@@ -5,8 +5,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
-from resourcesync.cli.render.status_formats import CheckedMirror, nagios_line, prometheus_lines
+from resourcesync.cli.output import Problem
+from resourcesync.cli.render.status_formats import (
+    CheckedMirror,
+    UnreadableMirror,
+    nagios_line,
+    prometheus_lines,
+)
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said
@@ -45,24 +52,31 @@ IN_SYNC = MirrorState.IN_SYNC
             1,
             "CRITICAL",
             2,
-            "1 of 4 in sync, b stopped, a behind",
+            "1 of 4 in sync, b stopped, a behind, u cannot be read: damaged",
         ),
-        ([seen("a", IN_SYNC)], 1, "UNKNOWN", 3, "1 of 2 in sync"),
-        ([seen("a", MirrorState.BEHIND)], 1, "UNKNOWN", 3, "0 of 2 in sync, a behind"),
+        ([seen("a", IN_SYNC)], 1, "UNKNOWN", 3, "1 of 2 in sync, u cannot be read: damaged"),
+        (
+            [seen("a", MirrorState.BEHIND)],
+            1,
+            "UNKNOWN",
+            3,
+            "0 of 2 in sync, a behind, u cannot be read: damaged",
+        ),
         ([], 0, "UNKNOWN", 3, "0 of 0 in sync"),
     ],
 )
 def test_a_line_of_a_plug_in_names_what_is_wrong(
     mirrors: list[CheckedMirror], unknown: int, word: str, code: int, names: str
 ) -> None:
-    line, exit_code = nagios_line(mirrors, unknown)
+    problem = Problem(code="state", message="damaged", exit=ExitCode.LOCAL)
+    line, exit_code = nagios_line(mirrors, [UnreadableMirror("u", problem)] * unknown)
 
     assert exit_code == code
     assert line.partition(" | ")[0] == f"RESOURCESYNC {word} - {names}"
 
 
 def test_the_figures_of_a_plug_in_can_be_drawn() -> None:
-    line, _ = nagios_line([seen("it's", IN_SYNC, 61.4, max_lag=3600, pending=2)], 0)
+    line, _ = nagios_line([seen("it's", IN_SYNC, 61.4, max_lag=3600, pending=2)], [])
 
     assert line.partition(" | ")[2] == "'it_s lag'=61s;3600 'it_s failing'=2"
 
@@ -120,7 +134,8 @@ def test_a_mirror_that_cannot_be_read_is_unknown(source: TinySource, said: Said)
 
     assert run(["status", "museum", "no-mirror", "--format", "nagios"]) == 3
 
-    assert said.readouterr().out.startswith("RESOURCESYNC UNKNOWN - 1 of 2 in sync | ")
+    line = said.readouterr().out
+    assert line.startswith("RESOURCESYNC UNKNOWN - 1 of 2 in sync, no-mirror cannot be read: ")
 
 
 @pytest.mark.parametrize(

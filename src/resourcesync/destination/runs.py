@@ -91,10 +91,17 @@ class MirrorRun:
         """Record the error that ended the run."""
         failed = failed_run(error)
         counts = msgspec.json.encode(failed).decode()
-        self._close("", failed.code, counts, Word.FAILING)
+        self._close("", failed.code, counts, Word.FAILING, failed=failed)
 
     def _close(
-        self, mode: str, outcome: str, counts: str, word: Word, *, in_sync_at: int | None = None
+        self,
+        mode: str,
+        outcome: str,
+        counts: str,
+        word: Word,
+        *,
+        in_sync_at: int | None = None,
+        failed: FailedRun | None = None,
     ) -> None:
         ended = to_microseconds(self._dependencies.clock.now())
         certificate = self._certificate_note(is_complete=bool(mode))
@@ -113,7 +120,11 @@ class MirrorRun:
                 refuted=False,
             )
         else:  # after a kill between the two it must not count as in sync
-            SyncState(state).write(word=word, certificate_until=certificate)
+            SyncState(state).write(
+                word=word,
+                failed=None if failed is None else (ended, failed),
+                certificate_until=certificate,
+            )
             state.add_run(row)
 
     def _certificate_note(self, *, is_complete: bool) -> int | None:
@@ -147,7 +158,7 @@ def record_failed_run(failed: FailedRun, state: MirrorStateStore, clock: Clock) 
     """Record the error that ended a pull before it began."""
     now = to_microseconds(clock.now())
     counts = msgspec.json.encode(failed).decode()
-    SyncState(state).write(word=Word.FAILING)
+    SyncState(state).write(word=Word.FAILING, failed=(now, failed))
     state.add_run(
         RunRow(
             run=new_run_id(), started=now, ended=now, mode="", outcome=failed.code, counts=counts

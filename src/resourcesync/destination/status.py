@@ -78,7 +78,7 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         edited=edited,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
-        **_last_run(last),
+        **_last_run(last, memory),
         failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
         certificate_until=memory.certificate_until,
         size=state.size(),
@@ -88,11 +88,15 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
     )
 
 
-def _last_run(last: RunRow | None) -> dict[str, Any]:
+def _last_run(last: RunRow | None, memory: SyncState) -> dict[str, Any]:
+    failure = memory.last_failure if memory.last_state is Word.FAILING else None
+    if failure is not None and (last is None or last.ended < failure[0]):  # no room for its row
+        ended, failed = failure
+        return {"last_run": from_microseconds(ended), "outcome": failed.code, "failed": failed}
     if last is None:
         return {}
-    ended = from_microseconds(last.ended)
-    return {"last_run": ended, "outcome": last.outcome, "failed": read_failed(last)}
+    ended_at = from_microseconds(last.ended)
+    return {"last_run": ended_at, "outcome": last.outcome, "failed": read_failed(last)}
 
 
 def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:

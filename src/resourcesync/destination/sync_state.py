@@ -18,12 +18,13 @@ from resourcesync.destination.mapping.path_mapping import (
     PathMapping,
     load_no_mapper,
 )
+from resourcesync.destination.reports import FailedRun
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
-from resourcesync.model.timestamps import Microseconds, from_microseconds
+from resourcesync.model.timestamps import ClockMicroseconds, Microseconds, from_microseconds
 from resourcesync.ports.mirror import (
     MirrorStateStore,
     StateTransaction,
@@ -233,6 +234,14 @@ class SyncState:
     def last_state(self) -> MirrorWord:
         """State of the mirror after the last run."""
         return self.decode("word", MirrorWord) or MirrorWord.NEW
+
+    @property
+    def last_failure(self) -> tuple[int, FailedRun] | None:
+        """The end and the error of the last run that failed.
+
+        Its row says the same, but a full disk may have room for this and not for that.
+        """
+        return self.decode("failed", tuple[ClockMicroseconds, FailedRun])
 
     @property
     def refused_count(self) -> int:

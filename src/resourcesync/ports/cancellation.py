@@ -32,6 +32,8 @@ class CancelToken:
         self._ends_at: float | None = None
         self._stopped: StoppedError | None = None
         self._expired: BudgetError | None = None
+        self.is_heard = False
+        """True once the work found out that its end was requested."""
 
     def cancel(self) -> None:
         """Request the end of the work; from any thread, or from a signal handler."""
@@ -43,7 +45,7 @@ class CancelToken:
 
     def reset(self) -> None:
         """Withdraw the request: other work begins."""
-        self._stopped, self._poll_at = None, 0.0
+        self._stopped, self._poll_at, self.is_heard = None, 0.0, False
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
@@ -97,6 +99,7 @@ class CancelToken:
         if self._is_requested is not None and self._stopped is None:
             self._poll(self._is_requested)
         if self._stopped is not None:
+            self.is_heard = True
             return self._stopped
         is_late = self._ends_at is not None and self.clock.monotonic() >= self._ends_at
         if is_late and self._expired is None:

@@ -29,6 +29,9 @@ _logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _STEP: Final = 5.0
+_HEARING: Final = 3.0
+"""Seconds in which work that goes on finds out that it is to stop."""
+_TURN: Final = 0.5
 _LONGEST_WAIT: Final = 3_600.0
 
 
@@ -228,16 +231,27 @@ class WatchLoop:
         """Ask all work to stop, and wait for it; return True if all of it stopped.
 
         Args:
-            grace: Seconds to wait. Work that takes longer is abandoned: every step of it is safe to
-                be interrupted.
+            grace: Seconds to wait. Work that takes longer is abandoned, and earlier if it does not
+                hear the request, as on a disk that hangs: every step of it is safe to be
+                interrupted.
         """
         for _, cancel, _ in self._threads.values():
             cancel.cancel()
         until = self._clock.monotonic() + grace
+        deaf = self._clock.monotonic() + min(grace, _HEARING)
         while self._threads and (left := until - self._clock.monotonic()) > 0:
-            self.wake_up.wait(left)
+            if self._clock.monotonic() >= deaf and not self._is_any_ending():
+                break
+            self.wake_up.wait(min(left, _TURN))
             self._collect()
+        for job in self._threads:
+            _logger.warning(
+                "the %s of %s did not stop: it is abandoned", job.kind.value, job.mirror
+            )
         return not self._threads
+
+    def _is_any_ending(self) -> bool:
+        return any(cancel.is_heard for _, cancel, _ in self._threads.values())
 
     def close(self) -> None:
         """Close the wake-up; nothing may call it any more."""

@@ -10,17 +10,20 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from threading import Lock
 from typing import Any, Final, TypeVar, final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.destination.reports import MirrorStatus
+from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.durable_folders import make_folder
 from resourcesync.errors import StorageError
 from resourcesync.ports import Clock
@@ -36,6 +39,7 @@ _SUFFIX: Final = ".sock"
 _SECONDS: Final = 10.0
 _PAUSE: Final = 1.0
 _MOST_BYTES: Final = 1024 * 1024
+_PATIENCE: Final = 3.0
 _LONGEST_ADDRESS: Final = 100
 """Bytes of an address that fit on every system; the limit is 104 or 108."""
 
@@ -207,16 +211,68 @@ _MOST_VALUES = 4
 _ABSENT: Any = object()
 
 
+def _settle(outcome: Future[T], read: Callable[[], T]) -> None:
+    try:
+        outcome.set_result(read())
+    except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is awaited
+        outcome.set_exception(error)
+
+
+def _hanging_error(place: Hashable) -> StorageError:
+    return StorageError(
+        f"the disk of {place} does not answer",
+        evidence=(("mirror", str(place)), ("kept", "all complete copies")),
+        hint="check its disk and what is in its folder .resourcesync",
+    )
+
+
 @final
 class StateCache:
-    """A cache of values of mirrors; it may be used by several threads.
+    """What a service knows of its mirrors; it may be used by several threads.
 
-    A value is read again once the state file has changed, so it is as true as a new one.
+    A value is read again once the state file has changed, so it is as true as a new one. A failure
+    that a full disk could not record is remembered until another pull ends.
+
+    Args:
+        patience: Seconds after which a mirror whose disk does not answer is given up.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = _PATIENCE) -> None:
         self._lock = Lock()
         self._known: dict[Path, tuple[StateVersion, dict[Hashable, Any]]] = {}
+        self._patience = patience
+        self._hanging: dict[Hashable, threading.Thread] = {}
+        self._failures: dict[Path, tuple[FailedRun, datetime]] = {}
+
+    def apart(self, place: Hashable, read: Callable[[], T]) -> T:
+        """Return what a function reads of a mirror; one that hangs is not waited for, nor others.
+
+        Args:
+            place: The mirror; after a read of it that hangs, none begins until that ended.
+            read: Reads, in a thread of its own.
+
+        Raises:
+            StorageError: It hangs.
+        """
+        before = self._hanging.get(place)
+        if before is not None and before.is_alive():
+            raise _hanging_error(place)
+        outcome: Future[T] = Future()
+        thread = threading.Thread(
+            target=_settle, args=(outcome, read), name="resourcesync-read", daemon=True
+        )
+        thread.start()
+        try:
+            return outcome.result(self._patience)
+        except TimeoutError:
+            if outcome.done():  # it was raised by the function itself
+                raise
+            self._hanging[place] = thread
+            raise _hanging_error(place) from None
+
+    def remember_failure(self, folder: Path, failed: FailedRun, ended: datetime) -> None:
+        """Remember a failed pull that the mirror's state could not record."""
+        self._failures[folder] = failed, ended
 
     def read(self, folder: Path, key: Hashable, read: Callable[[], T]) -> T:
         """Return a value of a mirror.
@@ -241,11 +297,20 @@ class StateCache:
 
     def status(self, folder: Path) -> MirrorStatus:
         """Return the status of a mirror (``mirror_state.read_status``)."""
-        return self.read(
+        found = self.read(
             folder,
             ("status", mirror_state.is_locked(folder)),
             lambda: mirror_state.read_status(folder),
         )
+        remembered = self._failures.get(folder)
+        if remembered is None:
+            return found
+        failed, ended = remembered
+        if found.last_run is not None and found.last_run >= ended:
+            return found
+        running = found.state is MirrorState.SYNCING
+        left = {"left": MirrorState.FAILING} if running else {"state": MirrorState.FAILING}
+        return replace(found, **left, failed=failed, outcome=failed.code, last_run=ended)
 
     def _store(self, folder: Path, version: StateVersion, key: Hashable, value: object) -> None:
         with self._lock:

@@ -76,8 +76,10 @@ def read_history(folder: Path) -> MirrorHistory:
 
 def record_failed_pull(
     folder: Path, failed: Mapping[str, FailedRun | ResourceSyncError], began: datetime, clock: Clock
-) -> None:
+) -> dict[Path, FailedRun]:
     """Record a failed pull in each mirror that has no record of it, so that none is in sync.
+
+    Returns what could not be recorded, as on a full disk, by the mirror's folder.
 
     A pull may fail before the mirror is opened, as by its configuration.
 
@@ -87,19 +89,21 @@ def record_failed_pull(
         began: Start of the pull.
         clock: Time.
     """
-    since = to_microseconds(began)
+    since, unrecorded = to_microseconds(began), dict[Path, FailedRun]()
     for path in mirror_state.each_mirror([folder]):
         found = failed.get(str(path), failed.get(""))
         if found is None or not mirror_state.is_mirror(path) or mirror_state.is_locked(path):
             continue  # a run that goes on will record its own end
+        failure = found if isinstance(found, FailedRun) else failed_run(found)
         try:
             with SqliteMirrorState(path / OWN_FOLDER / STATE_FILE) as state:
                 last = state.last_run()
                 if last is None or last.ended < since:
-                    failure = found if isinstance(found, FailedRun) else failed_run(found)
                     record_failed_run(failure, state, clock)
         except ResourceSyncError as error:  # a state that cannot be written; status reports damage
             _LOG.warning("the failed pull of %s cannot be recorded: %s", path, error)
+            unrecorded[path] = failure
+    return unrecorded
 
 
 def last_good_pull(folder: Path, since: float) -> float | None:

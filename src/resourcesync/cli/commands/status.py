@@ -20,15 +20,17 @@ from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
     DiskSpace,
+    UnreadableMirror,
     nagios_line,
     prometheus_lines,
 )
 from resourcesync.destination.reports import FailedRun, Failing, MirrorState, MirrorStatus
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
 
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
+_UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
 _GAP: Final = "  "
 
 
@@ -86,12 +88,13 @@ def command(output: OutputOptions, **values: Any) -> Job:
             places, configuration, screen, StatusCheck(is_requested=check, limits=limits)
         )
         if style == "nagios":
-            line, code = nagios_line(found.mirrors, found.unknown)
+            line, code = nagios_line(found.mirrors, found.unreadable)
             return CommandOutcome(
                 exit=code, closing=(TextLine(line, level=QUIET),), shows_exit=True
             )
         if style == "prom":
-            lines = tuple(TextLine(text, level=QUIET) for text in prometheus_lines(found.mirrors))
+            figures = prometheus_lines(found.mirrors, found.unreadable)
+            lines = tuple(TextLine(text, level=QUIET) for text in figures)
             return CommandOutcome(exit=found.exit, closing=lines)
         return _table(found, values["sort"])
 
@@ -104,22 +107,41 @@ def _read_status(folder: Path) -> MirrorStatus:
     return mirror_state.read_status(folder)
 
 
+_Found = list[CheckedMirror | UnreadableMirror]
+
+
+def _read_here(_: str, read: Callable[[], _Found]) -> _Found:
+    return read()
+
+
 class StatusCheck(NamedTuple):
-    """The request to check mirrors, the limits for all of them, and the reader of a status."""
+    """How mirrors are read.
+
+    Attributes:
+        is_requested: Mirrors that are not in sync within the limits are findings.
+        limits: The limits for all mirrors.
+        read: Reads a status.
+        apart: Calls what reads the mirrors of one name, so that it delays no other name.
+    """
 
     is_requested: bool
     limits: FreshnessSettings
     read: Callable[[Path], MirrorStatus] = _read_status
+    apart: Callable[[str, Callable[[], _Found]], _Found] = _read_here
 
-    def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
-        """Return a mirror as it is now; limits of the command line override its own."""
-        given = self.limits
+    def measure(self, target: "_StatusTarget", now: datetime) -> CheckedMirror:
+        """Return a mirror as it is now; limits of the command line override its own.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        status, own, given = target.status(self.read), target.limits, self.limits
         limits = FreshnessSettings(
             max_lag=own.max_lag if given.max_lag is None else given.max_lag,
             max_quiet=own.max_quiet if given.max_quiet is None else given.max_quiet,
         )
         quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
-        return CheckedMirror(status, _lag(status, now), limits, quiet)
+        return CheckedMirror(status, _lag(status, now), limits, quiet, disk_space(target.folder))
 
 
 class _StatusTarget(NamedTuple):
@@ -174,14 +196,25 @@ class _StatusTarget(NamedTuple):
         """The limits of the mirror's table."""
         return FreshnessSettings() if self.mirror is None else self.mirror.limits
 
+    @property
+    def name(self) -> str:
+        """The name of the mirror, or its folder."""
+        return str(self.folder) if self.mirror is None else self.mirror.name
+
 
 class StatusResult(NamedTuple):
-    """The statuses of mirrors, the time, the number of unreadable ones, and the exit code."""
+    """The mirrors, those that cannot be read, the time, and the exit code."""
 
     mirrors: list[CheckedMirror]
+    unreadable: list[UnreadableMirror]
     now: datetime
-    unknown: int
     exit: ExitCode
+
+    def fields(self) -> Iterator[dict[str, object]]:
+        """Yield the fields of each mirror; of an unreadable one, its name and the reason."""
+        yield from (status_fields(mirror.status, self.now) for mirror in self.mirrors)
+        for name, problem in self.unreadable:
+            yield {"mirror": name, **problem.fields()}
 
 
 def read_statuses(
@@ -198,26 +231,56 @@ def read_statuses(
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
     now = machine.system_clock().now()
-    seen: list[CheckedMirror] = []
+    result = StatusResult([], [], now, ExitCode.OK)
     codes: list[ExitCode] = []
-    unknown = 0
-    for target in _targets(places, configuration):
-        try:
-            mirror = _target(target, configuration) if isinstance(target, str) else target
-            status = mirror.status(check.read)
-        except (ResourceSyncError, OSError) as error:
-            folder = target if isinstance(target, str) else target.folder
-            problem = problem_of(_as_library_error(error, folder))
-            screen.problem(problem)
-            codes.append(problem.exit)
-            unknown += 1
-            continue
-        checked = check.measure(status, mirror.limits, now)
-        seen.append(checked._replace(disk=disk_space(mirror.folder)))
-        screen.report("mirror", status_fields(status, now))
-        if check.is_requested and not seen[-1].is_fine:
-            codes.append(ExitCode.FINDINGS)
-    return StatusResult(seen, now, unknown, worst(codes))
+    folders: set[Path] = set()
+    for place in places or ("",):
+        for found in _read_apart(place, configuration, check, now):
+            if isinstance(found, UnreadableMirror):
+                screen.problem(found.problem)
+                result.unreadable.append(found)
+                codes.append(found.problem.exit)
+                continue
+            if found.folder in folders:
+                continue
+            folders.add(found.folder)
+            result.mirrors.append(found)
+            screen.report("mirror", status_fields(found.status, now))
+            if check.is_requested and not found.is_fine:
+                codes.append(ExitCode.FINDINGS)
+    return result._replace(exit=worst(codes))
+
+
+def _read_apart(
+    place: str, configuration: MirrorConfiguration, check: StatusCheck, now: datetime
+) -> _Found:
+    """Return the mirrors of a name or a folder; of no name, those in the current folder."""
+
+    def read() -> _Found:
+        targets = _targets(place, configuration) if place else _targets_here()
+        return [_measure(target, check, now) for target in targets]
+
+    if not place:
+        return read()
+    try:
+        return check.apart(place, read)
+    except (ResourceSyncError, OSError) as error:  # its table has a mistake, or it does not answer
+        return [_unreadable(place, Path(place), error)]
+
+
+def _measure(
+    target: _StatusTarget, check: StatusCheck, now: datetime
+) -> CheckedMirror | UnreadableMirror:
+    try:
+        return check.measure(target, now)
+    except (ResourceSyncError, OSError) as error:
+        return _unreadable(target.name, target.folder, error)
+
+
+def _unreadable(name: str, folder: Path, error: ResourceSyncError | OSError) -> UnreadableMirror:
+    problem = problem_of(_as_library_error(error, folder))
+    named = () if "mirror" in dict(problem.evidence) else (("mirror", name),)
+    return UnreadableMirror(name, problem._replace(evidence=(*named, *problem.evidence)))
 
 
 def disk_space(folder: Path) -> DiskSpace | None:
@@ -236,7 +299,9 @@ def disk_space(folder: Path) -> DiskSpace | None:
 
 def _table(found: StatusResult, order: str) -> CommandOutcome:
     mirrors = [mirror.status for mirror in found.mirrors]
-    lines = [TextLine(text, level=QUIET) for text in status_table(mirrors, found.now, order)]
+    gone = [mirror.name for mirror in found.unreadable]
+    table = status_table(mirrors, found.now, order, gone)
+    lines = [TextLine(text, level=QUIET) for text in table]
     return CommandOutcome(
         exit=found.exit,
         closing=(*lines, *status_details(mirrors), *_limit_lines(found.mirrors)),
@@ -245,8 +310,9 @@ def _table(found: StatusResult, order: str) -> CommandOutcome:
 
 
 def _limit_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
-    """Yield the mirrors that are late, or whose Sources have not published for too long."""
+    """Yield the mirrors that are late, have no room, or whose Sources are quiet for too long."""
     for mirror in mirrors:
+        yield from (TextLine(f"{mirror.status.folder}  {note}") for note in full_disk_notes(mirror))
         if mirror.is_late and mirror.limits.max_lag is not None:
             found = (
                 "was never found in sync"
@@ -265,32 +331,38 @@ def _limit_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
             yield TextLine(f"{mirror.status.folder}  the Source {since}: check that it still runs.")
 
 
-def _targets(
-    places: Sequence[str], configuration: MirrorConfiguration
-) -> Iterator[str | _StatusTarget]:
-    """Yield the mirrors; a name whose table has a mistake is yielded as that name."""
+def full_disk_notes(mirror: CheckedMirror) -> list[str]:
+    """Return the notes about a mirror on a full disk, where a state may not say why pulls fail."""
+    if not mirror.is_full or mirror.disk is None:
+        return []
+    name, free = mirror.status.folder, formatting.size(mirror.disk.free)
+    return [
+        f"no space left on its disk ({free} free): pulls store nothing.",
+        f"next   {with_command('free disk space', Remedy('empty-trash'), name)}",
+    ]
+
+
+def _targets_here() -> list[_StatusTarget]:
+    """Return the mirrors in the current folder."""
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
-    if not places:
-        here = _mirrors_in_folder(mirror_state.is_present)
-        yield from map(_StatusTarget, mirror_state.each_mirror(here))
-    seen: set[Path] = set()
-    for place in places:
-        try:
-            named = configuration.mirror(place) if place in configuration else None
-            folder = configuration.folder(place)
-        except ResourceSyncError:
-            yield place
-            continue
-        own = mirror_state.each_mirror([folder])
-        name = named if own == (folder,) else None
-        fresh = [path for path in own if path not in seen]
-        seen.update(fresh)
-        yield from (_StatusTarget(path, name, configuration) for path in fresh)
+    here = _mirrors_in_folder(mirror_state.is_present)
+    return [_StatusTarget(folder) for folder in mirror_state.each_mirror(here)]
 
 
-def _target(place: str, configuration: MirrorConfiguration) -> _StatusTarget:
-    return _StatusTarget(configuration.folder(place))
+def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
+    """Return the mirrors of a name or a folder.
+
+    Raises:
+        ConfigurationError: The table of the name has a mistake.
+    """
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+    named = configuration.mirror(place) if place in configuration else None
+    folder = configuration.folder(place)
+    own = mirror_state.each_mirror([folder])
+    name = named if own == (folder,) else None
+    return [_StatusTarget(path, name, configuration) for path in own]
 
 
 def _as_library_error(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyncError:
@@ -334,13 +406,26 @@ def _lateness(status: MirrorStatus, now: datetime) -> float:
     return inf if lag is None else lag
 
 
-def status_table(mirrors: Sequence[MirrorStatus], now: datetime, order: str = "lag") -> list[str]:
-    """Return the table of the mirrors, by default with the longest lag first."""
-    if not mirrors:
+def status_table(
+    mirrors: Sequence[MirrorStatus],
+    now: datetime,
+    order: str = "lag",
+    unreadable: Sequence[str] = (),
+) -> list[str]:
+    """Return the table of the mirrors, by default with the longest lag first.
+
+    Args:
+        mirrors: The mirrors.
+        now: The present moment.
+        order: The order of the rows.
+        unreadable: The names of those that cannot be read: they are the first.
+    """
+    if not mirrors and not unreadable:
         return []
     ordered = sorted(mirrors, key=lambda mirror: -_lateness(mirror, now))
     ordered.sort(key=_ORDERS.get(order, lambda _: 0))
-    rows = [_COLUMNS, *(_row(mirror, now) for mirror in ordered)]
+    unknown = [(formatting.escape(name), "unreadable", *_UNKNOWN) for name in unreadable]
+    rows = [_COLUMNS, *unknown, *(_row(mirror, now) for mirror in ordered)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     return [_GAP.join(_cells(row, widths)).rstrip() for row in rows]
 

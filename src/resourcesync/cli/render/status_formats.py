@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli import formatting
@@ -10,10 +11,12 @@ from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 
 if TYPE_CHECKING:
+    from resourcesync.cli.output import Problem
     from resourcesync.server.metrics import Metric
 
 Labels = tuple[tuple[str, str], ...]
 _PREFIX: Final = "resourcesync_mirror_"
+_LEAST_ROOM: Final = 1024 * 1024
 _WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW})
 
 
@@ -32,6 +35,7 @@ class CheckedMirror(NamedTuple):
         lag: Seconds since the last run that found it in sync; ``None`` if there was none.
         quiet: Seconds since the Source's last publication; ``None`` if its lists have no times.
         disk: The file system of the mirror's folder; ``None`` if it is unknown.
+        folder: The mirror's folder.
     """
 
     status: MirrorStatus
@@ -39,6 +43,7 @@ class CheckedMirror(NamedTuple):
     limits: FreshnessSettings = FreshnessSettings()
     quiet: float | None = None
     disk: DiskSpace | None = None
+    folder: Path = Path()
 
     @property
     def is_late(self) -> bool:
@@ -51,10 +56,22 @@ class CheckedMirror(NamedTuple):
         return _is_over(self.quiet, self.limits.max_quiet)
 
     @property
+    def is_full(self) -> bool:
+        """True if the file system has no room to speak of: no pull can store what it does."""
+        return self.disk is not None and self.disk.free < _LEAST_ROOM
+
+    @property
     def is_fine(self) -> bool:
         """True if the mirror is in sync, within the limits."""
         in_sync = self.status.judged is MirrorState.IN_SYNC
         return in_sync and not self.is_late and not self.is_too_quiet
+
+
+class UnreadableMirror(NamedTuple):
+    """A mirror whose state cannot be read now: its name, and the reason."""
+
+    name: str
+    problem: "Problem"
 
 
 def _is_over(seconds: float | None, most: float | None) -> bool:
@@ -62,14 +79,16 @@ def _is_over(seconds: float | None, most: float | None) -> bool:
     return most is not None and (seconds is None or seconds > most)
 
 
-def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, ExitCode]:
+def nagios_line(
+    mirrors: Sequence[CheckedMirror], unreadable: Sequence[UnreadableMirror]
+) -> tuple[str, ExitCode]:
     """Return the line and the exit code of a plug-in: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
     A mirror that is behind or late is a warning; one whose pulls fail or were stopped is critical.
 
     Args:
         mirrors: The mirrors.
-        unknown: Number of mirrors that could not be read.
+        unreadable: Those that cannot be read.
     """
     critical = [mirror for mirror in mirrors if _is_critical(mirror)]
     warning = [mirror for mirror in mirrors if not _is_critical(mirror) and not mirror.is_fine]
@@ -77,14 +96,18 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
     word, code = "OK", ExitCode.OK
     if critical:
         word, code = "CRITICAL", ExitCode.USAGE
-    elif unknown or not mirrors:
+    elif unreadable or not mirrors:
         word, code = "UNKNOWN", ExitCode.PARTIAL
     elif warning:
         word, code = "WARNING", ExitCode.FINDINGS
-    parts = [f"{fine} of {len(mirrors) + unknown} in sync"]
+    parts = [f"{fine} of {len(mirrors) + len(unreadable)} in sync"]
     parts += [
         f"{formatting.escape(mirror.status.folder)} {_reason(mirror)}"
         for mirror in (*critical, *warning)
+    ]
+    parts += [
+        f"{formatting.escape(name)} cannot be read: {formatting.escape(problem.message)}"
+        for name, problem in unreadable
     ]
     figures = " ".join(_performance(mirrors))
     return f"RESOURCESYNC {word} - {', '.join(parts)} | {figures}".rstrip(" |"), code
@@ -114,23 +137,33 @@ def _performance(mirrors: Sequence[CheckedMirror]) -> Iterator[str]:
         yield f"'{formatting.escape(name)} failing'={seen.status.pending}"
 
 
-def prometheus_lines(mirrors: Sequence[CheckedMirror]) -> list[str]:
+def prometheus_lines(
+    mirrors: Sequence[CheckedMirror], unreadable: Sequence[UnreadableMirror] = ()
+) -> list[str]:
     """Return the lines of the text format of Prometheus."""
     from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
 
-    return write_metrics(mirror_figures(mirrors)).decode("utf-8").splitlines()
+    return write_metrics(mirror_figures(mirrors, unreadable)).decode("utf-8").splitlines()
 
 
-def mirror_figures(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
-    """Yield the figures of mirrors."""
+def mirror_figures(
+    mirrors: Sequence[CheckedMirror], unreadable: Sequence[UnreadableMirror]
+) -> "Iterator[Metric]":
+    """Yield the figures of mirrors; of those that cannot be read, only that they cannot."""
     from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
 
+    readable = [(_label(mirror), 1.0) for mirror in mirrors]
     rows = [
+        (
+            "readable",
+            _READABLE_HELP,
+            (*readable, *(((("mirror", mirror.name),), 0.0) for mirror in unreadable)),
+        ),
         (
             "state",
             "State of the mirror: 1 for the one that it is in, 0 for the others.",
             tuple(_states(mirrors)),
-        )
+        ),
     ]
     for name, what, value in _FIGURES:
         known = [
@@ -146,10 +179,12 @@ def known_mirror_figures() -> "Iterator[Metric]":
     """Yield all figures that mirrors may have, without values."""
     from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
 
-    for name, what in (("state", _STATE_HELP), *((name, what) for name, what, _ in _FIGURES)):
+    more = (("readable", _READABLE_HELP), ("state", _STATE_HELP))
+    for name, what in (*more, *((name, what) for name, what, _ in _FIGURES)):
         yield Metric(name=_PREFIX + name, kind="gauge", help_text=what, values=())
 
 
+_READABLE_HELP: Final = "1 if the state of the mirror can be read; else it has no other metrics."
 _STATE_HELP: Final = "State of the mirror after the last run: 1 for the one it left, 0 for others."
 
 

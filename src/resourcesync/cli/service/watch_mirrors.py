@@ -13,6 +13,7 @@ from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
+from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror, record_failed_pull
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.changes import change_fields
@@ -86,12 +87,18 @@ class WatchJobRunner:
         on_pulled: Called with each pulled mirror, on the thread of the pull.
         on_progress: Receives the progress of pulls.
         pulled: The folders of configured mirrors that were pulled before.
+        cache: Remembers the failures that no state could record.
     """
 
     def __init__(
-        self, clock: Clock, on_pulled: OnPulled, on_progress: OnProgress, pulled: StoredNames
+        self,
+        clock: Clock,
+        on_pulled: OnPulled,
+        on_progress: OnProgress,
+        pulled: StoredNames,
+        cache: StateCache,
     ) -> None:
-        self._clock, self._pulled = clock, pulled
+        self._clock, self._pulled, self._cache = clock, pulled, cache
         self._on_pulled, self._on_progress = on_pulled, on_progress
         self._watched: Mapping[str, WatchedMirror] = {}
         self._resolver: TargetResolver | None = None
@@ -108,7 +115,10 @@ class WatchJobRunner:
         began = self._clock.now()
         outcome, report = self._run(job, mirror, cancel)
         if job.kind is JobKind.PULL and outcome.status is JobStatus.FAILED:
-            record_failed_pull(mirror.target.folder, _failed_runs(report), began, self._clock)
+            failed = _failed_runs(report)
+            lost = record_failed_pull(mirror.target.folder, failed, began, self._clock)
+            for folder, failure in lost.items():
+                self._cache.remember_failure(folder, failure, self._clock.now())
         return outcome, report
 
     def _run(

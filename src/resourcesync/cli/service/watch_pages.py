@@ -1,27 +1,27 @@
 """The data of the pages of ``watch``: the same as in ``status``, ``why`` and ``audit``."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching import mirror_views
 from resourcesync.app.watching.service import StateCache
-from resourcesync.cli.commands.status import StatusCheck, notes_of, read_statuses
+from resourcesync.cli.commands.status import full_disk_notes, notes_of, read_statuses
 from resourcesync.cli.commands.why import explanation_lines, resource_names
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.output import CollectingScreen, Problem
+from resourcesync.cli.output import CollectingScreen
 from resourcesync.cli.render.audit import audit_fields
 from resourcesync.cli.render.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.render.explore_pages import CachedExplorer, own_sources
-from resourcesync.cli.render.status_formats import CheckedMirror
-from resourcesync.cli.service.watch_reports import next_pull_text, result_parts
+from resourcesync.cli.render.status_formats import CheckedMirror, UnreadableMirror
+from resourcesync.cli.service.watch_reports import next_pull_text, result_parts, watch_check
 from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -40,11 +40,11 @@ from resourcesync.server.dashboard.views import (
     PushStatus,
     RunningJob,
 )
-from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.settings.network import Network
 from resourcesync.watch.loop import NextPull
 from resourcesync.watch.scheduler import JobKind, MirrorJob
 
+T = TypeVar("T")
 _MAX_RUNS: Final = 200
 _MAX_NOTICES: Final = 2_000
 _DAYS: Final = 7
@@ -158,7 +158,7 @@ class WatchPages:
             with suppress(ResourceSyncError, OSError):  # the page of mirrors says so
                 folder = configuration.folder(name) if name in configuration else Path(name)
                 read = partial(mirror_views.read_activity, folder, now, _DAYS)
-                found[name] = self._cache.read(folder, ("activity", now.date()), read)
+                found[name] = self._read(folder, ("activity", now.date()), read)
         return found
 
     def mirror(self, name: str, length: timedelta | None) -> MirrorDetail | None:
@@ -171,14 +171,17 @@ class WatchPages:
         watched_as = _watched_name(folder, self._watched())
         notices = tuple(self._notices.get(watched_as, ()))
         since = None if length is None else now - length
-        return mirror_views.read_detail(folder, brief, since, now, notices)
+        read = partial(mirror_views.read_detail, folder, brief, since, now, notices)
+        return self._cache.apart(str(folder), read)
 
     def resource(self, name: str, resource: str) -> ExplainedResource | None:
         """Return the explanation of one resource."""
         folder = self._folder(name)
         if folder is None or not resource:
             return None
-        known, history = mirror_views.read_resource(folder, resource_names(resource, folder))
+        names = resource_names(resource, folder)
+        read = partial(mirror_views.read_resource, folder, names)
+        known, history = self._cache.apart(str(folder), read)
         return ExplainedResource(
             uri=known.uri, lines=tuple(explanation_lines(known, folder)), history=history
         )
@@ -186,7 +189,9 @@ class WatchPages:
     def run(self, name: str, run: str) -> EndedPull | None:
         """Return one pull."""
         folder = self._folder(name)
-        return None if folder is None else mirror_views.read_run(folder, run)
+        if folder is None:
+            return None
+        return self._cache.apart(str(folder), partial(mirror_views.read_run, folder, run))
 
     def audits(self) -> Sequence[EndedAudit]:
         """Return the last audits of all mirrors, the newest first; those that can be read."""
@@ -208,7 +213,11 @@ class WatchPages:
         return sorted(found, key=lambda audit: audit.ended, reverse=True)
 
     def _audits_of(self, folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
-        return self._cache.read(folder, "audits", lambda: mirror_views.read_audits(folder))
+        return self._read(folder, "audits", partial(mirror_views.read_audits, folder))
+
+    def _read(self, folder: Path, key: Hashable, read: Callable[[], T]) -> T:
+        cached = partial(self._cache.read, folder, key, read)
+        return self._cache.apart(str(folder), cached)
 
     def audit(self, name: str, run: str) -> str | None:
         """Return the report of one audit, as ``audit --report html`` writes it."""
@@ -282,7 +291,7 @@ class WatchPages:
         for brief, folder in read:
             events = partial(mirror_views.read_events, folder, brief.name, now - _EVENT_SPAN, most)
             with suppress(ResourceSyncError, OSError):  # the page of mirrors says so
-                found += self._cache.read(folder, ("events", now.date(), most), events)
+                found += self._read(folder, ("events", now.date(), most), events)
         recorded = {brief.name: brief.status.last_run for brief, _ in read}
         found += (run for run in tuple(self._ended) if _is_unrecorded(run, recorded))
         return sorted(found, key=lambda run: run.time, reverse=True)
@@ -296,7 +305,7 @@ class WatchPages:
         if name in configuration and name in self._watched().values():
             with suppress(ResourceSyncError):  # the page of mirrors says so
                 folder = configuration.folder(name)
-                if mirror_state.each_mirror([folder]) == (folder,):
+                if self._mirrors_below(folder) == (folder,):
                     return folder
         return dict(self._folders()).get(name)
 
@@ -306,7 +315,7 @@ class WatchPages:
         for name in names:
             try:
                 folder = configuration.folder(name)
-                own = mirror_state.each_mirror([folder])
+                own = self._mirrors_below(folder)
             except ResourceSyncError:  # the page of mirrors says so
                 continue
             if own == (folder,):
@@ -314,13 +323,15 @@ class WatchPages:
             else:
                 yield from ((str(path), path) for path in own)
 
+    def _mirrors_below(self, folder: Path) -> tuple[Path, ...]:
+        return self._cache.apart(str(folder), partial(mirror_state.each_mirror, [folder]))
+
     def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
         configuration = self._names()[1]
         notes, pushed, watched = CollectingScreen(), self._pushed(), self._watched()
         running = {job.mirror: job for job in self.running() if job.kind != JobKind.HAND_OVER}
-        check = StatusCheck(is_requested=False, limits=FreshnessSettings(), read=self._cache.status)
-        found = read_statuses(names, configuration, notes, check)
-        yield from ((_unreadable_mirror(problem), Path()) for problem in notes.problems)
+        found = read_statuses(names, configuration, notes, watch_check(self._cache))
+        yield from ((_unreadable_mirror(mirror), Path()) for mirror in found.unreadable)
         for seen in found.mirrors:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration else Path(name)
@@ -343,7 +354,7 @@ class WatchPages:
         status = seen.status
         next_pull = "" if planned is None else next_pull_text(planned, self._clock.now())
         time = None if planned is None else planned.time
-        notes = tuple(notes_of(status, next_pull))
+        notes = (*notes_of(status, next_pull), *full_disk_notes(seen))
         if seen.is_too_quiet:
             notes = (*notes, "the Source has not published for long: check that it still runs.")
         return MirrorSummary(
@@ -373,8 +384,8 @@ def _watched_name(folder: Path, watched: Mapping[Path, str]) -> str:
     return watched.get(folder) or watched.get(folder.parent, "")
 
 
-def _unreadable_mirror(problem: Problem) -> MirrorSummary:
-    name = "".join(text for label, text in problem.evidence if label in {"mirror", "file"})
+def _unreadable_mirror(mirror: UnreadableMirror) -> MirrorSummary:
+    problem = mirror.problem
     hint = (f"next   {problem.hint}",) if problem.hint else ()
-    status = MirrorStatus(folder=name or problem.code, source="", state=MirrorState.FAILING)
+    status = MirrorStatus(folder=mirror.name, source="", state=MirrorState.FAILING)
     return MirrorSummary(status=status, error=problem.message, notes=(problem.message, *hint))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from resourcesync import __version__
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli import formatting as forms
-from resourcesync.cli.commands.status import StatusCheck, read_statuses
+from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.json_output import VERSION, json_row, json_text
@@ -202,6 +202,12 @@ def _time_of_day(again: datetime, now: datetime) -> str:
     return again.strftime("%H:%M:%SZ" if is_today else "%Y-%m-%dT%H:%MZ")
 
 
+def watch_check(cache: StateCache) -> StatusCheck:
+    """Return how a service reads its mirrors: none delays another one."""
+    limits = FreshnessSettings()
+    return StatusCheck(is_requested=False, limits=limits, read=cache.status, apart=cache.apart)
+
+
 class WatchFigures:
     """The metrics of ``watch`` and of its mirrors.
 
@@ -256,13 +262,12 @@ class WatchFigures:
     def figures(self) -> Iterator[Metric]:
         """Yield all metrics."""
         yield _gauge("build_info", "Version of this program, and the running command.", _BUILD)
-        seen, mirrors = self._read_mirrors()
-        yield _gauge(
-            "mirror_readable",
-            "1 if the state of the mirror can be read; else it has no other metrics.",
-            {(("mirror", str(row["mirror"])),): float("code" not in row) for row in mirrors},
+        read = self._read_mirrors()
+        seen = {name: found.mirrors for name, found in read.items()}
+        yield from mirror_figures(
+            [mirror for found in read.values() for mirror in found.mirrors],
+            [mirror for found in read.values() for mirror in found.unreadable],
         )
-        yield from mirror_figures([mirror for same in seen.values() for mirror in same])
         yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
         yield _counter("changes_total", "Changes that pulls applied.", self._changes)
         yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
@@ -289,12 +294,13 @@ class WatchFigures:
 
     def status(self) -> bytes:
         """Return the mirrors as in ``status --json``, and the results of their last runs."""
-        _, mirrors = self._read_mirrors()
         names = self._names()[0]
         ended = [row for row in list(self._last.values()) if row["mirror"] in names]
+        found = self._read_mirrors().values()
+        mirrors = [json_row("mirror", "", fields) for each in found for fields in each.fields()]
         pushed = [subscription_fields(standing) for standing in self._standings()]
         rows = {
-            "mirrors": [json_row("mirror", "", mirror) for mirror in mirrors],
+            "mirrors": mirrors,
             "next": [json_row("next", "", plan) for plan in self._plans()],
             "ended": [json_row("ended", "", fields) for fields in ended],
             "subscriptions": [json_row("watch.subscription", "", fields) for fields in pushed],
@@ -328,27 +334,13 @@ class WatchFigures:
             for mirror in mirrors
         }
 
-    def _read_mirrors(
-        self,
-    ) -> tuple[dict[str, list[CheckedMirror]], list[Mapping[str, object]]]:
-        """Return the mirrors that can be read, by the names that are watched, and all as fields."""
+    def _read_mirrors(self) -> dict[str, StatusResult]:
+        """Return the mirrors by the names that are watched."""
         names, configuration = self._names()
-        seen: dict[str, list[CheckedMirror]] = {}
-        mirrors: list[Mapping[str, object]] = []
-        for name in names:
-            notes = CollectingScreen()
-            found = read_statuses(
-                (name,),
-                configuration,
-                notes,
-                StatusCheck(
-                    is_requested=False, limits=FreshnessSettings(), read=self._cache.status
-                ),
-            )
-            seen[name] = found.mirrors
-            mirrors += notes.mirrors
-            mirrors += ({"mirror": name, "code": problem.code} for problem in notes.problems)
-        return seen, mirrors
+        check = watch_check(self._cache)
+        return {
+            name: read_statuses((name,), configuration, CollectingScreen(), check) for name in names
+        }
 
 
 def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from types import FrameType
@@ -135,14 +136,16 @@ class _WatchService:
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
         pulled = StoredNames(settings.configuration.state_file("pulled"))
-        self._work = WatchJobRunner(self._clock, self._subscribe, self._show_progress, pulled)
+        cache = self._cache = StateCache()
+        self._work = WatchJobRunner(
+            self._clock, self._subscribe, self._show_progress, pulled, cache
+        )
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
         self.watch = service.open_loop(
             self._work, self._report_done, self._clock, settings.service.parallel
         )
         self._intervals: Mapping[Labels, float] = {}
-        cache = StateCache()
         self._figures = WatchFigures(
             self._watched,
             lambda: self._intervals,
@@ -260,7 +263,7 @@ class _WatchService:
 
     def _read_history(self, folder: Path) -> MirrorHistory:
         try:
-            return read_history(folder)
+            return self._cache.apart(str(folder), partial(read_history, folder))
         except ResourceSyncError:  # each pull reports it
             return MirrorHistory()
 
@@ -285,7 +288,8 @@ class _WatchService:
         self._checked_at = now
         for name, failed in self.watch.failing().items():
             try:
-                moment = last_good_pull(self._settings.configuration.folder(name), failed)
+                folder = self._settings.configuration.folder(name)
+                moment = self._cache.apart(str(folder), partial(last_good_pull, folder, failed))
             except ResourceSyncError:  # the next pull reports it
                 continue
             if moment is not None:

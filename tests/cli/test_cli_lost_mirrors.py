@@ -1,0 +1,159 @@
+"""One mirror that is damaged, gone, full or hanging: it is named with its reason, others go on."""
+
+import html
+import json
+import os
+import re
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from resourcesync.app.watching.service import StateCache
+from resourcesync.cli.main import run
+from resourcesync.destination.reports import FailedRun, MirrorState
+from resourcesync.errors import StorageError
+from tests.support.commands.command_line import Said
+from tests.support.commands.run import environment, free_port
+from tests.support.commands.settings_file import museum, put
+from tests.support.commands.started import Started
+from tests.support.servers.tiny_source import TinySource
+from tests.support.waiting import wait_until
+
+SQUARE = '[mirror.square]\nsource = "{0}"\ndest = "copies/square"\n'
+
+
+@pytest.fixture
+def two(source: TinySource, here: Path, said: Said) -> Path:
+    """Make two mirrors; return the folder of the one that tests take away."""
+    put(museum(source) + SQUARE.format(source.url))
+    assert run(["pull", "--all", "-qq"]) == 0
+    said.readouterr()
+    return here / "copies/square"
+
+
+def damage(folder: Path) -> None:
+    (folder / ".resourcesync/state.db").write_bytes(b"SQLite format 3\0" + b"damaged" * 1000)
+
+
+REASONS = [(shutil.rmtree, "was a mirror, and is none now"), (damage, "damaged")]
+
+
+@pytest.mark.parametrize(("lose", "reason"), REASONS, ids=["gone", "damaged"])
+def test_status_names_a_lost_mirror_with_the_reason_in_each_format(
+    two: Path, said: Said, lose: object, reason: str
+) -> None:
+    assert callable(lose)
+    lose(two)
+
+    told = {}
+    for style in ("text", "json", "nagios", "prom"):
+        assert run(["status", "--format", style]) == (3 if style == "nagios" else 8)
+        told[style] = said.readouterr()
+
+    rows = [line.split() for line in told["text"].out.splitlines()]
+    assert ["square", "unreadable", "-", "-", "-", "-", "-"] in rows
+    assert ["museum", "in", "sync"] in [row[:3] for row in rows]
+    assert reason in told["text"].err
+    events = [json.loads(line) for line in told["json"].out.splitlines()]
+    [error] = [event for event in events if event["type"] == "error"]
+    assert error["mirror"] == "square"
+    assert reason in error["message"]
+    assert re.search(f"square cannot be read: .*{reason}", told["nagios"].out)
+    assert 'resourcesync_mirror_readable{mirror="square"} 0\n' in told["prom"].out
+    assert 'resourcesync_mirror_readable{mirror="museum"} 1\n' in told["prom"].out
+
+
+@contextmanager
+def watching(here: Path, port: int) -> Iterator[Started]:
+    env = {**environment(here), "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    words = ("watch", "--every", "1s", "--admin", f"127.0.0.1:{port}", "-v")
+    with Started(*words, cwd=here, env=env) as service:
+        yield service
+
+
+def get(port: int, path: str) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def answers(port: int) -> bool:
+    try:
+        return bool(get(port, "livez"))
+    except URLError:
+        return False
+
+
+def hang(folder: Path) -> None:
+    """Let who opens the lock wait for ever, unless they look what it is."""
+    lock = folder / ".resourcesync/lock"
+    lock.unlink(missing_ok=True)
+    os.mkfifo(lock)
+
+
+@pytest.mark.parametrize(
+    ("lose", "reason"),
+    [*REASONS, (hang, "")],
+    ids=["gone", "damaged", "hanging"],
+)
+def test_a_lost_mirror_stops_no_page_and_no_job_of_the_others_and_no_end(
+    two: Path, here: Path, source: TinySource, lose: object, reason: str
+) -> None:
+    assert callable(lose)
+    lose(two)
+    port = free_port()
+    with watching(here, port) as service:
+        wait_until(lambda: answers(port))
+        rows = {row["mirror"]: row for row in json.loads(get(port, "api/status.json"))["mirrors"]}
+        page = get(port, "")
+        metrics = get(port, "metrics")
+        asked = len(source.asked)
+        wait_until(lambda: len(source.asked) > asked + 3)  # the other mirror is pulled
+        began = time.monotonic()
+        service.send_signal(signal.SIGTERM)
+        assert service.wait(20) == 0
+        assert time.monotonic() - began < 10
+
+    assert rows["museum"]["state"] in {"in sync", "syncing"}
+    assert "square" in page
+    if lose is not hang:
+        assert reason in rows["square"]["message"]
+        assert reason in html.unescape(page)
+        assert 'resourcesync_mirror_readable{mirror="square"} 0' in metrics
+    assert 'resourcesync_mirror_readable{mirror="museum"} 1' in metrics
+
+
+def test_a_read_that_hangs_is_given_up_and_not_begun_again_until_it_ends() -> None:
+    cache, hanging = StateCache(patience=0.05), threading.Event()
+
+    with pytest.raises(StorageError, match="the disk of a does not answer"):
+        cache.apart("a", lambda: hanging.wait(30))
+    with pytest.raises(StorageError, match="the disk of a does not answer"):
+        cache.apart("a", lambda: pytest.fail("it hangs"))
+    assert cache.apart("b", lambda: 1) == 1
+
+    hanging.set()
+    wait_until(lambda: not any(t.name == "resourcesync-read" for t in threading.enumerate()))
+    assert cache.apart("a", lambda: 2) == 2
+
+
+def test_a_failure_that_no_state_could_record_is_told_until_another_pull_ends(two: Path) -> None:
+    cache = StateCache()
+    before = cache.status(two)
+    assert before.last_run is not None
+    failed = FailedRun(code="disk", message="no space left")
+
+    cache.remember_failure(two, failed, before.last_run.replace(year=2099))
+    told = cache.status(two)
+    cache.remember_failure(two, failed, before.last_run)
+    later = cache.status(two)
+
+    assert (told.state, told.failed, told.outcome) == (MirrorState.FAILING, failed, "disk")
+    assert later == before
