@@ -345,6 +345,17 @@ def test_killed_in_the_middle_it_goes_on_at_once_and_another_machine_waits(
     assert own(bucket, "quarantine/") == []
 
 
+@pytest.mark.parametrize("command", [["audit"], ["status"], ["trash", "list"]], ids=" ".join)
+def test_the_address_of_a_store_whose_state_is_elsewhere_leads_to_the_state(
+    source: TinySource, bucket: str, said: Said, command: list[str]
+) -> None:
+    assert run(["pull", source.url, bucket, "--state", "state", "-qq"]) == 0
+
+    assert run([*command, bucket]) == 2
+    assert "name the folder that was given as --state DIR" in said.readouterr().err
+    assert run([*command, "state"]) == 0
+
+
 def test_a_store_that_does_not_answer_is_in_the_status(
     source: TinySource, bucket: str, between: Interposed, said: Said
 ) -> None:

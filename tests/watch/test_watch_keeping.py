@@ -204,6 +204,33 @@ def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
     watch.close()
 
 
+def test_work_that_does_not_hear_a_stop_is_not_waited_for_as_long_as_work_that_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, go_on = _SetClock(), threading.Event()
+
+    def work(errand: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, object]:
+        while not go_on.is_set():
+            time.sleep(0.005)
+            if errand.mirror == "slow":
+                assert cancel.is_cancelled is not None  # it hears, and takes its time
+        return GOOD, None
+
+    for name, longest in (("deaf", 10.0), ("slow", 60.0)):
+        watch = watch_of(work, [], clock)
+        watch.configure({name: MirrorSchedule(pull=Every(600))}, {})
+        watch.run_once(0.01)
+        began = clock.monotonic()
+        assert not watch.finish(5.0)
+        took = clock.monotonic() - began
+        assert (took < 5.0) == (name == "deaf"), longest
+        assert f"the pull of {name} did not stop: it is abandoned" in caplog.text
+        go_on.set()
+        assert watch.finish(5)
+        go_on.clear()
+        watch.close()
+
+
 def test_a_mirror_that_is_taken_away_and_back_is_not_worked_on_twice() -> None:
     told: list[FinishedJob] = []
     began: list[str] = []

@@ -86,6 +86,25 @@ def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
     return Path(place), ""
 
 
+def check_state(place: str, folder: Path) -> None:
+    """Refuse the address of a store whose state is elsewhere: only the operator knows where.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    if ":" not in place or folder.exists():
+        return
+    from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
+
+    if stores.is_store_address(place):
+        raise ConfigurationError(
+            f"the state of {place} is not on this machine, or was made with --state",
+            evidence=(("tried", f"{folder}: there is no such folder"),),
+            hint="name the folder that was given as --state DIR, in place of the address",
+            code="not-a-mirror",
+        )
+
+
 def locate_configured_mirror(
     file: ConfigFile, table: tuple[str, ...], dest: str, state: str | None
 ) -> tuple[Path, str]:
@@ -373,10 +392,14 @@ class MirrorConfiguration:
 
         Raises:
             ConfigurationError: The mirror's table has a mistake, the path is a file, or nothing
-                has this name but a mirror has a similar one.
+                has this name but a mirror has a similar one; or it is the address of a store, and
+                the state is not where it is without ``--state``.
         """
         self.check_name(place)
-        return self.planned_folder(place)
+        folder = self.planned_folder(place)
+        if place not in self:
+            check_state(place, folder)
+        return folder
 
     def pulled_folder(self, place: str) -> Path:
         """Return the folder of a mirror as `folder` does, for a command that needs its copies.

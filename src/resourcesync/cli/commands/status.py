@@ -129,19 +129,15 @@ class StatusCheck(NamedTuple):
     read: Callable[[Path], MirrorStatus] = _read_status
     apart: Callable[[str, Callable[[], _Found]], _Found] = _read_here
 
-    def measure(self, target: "_StatusTarget", now: datetime) -> CheckedMirror:
-        """Return a mirror as it is now; limits of the command line override its own.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
-        status, own, given = target.status(self.read), target.limits, self.limits
+    def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
+        """Return a mirror as it is now; limits of the command line override its own."""
+        given = self.limits
         limits = FreshnessSettings(
             max_lag=own.max_lag if given.max_lag is None else given.max_lag,
             max_quiet=own.max_quiet if given.max_quiet is None else given.max_quiet,
         )
         quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
-        return CheckedMirror(status, _lag(status, now), limits, quiet, disk_space(target.folder))
+        return CheckedMirror(status, _lag(status, now), limits, quiet)
 
 
 class _StatusTarget(NamedTuple):
@@ -272,9 +268,10 @@ def _measure(
     target: _StatusTarget, check: StatusCheck, now: datetime
 ) -> CheckedMirror | UnreadableMirror:
     try:
-        return check.measure(target, now)
+        found = check.measure(target.status(check.read), target.limits, now)
     except (ResourceSyncError, OSError) as error:
         return _unreadable(target.name, target.folder, error)
+    return found._replace(disk=disk_space(target.folder), folder=target.folder)
 
 
 def _unreadable(name: str, folder: Path, error: ResourceSyncError | OSError) -> UnreadableMirror:

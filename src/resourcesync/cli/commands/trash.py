@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from resourcesync.cli import configured_mirrors, formatting, options
-from resourcesync.cli.configured_mirrors import locate_mirror
+from resourcesync.cli.configured_mirrors import check_state, locate_mirror
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import DETAIL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
@@ -99,6 +99,7 @@ def _home_of(mirror: str, config: Any) -> "Home":
         known = configuration.mirror(mirror)
         return Home(known.dest, known.store)
     folder, store = locate_mirror(mirror, None)
+    check_state(mirror, folder)
     return Home(folder, store or store_of(folder))
 
 

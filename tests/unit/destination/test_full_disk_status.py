@@ -1,0 +1,56 @@
+"""What a mirror's state says of a pull that failed on a disk with no more room."""
+
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.reports import FailedRun, MirrorState
+from resourcesync.destination.runs import record_failed_run
+from resourcesync.destination.status import status_of
+from resourcesync.errors import DiskFullError
+from resourcesync.ports.mirror import RunRow
+
+
+def fill(state: SqliteMirrorState) -> None:
+    """Let the file not grow any more, and use up the room that it has."""
+    db = state._db
+    db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+    rows = (
+        RunRow(run=f"{n}", started=1, ended=2, mode="m", outcome="ok", counts="x" * 300)
+        for n in range(1_000)
+    )
+    with pytest.raises(DiskFullError):
+        deque(map(state.add_run, rows), maxlen=0)
+
+
+def test_the_reason_of_a_failure_is_told_though_its_row_has_no_room(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with SqliteMirrorState(tmp_path / "state.db") as state:
+        record_failed_run(FailedRun(code="unavailable", message="it was away"), state, clock)
+        fill(state)
+        clock.advance(hours=1)
+
+        with pytest.raises(DiskFullError):
+            record_failed_run(FailedRun(code="disk", message="no space left"), state, clock)
+        told = status_of("M", state, running=False)
+
+    assert told.state is MirrorState.FAILING
+    assert told.failed is not None
+    assert (told.failed.message, told.outcome) == ("no space left", "disk")
+    assert told.last_run == clock.now()
+
+
+def test_the_row_of_a_later_run_counts_more_than_the_note_of_a_failure(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with SqliteMirrorState(tmp_path / "state.db") as state:
+        record_failed_run(FailedRun(code="disk", message="no space left"), state, clock)
+        clock.advance(hours=1)
+        record_failed_run(FailedRun(code="unavailable", message="it is away"), state, clock)
+
+        told = status_of("M", state, running=False)
+
+    assert told.failed is not None
+    assert told.failed.message == "it is away"
