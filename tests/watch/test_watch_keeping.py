@@ -96,7 +96,7 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
 
 def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later() -> None:
     told: list[FinishedJob] = []
-    clock, go_on = _SetClock(), threading.Event()
+    clock, go_on, heard = _SetClock(), threading.Event(), list[bool]()
 
     def work(errand: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, object]:
         while errand.mirror.startswith("a slow") and not go_on.is_set():
@@ -207,23 +207,23 @@ def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
 def test_work_that_does_not_hear_a_stop_is_not_waited_for_as_long_as_work_that_ends(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    clock, go_on = _SetClock(), threading.Event()
+    clock, go_on, heard = _SetClock(), threading.Event(), list[bool]()
 
     def work(errand: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, object]:
         while not go_on.is_set():
             time.sleep(0.005)
             if errand.mirror == "slow":
-                assert cancel.is_cancelled is not None  # it hears, and takes its time
+                heard.append(cancel.is_cancelled)  # it hears, and takes its time
         return GOOD, None
 
-    for name, longest in (("deaf", 10.0), ("slow", 60.0)):
+    for name in ("deaf", "slow"):
         watch = watch_of(work, [], clock)
         watch.configure({name: MirrorSchedule(pull=Every(600))}, {})
         watch.run_once(0.01)
         began = clock.monotonic()
         assert not watch.finish(5.0)
         took = clock.monotonic() - began
-        assert (took < 5.0) == (name == "deaf"), longest
+        assert (took < 5.0) == (name == "deaf")
         assert f"the pull of {name} did not stop: it is abandoned" in caplog.text
         go_on.set()
         assert watch.finish(5)

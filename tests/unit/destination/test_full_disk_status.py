@@ -18,12 +18,13 @@ def fill(state: SqliteMirrorState) -> None:
     """Let the file not grow any more, and use up the room that it has."""
     db = state._db
     db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
-    rows = (
-        RunRow(run=f"{n}", started=1, ended=2, mode="m", outcome="ok", counts="x" * 300)
-        for n in range(1_000)
-    )
-    with pytest.raises(DiskFullError):
-        deque(map(state.add_run, rows), maxlen=0)
+    for size in (300, 0):
+        rows = (
+            RunRow(run=f"{size} {n}", started=1, ended=2, mode="m", outcome="ok", counts="x" * size)
+            for n in range(1_000)
+        )
+        with pytest.raises(DiskFullError):
+            deque(map(state.add_run, rows), maxlen=0)
 
 
 def test_the_reason_of_a_failure_is_told_though_its_row_has_no_room(tmp_path: Path) -> None:
