@@ -449,6 +449,20 @@ class StateError(StorageError):
     default_code = "state"
 
 
+def damaged_note_error(key: str, why: object) -> StateError:
+    """Return the error for a note of a catalogue that cannot be read.
+
+    Args:
+        key: The name of the note.
+        why: What is wrong with it.
+    """
+    return StateError(
+        f"the publisher's note {key!r} in the catalogue is damaged: {why}",
+        evidence=(("kept", "what was published before"),),
+        hint="move the catalogue away, then begin anew with the address (step initialise)",
+    )
+
+
 class MirrorChangedError(StorageError):
     """The mirror's folder is not the recorded one: moved, replaced or not mounted."""
 

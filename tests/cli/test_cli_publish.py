@@ -373,7 +373,7 @@ def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> N
         catalogue.write_notes({"publish.settings": "{"})
 
     assert run(["publish", "public"]) == 8
-    assert "the settings in the catalogue are damaged" in said.readouterr().err
+    assert "the publisher's note 'settings' in the catalogue is damaged" in said.readouterr().err
 
 
 @pytest.mark.parametrize(

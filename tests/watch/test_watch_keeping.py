@@ -96,7 +96,7 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
 
 def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later() -> None:
     told: list[FinishedJob] = []
-    clock, go_on, heard = _SetClock(), threading.Event(), list[bool]()
+    clock, go_on = _SetClock(), threading.Event()
 
     def work(errand: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, object]:
         while errand.mirror.startswith("a slow") and not go_on.is_set():

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from resourcesync.errors import StateError
+from resourcesync.errors import damaged_note_error
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import (
@@ -287,7 +287,7 @@ def decode_settings(text: str | None) -> PublicationSettings:
             else msgspec.json.decode(text, type=PublicationSettings)
         )
     except msgspec.MsgspecError as error:
-        raise StateError("the settings in the catalogue are damaged") from error
+        raise damaged_note_error("settings", error) from error
 
 
 def source_keys() -> dict[str, Field]:

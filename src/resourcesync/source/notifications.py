@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from resourcesync.errors import ResourceSyncError, StateError
+from resourcesync.errors import ResourceSyncError
 from resourcesync.model.capabilities import DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -22,7 +22,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import PublicationRecord, read_record
+from resourcesync.source.plan import PublicationRecord, read_note, read_record
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
@@ -258,12 +258,11 @@ class _Outbox:
 
 
 def _read_positions(catalogue: CatalogueStore) -> dict[str, _HubPosition]:
-    text = catalogue.note(_NOTE)
-    try:
-        found: dict[str, dict[str, Any]] = json.loads(text or "{}")
-        return {hub: _HubPosition(**mark) for hub, mark in found.items()}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise StateError("the note of notifications in the catalogue is damaged") from error
+    return read_note(catalogue, _NOTE, _to_positions) or {}
+
+
+def _to_positions(found: dict[str, dict[str, Any]]) -> dict[str, _HubPosition]:
+    return {hub: _HubPosition(**mark) for hub, mark in found.items()}
 
 
 def _write_positions(catalogue: CatalogueStore, marks: Mapping[str, _HubPosition]) -> None:

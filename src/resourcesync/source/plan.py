@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.errors import ConfigurationError, Remedy, StateError
+from resourcesync.errors import ConfigurationError, Remedy, damaged_note_error
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports.catalogue import CatalogueStore
+from resourcesync.ports.catalogue import CatalogueStore, FillableCatalogue
 from resourcesync.source import naming
 
 T = TypeVar("T")
@@ -284,7 +284,9 @@ def _record(fields: dict[str, Any]) -> PublicationRecord:
     )
 
 
-def read_note(catalogue: CatalogueStore, key: str, make: Callable[[Any], T]) -> T | None:
+def read_note(
+    catalogue: CatalogueStore | FillableCatalogue, key: str, make: Callable[[Any], T]
+) -> T | None:
     """Return the result of ``make`` for a note; ``None`` without such a note.
 
     Raises:
@@ -297,10 +299,7 @@ def read_note(catalogue: CatalogueStore, key: str, make: Callable[[Any], T]) -> 
         found = msgspec.json.decode(text)
         return None if found is None else make(found)
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StateError(
-            f"the publisher's note {key!r} in the catalogue is damaged: {error}",
-            hint="move the catalogue away, then begin anew with the address (step initialise)",
-        ) from error
+        raise damaged_note_error(key, error) from error
 
 
 GRACE: Final = 24 * 3_600 * 1_000_000

@@ -224,7 +224,7 @@ class PostedCatalogue:
         Raises:
             ChangesLostError: Some after ``after`` are deleted from the log; 0 accepts the rest.
         """
-        forgotten = int(self.note(FORGOTTEN_NOTE) or 0)
+        forgotten = self._file.read_note(FORGOTTEN_NOTE, int) or 0
         if 0 < after < forgotten:
             raise ChangesLostError(
                 f"the changes up to number {forgotten} are deleted from the log",

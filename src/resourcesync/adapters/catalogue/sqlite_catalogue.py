@@ -142,7 +142,9 @@ class FileCatalogue:
             StateError: The file is damaged.
         """
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            yield from connection.execute(_FINGERPRINTS)
+            rows = connection.execute(_FINGERPRINTS)
+            while some := rows.fetchmany(_BATCH):
+                yield from self._file.errors.decode(some, list[tuple[str, str]])
 
     def find(self, uri: str) -> Resource | None:
         """Return a resource as it was last recorded; ``None`` if it is not known.
@@ -511,7 +513,9 @@ class FileChangeLog:
             StorageError: It cannot be read.
         """
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            forgotten = int(note_of(connection, FORGOTTEN_NOTE) or 0)
+            text = note_of(connection, FORGOTTEN_NOTE) or "0"
+            errors = SqliteErrors(self._path, CATALOGUE_FORMAT)
+            forgotten = errors.decode_json(text, int, FORGOTTEN_NOTE)
             if number < forgotten or number > max(_newest_change(connection)[0], forgotten):
                 return None
             rows = connection.execute(_AFTER, (number, most)).fetchall()

@@ -10,7 +10,7 @@ import msgspec
 
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.app import plugins
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StateError
+from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, damaged_note_error
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.settings import environment
 from resourcesync.settings.publication import INPUT_NOTE, decode_settings
@@ -102,7 +102,7 @@ def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
     try:
         values = msgspec.json.decode(text, type=dict[str, str])
     except msgspec.MsgspecError as error:
-        raise StateError("the options of the account in the catalogue are damaged") from error
+        raise damaged_note_error("options", error) from error
     url = decode_settings(catalogue.note(INPUT_NOTE)).url
     return url or catalogue.note(_URL_NOTE) or "", values
 

@@ -18,7 +18,7 @@ from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
 from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import GRACE, read_plan
+from resourcesync.source.plan import GRACE, read_note, read_plan
 from resourcesync.source.versions.version_recording import (
     VersionedContents,
     VersionedOriginals,
@@ -210,7 +210,7 @@ class StoredTreeVersions(TreeVersions):
         else:
             until = now + 1 if packed else now - _MAX_WAIT
             self._store.remove(self._index.drop_stored_before(until))
-        swept = int(self._catalogue.note(_SWEPT_NOTE) or 0)
+        swept = read_note(self._catalogue, _SWEPT_NOTE, int) or 0
         if now - swept > GRACE:
             self._store.sweep(self._index.is_needed, now - GRACE)
             self._catalogue.write_notes({_SWEPT_NOTE: str(now)})
