@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -237,7 +238,8 @@ def test_the_sources_own_name_may_not_turn_private_unless_that_is_allowed(
     assert failure(fetch_one(turned, uri)).error.code == "egress"
     assert server.connections == 0
 
-    for allowed in ({}, {"source_host": "localhost", "allow_private": "always"}):
+    once: dict[str, Any] = {}
+    for allowed in (once, {"source_host": "localhost", "allow_private": "always"}):
         fetcher = quick_fetcher(origin, known_origins=known, **allowed)
         assert kept(response(fetch_one(fetcher, uri))) == b"x"
 
@@ -247,13 +249,11 @@ def test_a_name_that_led_to_a_public_address_may_not_turn_private_in_the_same_ru
     settings = FetchSettings(trusted_origins=frozenset(names[:1]), source_host="museum.example")
     origins = Origins(settings, Random(1), SystemClock(), known)
     plain, secure = (origins.find(name, name) for name in names)
-    assert plain.private
-    assert secure.private
+    assert [origin.private for origin in (plain, secure)] == [True, True]
 
     origins.learn_reach(plain, "93.184.215.14")
 
-    assert not plain.private
-    assert not secure.private
+    assert [origin.private for origin in (plain, secure)] == [False, False]
     assert known.places == {"museum.example": True}
     later = Origins(settings, Random(1), SystemClock(), known)
     assert not later.find(names[1], names[1]).private

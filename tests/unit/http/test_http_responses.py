@@ -1,6 +1,7 @@
 """What hostile servers answer, and what becomes of it; raw sockets on loopback (N07-N28)."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -327,7 +328,7 @@ def test_a_bodys_deadline_grows_with_its_size(
     framing: bytes,
     body: tuple[Step, ...],
     limit: int | None,
-    rates: dict[str, int],
+    rates: dict[str, Any],
 ) -> None:
     uri = server.on("/x", [OK + framing + b"\r\n", *body, CLOSE])
     fetcher = quick_fetcher(server.origin, minimum_rate=1, deadline=0.2, **rates)

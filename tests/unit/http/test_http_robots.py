@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     SourceRefusedError,
@@ -136,7 +137,7 @@ def test_a_crawl_delay_is_kept(server: HostileServer) -> None:
     assert server.connections == 1
 
 
-class _Notebook:
+class _Notebook(NoKnownOrigins):
     """Remembers rules for a minute."""
 
     def __init__(self) -> None:
