@@ -24,7 +24,8 @@ from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
-from resourcesync.model.timestamps import ClockMicroseconds, Microseconds, from_microseconds
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports.changes import ClockMicroseconds, Microseconds
 from resourcesync.ports.mirror import (
     MirrorStateStore,
     StateTransaction,

@@ -6,9 +6,14 @@ Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Annotated, Final, NamedTuple, Protocol
 
-from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
+import msgspec
+
+Microseconds = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
+"""A stored moment: microseconds since 1970-01-01T00:00:00Z, of the years 1 to 9999."""
+ClockMicroseconds = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999_999)]
+"""The same, by the clock of this machine: not before 1970."""
 
 PROVEN_ALL: Final = "proven-all"
 """Name of the note with the time of the last audit that proved all copies, microseconds."""

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from resourcesync.model.digests import ALGORITHMS
-from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
-from resourcesync.ports.changes import MirrorChangeLog, ProofLog
+from resourcesync.ports.changes import ClockMicroseconds, Microseconds, MirrorChangeLog, ProofLog
 
 T = TypeVar("T")
 Count = Annotated[int, msgspec.Meta(ge=0)]

@@ -27,8 +27,14 @@ from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.model.digests import agree, parse_digests
-from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
-from resourcesync.ports.changes import Arrival, ChangeLogPosition, LoggedChange, MirrorChangeKind
+from resourcesync.ports.changes import (
+    Arrival,
+    ChangeLogPosition,
+    ClockMicroseconds,
+    LoggedChange,
+    Microseconds,
+    MirrorChangeKind,
+)
 from resourcesync.ports.mirror import Copy, StateTransaction
 from resourcesync.sqlite_file import Connection, SqliteFile, write_notes
 

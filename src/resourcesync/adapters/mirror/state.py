@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from resourcesync.adapters.mirror import change_log, state_logs
 from resourcesync.adapters.mirror.schema import STATE_FORMAT, find_path_conflicts
 from resourcesync.adapters.mirror.state_logs import MirrorLogs
-from resourcesync.model.timestamps import Microseconds
+from resourcesync.ports.changes import Microseconds
 from resourcesync.ports.mirror import (
     Copy,
     PathKey,

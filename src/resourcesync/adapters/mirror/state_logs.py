@@ -15,8 +15,7 @@ from typing import Final
 
 from resourcesync.adapters.mirror import change_log
 from resourcesync.adapters.mirror.change_log import log_touched
-from resourcesync.model.timestamps import Microseconds
-from resourcesync.ports.changes import PROVEN_ALL, Arrival, LoggedChange
+from resourcesync.ports.changes import PROVEN_ALL, Arrival, LoggedChange, Microseconds
 from resourcesync.ports.mirror import (
     EntryRow,
     PatchRow,
