@@ -52,24 +52,3 @@ def sync_name(path: Path) -> None:
             sync_folder(above)
         finally:
             os.close(above)
-
-
-def replace_text(path: str, text: str) -> None:
-    """Write a file durably: whole under its name, or not at all.
-
-    Raises:
-        OSError: It cannot be written; a former file stays.
-    """
-    target = Path(path)
-    beside = target.with_name(f".{os.urandom(8).hex()}")
-    try:
-        with beside.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(target)
-        sync_name(target)
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()
-        raise

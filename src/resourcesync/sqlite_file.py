@@ -3,7 +3,6 @@
 No other module imports ``sqlite3``. A statement commits by itself, except in ``transaction``.
 """
 
-import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.own_files import check_database
 
 Connection = sqlite3.Connection
 """A connection to a SQLite file."""
@@ -366,9 +366,8 @@ def _create_private(path: Path, folder_mode: int) -> None:
 
     Whoever closes a file in a process ends all locks of that process on it, those of SQLite too.
     """
+    _check_place(path)
     make_private_folder(path.parent, folder_mode)
-    if path.is_symlink():
-        raise StorageError(f"cannot open {path}: {os.strerror(errno.ELOOP)}")
     try:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -377,10 +376,18 @@ def _create_private(path: Path, folder_mode: int) -> None:
         raise StorageError(f"cannot open {path}: {error.strerror}") from error
 
 
+def _check_place(path: Path | str) -> None:
+    try:
+        check_database(Path(path))
+    except OSError as error:
+        raise StorageError(f"cannot open {path}: {error.strerror}") from error
+
+
 def _connect(
     path: Path | str, kind: SqliteFormat, *, read_only: bool, immutable: bool = False
 ) -> Connection:
     waits = kind.durability is not Durability.EXCLUSIVE
+    _check_place(path)
     more = "&immutable=1" if immutable or (read_only and _is_unchangeable(Path(path))) else ""
     return sqlite3.connect(
         f"{Path(path).absolute().as_uri()}?mode=ro{more}" if read_only else path,

@@ -212,11 +212,11 @@ def test_a_proxy_of_the_environment_is_said_without_its_secret(
 def test_a_name_that_is_there_already_is_no_second_file(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_there(path: Path) -> bool:
-        return path.name.lower() in {name.lower() for name in os.listdir(path.parent)}
+    def is_there(path: str, _: int, *, dir_fd: int, **__: object) -> bool:
+        return path.lower() in {name.lower() for name in os.listdir(dir_fd)}
 
     # As on a file system that does not tell case: what was not made is there all the same.
-    monkeypatch.setattr(os.path, "lexists", is_there)
+    monkeypatch.setattr(os, "access", is_there)
     found = mirror_folder.probe_file_system(here)
 
     assert found.distinguishes_case is False

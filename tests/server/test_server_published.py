@@ -112,7 +112,7 @@ def test_a_catalogue_that_cannot_be_read_serves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(StorageError) as caught:
         find_tree(tmp_path).application(SystemClock())
-    assert caught.value.hint == "run as the user who publishes"
+    assert caught.value.hint == "move it away, then try again"
 
 
 def test_a_tree_without_a_catalogue_is_served_whole(tmp_path: Path) -> None:

@@ -7,16 +7,14 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from resourcesync.durable_folders import make_folder
 from resourcesync.errors import StorageError, storage_error
+from resourcesync.own_files import NEW, open_file, open_folder
 from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _TEMPORARY: Final = ".rs-tmp-"
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW
 _BLOCK: Final = 1 << 20
 _READ_AHEAD: Final = 1 << 17
 
@@ -81,7 +79,7 @@ class FolderDocuments:
         """
         folder_name, file_name = self._split(name)
         try:
-            folder = self._open_or_make(folder_name)
+            folder = self._open_folder(folder_name, 0o777)
             try:
                 if folder_name not in self._cleaned:
                     _remove_leftovers(folder)
@@ -102,10 +100,10 @@ class FolderDocuments:
         try:
             folder = self._open_folder(folder_name)
             try:
-                descriptor = os.open(file_name, _READ, dir_fd=folder)
+                descriptor = open_file(file_name, folder)
             finally:
                 os.close(folder)
-            return BufferedReader(_open_document_file(descriptor, self._root / name))
+            return BufferedReader(_FolderDocumentFile(descriptor, self._root / name))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -166,20 +164,8 @@ class FolderDocuments:
             raise StorageError(f"{name!r} is not a valid document name")
         return folder, file
 
-    def _open_folder(self, name: str) -> int:
-        folder = os.open(self._root, _FOLDER)
-        try:
-            return os.open(name or ".", _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-        finally:
-            os.close(folder)
-
-    def _open_or_make(self, name: str) -> int:
-        """Return a descriptor of a folder, which is created durably if missing."""
-        try:
-            return self._open_folder(name)
-        except FileNotFoundError:
-            make_folder(self._root / name)
-            return self._open_folder(name)
+    def _open_folder(self, name: str, mode: int = 0) -> int:
+        return open_folder(self._root, mode, below=(name,) if name else ())
 
     def _replace(
         self,
@@ -190,8 +176,7 @@ class FolderDocuments:
     ) -> int:
         self._number += 1
         temporary = f"{_TEMPORARY}{os.getpid()}-{self._number}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        descriptor = os.open(temporary, flags, 0o644, dir_fd=folder)
+        descriptor = open_file(temporary, folder, NEW, 0o644)
         try:
             with os.fdopen(descriptor, "wb", buffering=_BLOCK) as stream:
                 os.fchmod(descriptor, 0o644)  # whatever the umask: a web server must read it
@@ -199,7 +184,7 @@ class FolderDocuments:
                 stream.flush()
                 os.fsync(descriptor)
             if check is not None:
-                written = os.open(temporary, _READ, dir_fd=folder)
+                written = open_file(temporary, folder)
                 with os.fdopen(written, "rb", buffering=_READ_AHEAD) as stream:
                     check(stream)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -212,16 +197,22 @@ class FolderDocuments:
 
     def _listed(self, folder: str) -> Iterator[str]:
         try:
-            with os.scandir(self._root / folder) as entries:
+            descriptor = self._open_folder(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise _failed(self._root / folder, error) from error
+        try:
+            with os.scandir(descriptor) as entries:
                 for entry in entries:
                     if not folder and not entry.name.startswith(TOP_LEVEL_PREFIX):
                         continue
                     if entry.is_file(follow_symlinks=False) and not _is_temporary(entry.name):
                         yield f"{folder}/{entry.name}".removeprefix("/")
-        except (FileNotFoundError, NotADirectoryError):
-            return
         except OSError as error:
             raise _failed(self._root / folder, error) from error
+        finally:
+            os.close(descriptor)
 
 
 class _FolderDocumentFile(FileIO):
@@ -242,14 +233,6 @@ class _FolderDocumentFile(FileIO):
             return super().readall()
         except OSError as error:
             raise _failed(self._path, error) from error
-
-
-def _open_document_file(descriptor: int, path: Path) -> _FolderDocumentFile:
-    try:
-        return _FolderDocumentFile(descriptor, path)
-    except OSError:  # it is a folder
-        os.close(descriptor)
-        raise
 
 
 def _remove_leftovers(folder: int) -> None:

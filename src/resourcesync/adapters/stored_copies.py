@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, TypeVar
 from resourcesync.errors import MirrorChangedError, Remedy, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree, format_digests
 from resourcesync.model.timestamps import from_microseconds
+from resourcesync.own_files import IN_TRASH, one_name
 from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
 from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
@@ -205,7 +206,7 @@ class StoredCopies(StoreCopyInspector):
         """
 
         def opened() -> Iterator[bytes] | None:
-            stream = self._store.open(f"{_TRASH}{place}")
+            stream = self._store.open(f"{_TRASH}{one_name(place, IN_TRASH)}")
             return None if stream is None else _read(stream)
 
         return self._filled(f"{_TRASH}{place}", opened, algorithms)
@@ -389,7 +390,7 @@ class StoredCopies(StoreCopyInspector):
     def purge(self, place: str) -> None:
         """Delete one object of the trash; it is no error if it is gone."""
         with guard_store("emptying the trash"):
-            self._store.remove(f"{_TRASH}{place}")
+            self._store.remove(f"{_TRASH}{one_name(place, IN_TRASH)}")
 
     def trashed(self) -> Iterator[str]:
         """Yield the names in the trash."""

@@ -10,13 +10,15 @@ import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from resourcesync.errors import StorageError, storage_error
+from resourcesync.durable_folders import sync_folder
+from resourcesync.errors import StateError, StorageError, storage_error
+from resourcesync.own_files import is_regular, open_file, open_folder
 from resourcesync.ports.versions import ContentKey
 
 _CLONE: Final = 0x40049409
@@ -26,7 +28,6 @@ _BATCH: Final = 512
 _TEMPORARY: Final = ".tmp-"
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _SHARD: Final = re.compile(r"[0-9a-f]{2}")
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
 
 
 class FolderVersions:
@@ -42,7 +43,6 @@ class FolderVersions:
     def __init__(self, root: Path, *, batch: int = _BATCH) -> None:
         self._root = root
         self._batch = batch
-        self._start = f"{root}/"  # a Path for each of millions would take longer than the work
         self._waiting: dict[str, tuple[str, int]] = {}
         self._shards: set[str] = set()
         self._number = 0
@@ -58,17 +58,16 @@ class FolderVersions:
         """
         if self.contains(sha256, length):
             return True
-        shard = sha256[:2]
+        shard = _shard_of(sha256)
         self._number += 1
-        temporary = f"{self._start}{shard}/{_TEMPORARY}{os.getpid()}-{self._number}"
+        temporary = f"{_TEMPORARY}{os.getpid()}-{self._number}"
         try:
-            if shard not in self._shards:
-                (self._root / shard).mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._opened(shard, 0 if shard in self._shards else 0o700) as folder:
                 self._shards.add(shard)
-            if not _written(temporary, stream, sha256, length):
-                return False
+                if not _written(folder, temporary, stream, sha256, length):
+                    return False
         except OSError as error:
-            raise _failed(self.path(sha256), error) from error
+            raise _failed(self._root / shard, error) from error
         self._waiting[sha256] = temporary, length
         if len(self._waiting) >= self._batch:
             self.flush()
@@ -80,19 +79,19 @@ class FolderVersions:
         if waiting is not None:
             return waiting[1] == length
         try:
-            return os.lstat(self.path(sha256)).st_size == length
+            with self._opened(_shard_of(sha256)) as folder:
+                found = os.stat(sha256, dir_fd=folder, follow_symlinks=False)
         except OSError:
             return False
+        return is_regular(found) and found.st_size == length
 
-    def path(self, sha256: str) -> str:
-        """Return the path of a content, stored or not.
-
-        Raises:
-            StorageError: The text is not a sha-256.
-        """
-        if _NAME.fullmatch(sha256) is None:
-            raise StorageError(f"{sha256[:80]!r} is not a sha-256")
-        return f"{self._start}{sha256[:2]}/{sha256}"
+    @contextmanager
+    def _opened(self, shard: str, mode: int = 0) -> Iterator[int]:
+        folder = open_folder(self._root, mode, below=(shard,) if shard else ())
+        try:
+            yield folder
+        finally:
+            os.close(folder)
 
     def open(self, sha256: str) -> BinaryIO | None:
         """Open a content; ``None`` when it is not there.
@@ -100,15 +99,14 @@ class FolderVersions:
         Raises:
             StorageError: It cannot be read.
         """
-        path = self.path(sha256)
-        if sha256 in self._waiting:
-            path, _ = self._waiting[sha256]
+        name, _ = self._waiting.get(sha256, (sha256, 0))
         try:
-            return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
+            with self._opened(_shard_of(sha256)) as folder:
+                return os.fdopen(open_file(name, folder), "rb")
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _failed(path, error) from error
+            raise _failed(self._root / name, error) from error
 
     def flush(self) -> None:
         """Make the stored files durable, and rename them.
@@ -120,16 +118,17 @@ class FolderVersions:
         if not self._waiting:
             return
         try:
-            for temporary, _ in self._waiting.values():
-                _sync(temporary, os.O_RDWR)
             for sha256, (temporary, _) in self._waiting.items():
-                os.replace(temporary, self.path(sha256))  # noqa: PTH105 - see ``_start``
+                with self._opened(sha256[:2]) as folder:
+                    _sync(open_file(temporary, folder, os.O_RDWR))
+            for sha256, (temporary, _) in self._waiting.items():
+                with self._opened(sha256[:2]) as folder:
+                    os.rename(temporary, sha256, src_dir_fd=folder, dst_dir_fd=folder)
             for shard in sorted({sha256[:2] for sha256 in self._waiting}):
-                _sync(self._start + shard, _FOLDER)
-            for folder in (self._root, self._root.parent):
-                _sync(str(folder), _FOLDER)
+                with self._opened(shard) as folder:
+                    sync_folder(folder)
         except OSError as error:
-            raise _failed(self._start, error) from error
+            raise _failed(self._root, error) from error
         self._waiting.clear()
 
     def remove(self, contents: Iterable[ContentKey]) -> None:
@@ -139,12 +138,12 @@ class FolderVersions:
             StorageError: One cannot be removed.
         """
         for sha256, _ in contents:
-            waiting = self._waiting.pop(sha256, None)
-            path = self.path(sha256) if waiting is None else waiting[0]
+            name, _ = self._waiting.pop(sha256, (sha256, 0))
             try:
-                Path(path).unlink(missing_ok=True)
+                with suppress(FileNotFoundError), self._opened(_shard_of(sha256)) as folder:
+                    os.unlink(name, dir_fd=folder)
             except OSError as error:
-                raise _failed(path, error) from error
+                raise _failed(self._root / name, error) from error
 
     def sweep(self, is_needed: Callable[[str], bool], before: int) -> int:
         """Remove contents that are not needed and older than a moment.
@@ -158,18 +157,19 @@ class FolderVersions:
         """
         removed = 0
         try:
-            with os.scandir(self._root) as entries:
-                shards = [entry.path for entry in entries if _SHARD.fullmatch(entry.name)]
-            for shard in sorted(shards):
-                removed += _swept(Path(shard), is_needed, before * 1_000)
+            with self._opened("") as root:
+                names = os.listdir(root)  # noqa: PTH208 - of a descriptor
+                for shard in sorted(filter(_SHARD.fullmatch, names)):
+                    with self._opened(shard) as folder:
+                        removed += _swept(folder, is_needed, before * 1_000)
         except FileNotFoundError:
             return removed
         except OSError as error:
-            raise _failed(self._start, error) from error
+            raise _failed(self._root, error) from error
         return removed
 
 
-def _swept(shard: Path, is_needed: Callable[[str], bool], before: int) -> int:
+def _swept(shard: int, is_needed: Callable[[str], bool], before: int) -> int:
     removed = 0
     with os.scandir(shard) as entries:
         for entry in entries:
@@ -177,22 +177,32 @@ def _swept(shard: Path, is_needed: Callable[[str], bool], before: int) -> int:
             if not is_ours or not entry.is_file(follow_symlinks=False) or is_needed(entry.name):
                 continue
             if entry.stat(follow_symlinks=False).st_ctime_ns < before:
-                Path(entry.path).unlink(missing_ok=True)
+                os.unlink(entry.name, dir_fd=shard)
                 removed += 1
     return removed
 
 
-def _written(temporary: str, stream: BinaryIO, sha256: str, length: int) -> bool:
+def _shard_of(sha256: str) -> str:
+    """Return the name of the folder of a content.
+
+    Raises:
+        StateError: The text is not a sha-256.
+    """
+    if _NAME.fullmatch(sha256) is None:
+        raise StateError(f"{sha256[:80]!r} is not a sha-256")
+    return sha256[:2]
+
+
+def _written(folder: int, temporary: str, stream: BinaryIO, sha256: str, length: int) -> bool:
     """Write the bytes of a stream; remove the file and return false if they do not match."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    descriptor = os.open(temporary, flags, 0o600)
+    descriptor = open_file(temporary, folder, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     is_it = False
     try:
         is_it = _copied(descriptor, stream, length) == sha256
     finally:
         os.close(descriptor)
         if not is_it:
-            Path(temporary).unlink(missing_ok=True)
+            os.unlink(temporary, dir_fd=folder)
     return is_it
 
 
@@ -212,8 +222,7 @@ def _copied(descriptor: int, stream: BinaryIO, length: int) -> str:
     return running.hexdigest() if count == length else ""
 
 
-def _sync(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags | os.O_NOFOLLOW)
+def _sync(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     finally:
@@ -228,5 +237,5 @@ def _cloned(descriptor: int, stream: BinaryIO) -> bool:
     return False
 
 
-def _failed(path: str, error: OSError) -> StorageError:
+def _failed(path: Path, error: OSError) -> StorageError:
     return storage_error(error, f"using {path}", kept="what was published before")

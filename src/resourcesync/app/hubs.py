@@ -13,6 +13,7 @@ import msgspec
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import StorageError
+from resourcesync.own_files import NEW, open_path, read_file
 from resourcesync.ports import Clock
 from resourcesync.server.metrics import Metric
 from resourcesync.server.websub import HubApplication, HubWorker
@@ -29,6 +30,7 @@ _TOKEN_BYTES: Final = 32
 KEY_FILE: Final = "push.key"
 """Key beside the catalogue that signs submissions to the hub of the same tree."""
 _KEY_BYTES: Final = 32
+_LONGEST_KEY: Final = 4096
 
 
 def open_messenger(
@@ -97,7 +99,9 @@ def read_key(folder: Path, *, makes: bool = False) -> bytes:
         if makes and not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
             _make_key(path)
-        return path.read_bytes().strip() if path.exists() else b""
+        return read_file(path, _LONGEST_KEY).strip()
+    except FileNotFoundError:
+        return b""
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
@@ -105,7 +109,7 @@ def read_key(folder: Path, *, makes: bool = False) -> bytes:
 def _make_key(path: Path) -> None:
     """Put a whole key in place at once; the first of two keys stays."""
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    descriptor = open_path(draft, NEW)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(secrets.token_urlsafe(_KEY_BYTES).encode() + b"\n")

@@ -3,11 +3,14 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from resourcesync.durable_folders import make_folder, replace_text
 from resourcesync.errors import StateError, StorageError
+from resourcesync.own_files import read_file, replace_file
+
+_MOST: Final = 16 * 1024 * 1024
 
 
 class StoredNames:
@@ -31,7 +34,7 @@ class StoredNames:
 
     def _read(self) -> frozenset[str]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=frozenset[str])
+            return msgspec.json.decode(read_file(self._path, _MOST), type=frozenset[str])
         except FileNotFoundError:
             return frozenset()
         except OSError as error:
@@ -54,8 +57,9 @@ class StoredNames:
 
     def _store(self, names: frozenset[str]) -> None:
         try:
-            make_folder(self._path.parent)
-            replace_text(str(self._path), msgspec.json.encode(sorted(names)).decode())
+            replace_file(
+                self._path, msgspec.json.encode(sorted(names)), mode=0o666, folder_mode=0o777
+            )
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
         self.names = names

@@ -1,5 +1,6 @@
 """The inputs of ``publish`` other than folders: buckets, catalogues, JSON, mirrors, systems."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -136,19 +137,12 @@ def external_name(tree: str) -> str:
 
         if accounts.is_account_address(tree):
             return tree
-    if not _may_be_mirror(tree):
+    if not os.path.lexists(f"{tree}/.resourcesync/state.db"):
         return ""
     from resourcesync.app.publishing.published_tree import is_aggregated  # noqa: PLC0415 - the same
 
     folder = Path(tree)
     return f"{MIRROR}{folder.absolute()}" if is_aggregated(folder) else ""
-
-
-def _may_be_mirror(tree: str) -> bool:
-    try:
-        return (Path(tree) / ".resourcesync" / "state.db").is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def default_out(tree: str) -> Path | None:

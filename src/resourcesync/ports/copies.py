@@ -214,6 +214,9 @@ class Copies(CopyInspector, Protocol):
         """Start a copy with the bytes of one in the trash; ``None`` when they cannot be read.
 
         They stay in the trash.
+
+        Raises:
+            StateError: ``place`` is no name in the trash: it leads out of it.
         """
 
     def trashed(self) -> Iterator[str]:

@@ -7,13 +7,13 @@ links before it opens, serves hidden files, and loses names that are no UTF-8.
 import errno
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, Self, final
 from urllib.parse import unquote_to_bytes
 
 from resourcesync.errors import StorageError
+from resourcesync.own_files import FILE, FOLDER, ROOT, is_regular, open_below
 
 Names = tuple[bytes, ...]
 """The names from a folder down to a file, decoded, none of them special."""
@@ -26,12 +26,6 @@ FORBIDDEN: Final = "forbidden"
 """The code of the error for a file that this process may not read."""
 
 _MAX_HOPS: Final = 8
-_CLOSE: Final = getattr(os, "O_CLOEXEC", 0)
-_ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | _CLOSE
-_FOLDER: Final = _ROOT | os.O_NOFOLLOW
-# Opening a pipe without a writer must not block; it is refused right after.
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | _CLOSE
-
 _NO_WAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 
 _IS_LINK: Final = frozenset({errno.ELOOP, errno.EMLINK})
@@ -194,7 +188,7 @@ class ServedFolder:
         if opened is not None:
             return opened
         try:
-            root = os.open(self._path, _ROOT)
+            root = os.open(self._path, ROOT)
         except OSError as error:
             if error.errno in _IS_ABSENT and not self._required:
                 return None
@@ -219,10 +213,10 @@ class ServedFolder:
         first = b"%s/%s" % (self._path, names[0])
         try:
             if len(names) == 1:
-                return _regular(os.open(first, _FILE))
-            folder = os.open(first, _FOLDER)
+                return _regular(os.open(first, FILE))
+            folder = os.open(first, FOLDER)
             try:
-                return _regular(os.open(names[1], _FILE, dir_fd=folder))
+                return _regular(os.open(names[1], FILE, dir_fd=folder))
             finally:
                 os.close(folder)
         except OSError:
@@ -252,29 +246,23 @@ class ServedFolder:
 
 def _open_real(root: int, names: Names) -> OpenFile | bytes | None:
     """Open a regular file without following links; return the target of a link instead."""
-    folder = root
+    folder = open_below(root, names[:-1])
     try:
-        for name in names[:-1]:
-            below = os.open(name, _FOLDER, dir_fd=folder)
-            if folder != root:
-                os.close(folder)
-            folder = below
         try:
-            descriptor = os.open(names[-1], _FILE, dir_fd=folder)
+            descriptor = os.open(names[-1], FILE, dir_fd=folder)
         except OSError as error:
             if error.errno not in _IS_LINK:
                 raise
             return os.readlink(names[-1], dir_fd=folder)
     finally:
-        if folder != root:
-            os.close(folder)
+        os.close(folder)
     return _regular(descriptor)
 
 
 def _regular(descriptor: int) -> OpenFile | None:
     """Return the open file if it is a regular one; close it if not."""
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode):
+    if is_regular(status):
         return OpenFile(descriptor, FileState.from_stat(status))
     os.close(descriptor)
     return None

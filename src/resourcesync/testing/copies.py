@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import ClassVar, Final
 
-from resourcesync.errors import StorageError
+from resourcesync.errors import StateError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
@@ -271,8 +271,13 @@ class CopiesSuite(ABC):
             _install(copies, staged, "a/b.txt")
         _expect_contents(copies, {"a/b.txt": b"goes"})
         expect_equal(list(copies.trashed()), [place], "they are in the trash still")
-        for other in ("nothing", "../a/b.txt"):
-            expect(copies.stage_trashed(other, ["md5"]) is None, f"{other} is not in the trash")
+        expect(copies.stage_trashed("nothing", ["md5"]) is None, "nothing is not in the trash")
+        raised = None
+        try:
+            copies.stage_trashed("../a/b.txt", ["md5"])
+        except StateError as error:
+            raised = error
+        expect(raised, "a name that leads out of the trash is a damaged state")
 
     def test_a_locally_modified_copy_is_not_removed(self, copies: Copies) -> None:
         """Only a copy with the given bytes is removed; the rest of the batch is."""

@@ -171,7 +171,7 @@ def test_a_document_that_cannot_be_read_is_told_as_the_disks_fault(tmp_path: Pat
 
     (tmp_path / "resourcesync" / "a.xml").mkdir(parents=True)
     held = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(StorageError, match="Is a directory"):
+    with pytest.raises(StorageError, match="not an ordinary file"):
         FolderDocuments(tmp_path).open("resourcesync/a.xml")
     assert len(os.listdir("/proc/self/fd")) == held
 

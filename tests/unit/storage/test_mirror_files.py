@@ -22,7 +22,7 @@ from resourcesync.errors import (
     storage_error,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import CopyInstallation, CopyRemoval
+from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 from resourcesync.ports.copies import CopyContent
 
 
@@ -337,3 +337,16 @@ def test_many_files_are_read_with_no_file_left_open_even_if_that_is_given_up(
 
         assert len(os.listdir("/proc/self/fd")) <= opened + 128  # folders only, and not all
     assert contents == [(7, f"md5:{hashlib.md5(b'content').hexdigest()}")] * 200
+
+
+def test_a_path_of_the_state_that_leads_out_removes_no_folder_outside(
+    mirror: MirrorFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    removal = CopyRemoval(path="../empty/x", signature="")
+    move = CopyMove(path="../empty/x", to="y", signature="")
+
+    assert isinstance(copies_of(mirror).remove([removal], "deleted")[0], StorageError)
+    copies_of(mirror).move([move])
+
+    assert (tmp_path / "empty").is_dir()

@@ -156,7 +156,7 @@ def test_a_link_in_place_of_a_private_file_is_not_followed(path: Path, tmp_path:
     path.parent.mkdir()
     path.symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(StorageError, match="cannot open"):
+    with pytest.raises(StateError, match="not an ordinary file"):
         SqliteFile(path, KIND)
 
     assert not (tmp_path / "elsewhere").exists()

@@ -27,6 +27,7 @@ from typing import Final
 
 from resourcesync.errors import LockedError, StateError, StorageError
 from resourcesync.model.timestamps import format_w3c
+from resourcesync.own_files import LOCK, open_path
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.sqlite_file import NOTE_TABLE, Durability, SqliteFormat, note_of, open_snapshot
@@ -137,7 +138,6 @@ CATALOGUE_FORMAT: Final = SqliteFormat(
 )
 
 
-_MODE: Final = 0o600
 _MOST: Final = 1_024
 
 
@@ -155,7 +155,7 @@ class PublishLock:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _MODE)
+            self._descriptor = open_path(path, LOCK)
         except OSError as error:
             raise StorageError(f"cannot make the lock {path}: {error.strerror}") from error
         try:
@@ -203,8 +203,7 @@ def read_note(path: Path, key: str) -> str | None:
     """
     if not path.exists():
         return None
-    # Not by opening it: that ends the locks of this process.
-    if not path.is_file() or not os.access(path, os.R_OK):
+    if not os.access(path, os.R_OK):
         raise StorageError(f"cannot read {path}", hint="run as the user who publishes")
     try:
         return _read_note(path, key)

@@ -5,18 +5,18 @@ Links to files are followed by hand, one name at a time.
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from heapq import nsmallest
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
 from resourcesync.errors import StorageError
+from resourcesync.own_files import ROOT, open_below
 
 GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE})
 """Errors for a listed name that is gone, or changed its type."""
 
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
 MAX_OPEN: Final = 64
 """The most open descriptors of ancestors; deeper trees are walked down again."""
 WINDOW: Final = 500_000
@@ -31,27 +31,9 @@ def open_root(root: Path) -> int:
         StorageError: It cannot be opened.
     """
     try:
-        return os.open(root, _FOLDER)
+        return os.open(root, ROOT)
     except OSError as error:
         raise listing_error(str(root), error) from error
-
-
-def open_below(root: int, names: Sequence[str]) -> int:
-    """Return a descriptor of a folder below ``root``; no component may be a link.
-
-    Raises:
-        OSError: It cannot be opened; ``GONE`` has the errors of one that is not there.
-    """
-    folder = os.dup(root)
-    try:
-        for name in names:
-            deeper = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = deeper
-    except OSError:
-        os.close(folder)
-        raise
-    return folder
 
 
 def listing_error(path: str, error: OSError) -> StorageError:

@@ -22,7 +22,6 @@ from resourcesync.adapters.files.folders import (
     ScannedFolder,
     grouped_keys,
     listing_error,
-    open_below,
     open_root,
     resolve_link,
 )
@@ -46,6 +45,7 @@ from resourcesync.model.digests import ALGORITHMS, parse_digests
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds, to_microseconds
 from resourcesync.model.uri_names import MAX_URI, uri_fault
+from resourcesync.own_files import FILE, open_below, open_file
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.ports.originals import MeasuredRun, OriginalRun
@@ -96,9 +96,6 @@ def _hash_constructor(algorithm: str) -> Callable[[bytes], Any]:
     return partial(getattr(hashlib, algorithm.replace("-", "")), usedforsecurity=False)
 
 
-FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-"""Flags to open a file that may have become anything by now."""
-
 FileOpener = Callable[[str], BinaryIO | None]
 
 
@@ -141,13 +138,9 @@ class SiblingCache:
         if name is None or self._judge.exclusion_of_file(self._path, name) is not None:
             return None
         try:
-            descriptor = os.open(name, FILE_FLAGS, dir_fd=self._descriptor)
+            return FileIO(open_file(name, self._descriptor))
         except OSError:
             return self._slowly(uri)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return FileIO(descriptor)
-        os.close(descriptor)
-        return None
 
     def _open_folder(self, folder: str) -> bool:
         """Open a folder instead of the last one; return whether it is there and published."""
@@ -469,7 +462,7 @@ class FileTreeOriginals:
         if not fingerprint:
             return ""
         try:
-            descriptor = os.open(name, FILE_FLAGS, dir_fd=folder)
+            descriptor = os.open(name, FILE, dir_fd=folder)
             try:
                 count, text = self._digester.read(descriptor, length)
                 is_same = count == length and fingerprint == _signature(os.fstat(descriptor))
@@ -550,7 +543,7 @@ class FileTreeOriginals:
             name = to_name(segment) if len(segment) < len(uri) else None
             if name is not None:
                 try:
-                    return os.open(name, FILE_FLAGS, dir_fd=descriptor)
+                    return os.open(name, FILE, dir_fd=descriptor)
                 except OSError as error:
                     if error.errno != errno.ELOOP:
                         raise
@@ -598,7 +591,7 @@ class FileTreeOriginals:
 def _open_file(root: int, names: tuple[str, ...]) -> int:
     folder = open_below(root, names[:-1])
     try:
-        return os.open(names[-1], FILE_FLAGS, dir_fd=folder)
+        return os.open(names[-1], FILE, dir_fd=folder)
     finally:
         os.close(folder)
 

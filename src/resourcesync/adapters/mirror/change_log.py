@@ -14,7 +14,6 @@ at a time, and a program must be able to record its position while a pull goes o
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -24,9 +23,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, Remedy, StateError
 from resourcesync.model.digests import agree, parse_digests
+from resourcesync.own_files import read_file, replace_file
 from resourcesync.ports.changes import (
     Arrival,
     ChangeLogPosition,
@@ -259,7 +258,6 @@ def last_change_before(file: SqliteFile, moment: int) -> int:
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _MOST: Final = 4096
-_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ConsumerFiles:
@@ -282,9 +280,7 @@ class ConsumerFiles:
         """
         path = self._folder / f"{_checked_name(name)}.json"
         try:
-            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with os.fdopen(file, "rb") as stream:
-                text = stream.read(_MOST)
+            text = read_file(path, _MOST)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -307,31 +303,11 @@ class ConsumerFiles:
             StorageError: It cannot be written; the old position stays.
         """
         stored = {"acknowledged": position.number, "time": position.time}
-        leaf = f"{_checked_name(name)}.json"
+        path = self._folder / f"{_checked_name(name)}.json"
         try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            folder = os.open(self._folder, _FOLDER_FLAGS)
-            try:
-                _replace_file(folder, leaf, json.dumps(stored).encode())
-            finally:
-                os.close(folder)
+            replace_file(path, json.dumps(stored).encode(), folder_mode=0o700)
         except OSError as error:
             raise mirror_error(error, f"storing the position of {name}") from error
-
-
-def _replace_file(folder: int, leaf: str, content: bytes) -> None:
-    beside = f".{os.urandom(8).hex()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.rename(beside, leaf, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        os.unlink(beside, dir_fd=folder)
-        raise
-    sync_folder(folder)
 
 
 def _checked_name(name: str) -> str:

@@ -16,14 +16,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.mirror.open_folders import READ_FLAGS, FolderCopyInspector, OpenFolders
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, mirror_error
-from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, is_regular, signature_of
+from resourcesync.adapters.mirror.open_folders import FolderCopyInspector, OpenFolders
+from resourcesync.adapters.mirror.own_folder import mirror_error
+from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, signature_of
 from resourcesync.adapters.mirror.staging import FileSyncer, Staging
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.own_files import (
+    IN_TRASH,
+    NEW,
+    is_regular,
+    one_name,
+    open_below,
+    open_file,
+)
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 
@@ -32,8 +40,6 @@ _NOTE: Final = ".note"
 _ORIGINAL_PATH: Final = "was at: "
 _MOST_NOTES: Final = 100_000
 _MOST_BYTES: Final = 1 << 16
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> str:
@@ -49,7 +55,7 @@ def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> st
         OSError: It could not be moved, and is unchanged.
     """
     place = f"{os.urandom(8).hex()}-{leaf[:_LEAF]}"
-    note = os.open(f"{place}{_NOTE}", _WRITE, 0o600, dir_fd=quarantine)
+    note = open_file(f"{place}{_NOTE}", quarantine, NEW)
     with os.fdopen(note, "w", encoding="utf-8") as stream:
         stream.write(f"{_ORIGINAL_PATH}{path}\nbecause: not what resourcesync put there\n")
     os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=quarantine)
@@ -72,15 +78,10 @@ def quarantined_from(quarantine: int, path: str) -> list[str]:
 
 def _names_path(quarantine: int, note: str, path: str) -> bool:
     try:
-        file = os.open(note, _READ, dir_fd=quarantine)
+        with os.fdopen(open_file(note, quarantine), "rb") as stream:
+            text = stream.read(_MOST_BYTES)
     except OSError:
         return False
-    try:
-        text = os.read(file, _MOST_BYTES)
-    except OSError:
-        return False
-    finally:
-        os.close(file)
     return text.startswith(f"{_ORIGINAL_PATH}{path}\n".encode())
 
 
@@ -96,9 +97,9 @@ class FileTreeCopies:
 
     def __init__(self, root: int, own: int, monotonic: Callable[[], float] = lambda: 0.0) -> None:
         self._root = root
-        self._tmp = os.open("tmp", FOLDER_FLAGS, dir_fd=own)
-        self._trash = os.open("trash", FOLDER_FLAGS, dir_fd=own)
-        self._quarantine = os.open("quarantine", FOLDER_FLAGS, dir_fd=own)
+        self._tmp = open_below(own, ["tmp"])
+        self._trash = open_below(own, ["trash"])
+        self._quarantine = open_below(own, ["quarantine"])
         self._made_way: list[tuple[str, str]] = []
         self._syncer = FileSyncer(monotonic)
         self._staging = Staging(self._tmp)
@@ -135,7 +136,7 @@ class FileTreeCopies:
         try:
             with self._folders() as folders:
                 folder, leaf = folders.locate(path, create=False)
-                file = os.open(leaf, READ_FLAGS, dir_fd=folder)
+                file = open_file(leaf, folder)
         except OSError:
             return None
         except StorageError as error:
@@ -148,29 +149,26 @@ class FileTreeCopies:
         """Start a staged copy with the bytes of an open file, which is closed."""
         staged = self.stage(algorithms)
         try:
-            if is_regular(os.fstat(file)):
-                staged.fill(file)
-                return staged
+            staged.fill(file)
         except OSError:
-            pass
+            staged.discard()
+            return None
         except StorageError:
             staged.discard()
             raise
         finally:
             os.close(file)
-        staged.discard()
-        return None
+        return staged
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedFile | None:
         """Start a staged copy with the bytes of one in the trash, and its time of modification.
 
         Raises:
+            StateError: ``place`` leads out of the trash.
             StorageError: They cannot be written.
         """
-        if "/" in place:
-            return None
         try:
-            file = os.open(place, READ_FLAGS, dir_fd=self._trash)
+            file = open_file(one_name(place, IN_TRASH), self._trash)
             modified = os.fstat(file).st_mtime_ns
         except OSError:
             return None
@@ -247,7 +245,7 @@ class FileTreeCopies:
         return found
 
     def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
-        file = os.open(leaf, READ_FLAGS, dir_fd=folder)
+        file = open_file(leaf, folder)
         try:
             found = digest_of(file, [digest.algorithm for digest in digests])[1]
         finally:
@@ -370,7 +368,7 @@ class FileTreeCopies:
             with suppress(OSError, StorageError), self._folders() as held:
                 name = folder
                 while name:
-                    parent, leaf = held.parent(name, create=False)
+                    parent, leaf = held.locate(name, create=False)
                     os.rmdir(leaf, dir_fd=parent)
                     name = name.rpartition("/")[0]
 
@@ -378,10 +376,11 @@ class FileTreeCopies:
         """Delete one file of the trash; it is no error if it is gone.
 
         Raises:
+            StateError: ``place`` leads out of the trash.
             StorageError: It could not be removed.
         """
         try:
-            os.unlink(place, dir_fd=self._trash)
+            os.unlink(one_name(place, IN_TRASH), dir_fd=self._trash)
         except FileNotFoundError:
             return
         except OSError as error:

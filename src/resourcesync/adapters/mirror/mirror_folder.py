@@ -12,22 +12,33 @@ from typing import Final, Self
 import msgspec
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, STATE_FILE, mirror_error
-from resourcesync.adapters.mirror.staged_file import is_regular
+from resourcesync.adapters.mirror.own_folder import (
+    LOCK_FILE,
+    STATE_FILE,
+    holder_of,
+    mirror_error,
+)
 from resourcesync.adapters.mirror.staging import PART_NOTE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.durable_folders import make_folder, sync_folder
-from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError, StateError
+from resourcesync.durable_folders import make_folder
+from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import format_w3c
+from resourcesync.own_files import (
+    LOCK,
+    NEW,
+    ROOT,
+    open_below,
+    open_file,
+    open_folder,
+    replace_in,
+)
 from resourcesync.ports import Clock
 
 _SUBFOLDERS: Final = ("tmp", "trash", "quarantine")
-_LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _MARKER: Final = "marker"
 _MARKER_NOTE: Final = "marker"
 _MARKER_BYTES: Final = 64
-_NO_MARKER: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR})
 _LOOK_SECONDS: Final = 0.05
 """Longer than the lock of a reader of the status lasts, in seconds."""
 
@@ -70,18 +81,14 @@ class MirrorFolder:
     def _prepare(self, clock: Clock) -> None:
         try:
             make_folder(self.root)
-            root = self._register(os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW))
-            with suppress(FileExistsError):
-                os.mkdir(OWN_FOLDER, 0o700, dir_fd=root)
-                sync_folder(root)
-            self._own = self._register(os.open(OWN_FOLDER, FOLDER_FLAGS, dir_fd=root))
+            root = self._register(os.open(self.root, ROOT))
+            self._own = self._register(open_below(root, [OWN_FOLDER], 0o700))
             for name in _SUBFOLDERS:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=self._own)
             self._lock(clock)
             self.copies = FileTreeCopies(root, self._own, clock.monotonic)
             self.copies.clear_temporary(self._oldest_part)
-            self._check_state_files()
             is_unfinished = self._has_write_ahead_log()
         except OSError as error:
             raise mirror_error(error, f"opening the mirror {self.root}") from error
@@ -97,33 +104,21 @@ class MirrorFolder:
     def _has_write_ahead_log(self) -> bool:
         """True if a run was killed; who only reads the state leaves an empty log."""
         try:
-            return os.stat(f"{STATE_FILE}-wal", dir_fd=self._own).st_size > 0
+            log = os.stat(f"{STATE_FILE}-wal", dir_fd=self._own, follow_symlinks=False)
         except FileNotFoundError:
             return False
-
-    def _check_state_files(self) -> None:
-        """Refuse links: SQLite would follow a planted one out of the mirror."""
-        for name in (STATE_FILE, f"{STATE_FILE}-wal", f"{STATE_FILE}-shm"):
-            with suppress(FileNotFoundError):
-                info = os.stat(name, dir_fd=self._own, follow_symlinks=False)
-                if not is_regular(info):
-                    raise StateError(
-                        f"{OWN_FOLDER}/{name} is not an ordinary file",
-                        evidence=(("kept", "nothing was changed"),),
-                        hint="move it away, then try again",
-                    )
+        return log.st_size > 0
 
     def _lock(self, clock: Clock) -> None:
-        lock = self._register(os.open("lock", _LOCK_FLAGS, 0o600, dir_fd=self._own))
+        lock = self._register(open_file(LOCK_FILE, self._own, LOCK))
         error = _flock(lock)
         if error is not None:  # it may be somebody who looks whether a run has it
             clock.sleep(_LOOK_SECONDS)
             error = _flock(lock)
         if error is not None:
-            holder = os.pread(lock, 4096, 0).decode("utf-8", "replace")
             raise LockedError(
                 f"another run holds {self.root}",
-                evidence=(("who", _holder(holder)),),
+                evidence=(("who", holder_of(lock)),),
                 hint="wait until it ends, then try again",
             ) from error
         holder = json.dumps(
@@ -160,24 +155,17 @@ class MirrorFolder:
 
     def _read_marker(self) -> str:
         try:
-            file = os.open(_MARKER, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._own)
-            with os.fdopen(file, "rb") as stream:
+            with os.fdopen(open_file(_MARKER, self._own), "rb") as stream:
                 return stream.read(_MARKER_BYTES).decode("ascii", "replace").strip()
+        except FileNotFoundError:
+            return ""
         except OSError as error:
-            if error.errno in _NO_MARKER:
-                return ""
             raise mirror_error(error, "reading the mirror's marker") from error
 
     def _write_marker(self) -> str:
         marker = os.urandom(16).hex()
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-            file = os.open(_MARKER, flags, 0o600, dir_fd=self._own)
-            with os.fdopen(file, "wb") as stream:
-                stream.write(marker.encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-            sync_folder(self._own)
+            replace_in(self._own, _MARKER, marker.encode())
         except OSError as error:
             raise mirror_error(error, "writing the mirror's marker") from error
         return marker
@@ -214,14 +202,6 @@ def _flock(lock: int) -> OSError | None:
     return None
 
 
-def _holder(text: str) -> str:
-    try:
-        holder = json.loads(text)
-        return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
-    except (ValueError, KeyError, TypeError):
-        return "unknown (its lock file is empty)"
-
-
 _COMPOSED: Final = "\u00e9"
 _DECOMPOSED: Final = "e\u0301"
 
@@ -248,9 +228,17 @@ class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
 def probe_file_system(folder: Path) -> FileSystem:
     """Probe the file system of a folder, with empty files that are removed at the end."""
     try:
-        found = os.statvfs(folder)
+        descriptor = open_folder(folder)
     except OSError as error:
         return FileSystem(refusal=error.strerror or str(error))
+    try:
+        return _probe(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _probe(folder: int) -> FileSystem:
+    found = os.statvfs(folder)
     room = found.f_bavail * found.f_frsize
     inodes = found.f_favail if found.f_files else None
     name = f".doctor-{os.urandom(4).hex()}-a"
@@ -264,14 +252,13 @@ def probe_file_system(folder: Path) -> FileSystem:
     )
 
 
-def _are_two(folder: Path, name: str, other: str) -> bool:
-    path = folder / name
+def _are_two(folder: int, name: str, other: str) -> bool:
+    os.close(open_file(name, folder, NEW))
     try:
-        path.touch(exist_ok=False)
-        return not os.path.lexists(folder / other)
+        return not os.access(other, os.F_OK, dir_fd=folder, follow_symlinks=False)
     finally:
         with suppress(OSError):
-            path.unlink()
+            os.unlink(name, dir_fd=folder)
 
 
 class TemporaryFileCounts(msgspec.Struct, kw_only=True):
@@ -298,14 +285,18 @@ def count_temporary_files(folder: Path, before: float) -> TemporaryFileCounts:
         before: Files last written before this time are stale; seconds since 1970.
     """
     found = TemporaryFileCounts()
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                info = entry.stat(follow_symlinks=False)
-                if info.st_mtime < before:
-                    found.stale += 1
-                    found.stale_bytes += info.st_size
-                elif os.path.lexists(f"{entry.path}{PART_NOTE}"):
-                    found.parts += 1
-                    found.part_bytes += info.st_size
+    try:
+        descriptor = open_folder(folder)
+    except OSError:
+        return found
+    with suppress(OSError), os.scandir(descriptor) as entries:
+        files = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
+        for name, info in files.items():
+            if info.st_mtime < before:
+                found.stale += 1
+                found.stale_bytes += info.st_size
+            elif f"{name}{PART_NOTE}" in files:
+                found.parts += 1
+                found.part_bytes += info.st_size
+    os.close(descriptor)
     return found

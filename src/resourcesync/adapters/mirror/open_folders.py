@@ -9,17 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, mirror_error
+from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.adapters.mirror.staged_file import (
     CAN_ADVISE,
     content_of,
     digest_of,
-    is_regular,
     signature_of,
 )
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
+from resourcesync.own_files import FOLDER, is_regular, open_file
 from resourcesync.ports.copies import CopyContent, is_copy_path
 
 _MAX_OPEN: Final = 128
@@ -91,7 +91,7 @@ class OpenFolders:
 
     def _open_child(self, parent: int, above: str, name: str, *, create: bool) -> int:
         try:
-            return os.open(name, FOLDER_FLAGS, dir_fd=parent)
+            return os.open(name, FOLDER, dir_fd=parent)
         except FileNotFoundError:
             if not create:
                 raise
@@ -110,7 +110,7 @@ class OpenFolders:
             sync_folder(parent)
         else:
             self._changed.add(above)
-        return os.open(name, FOLDER_FLAGS, dir_fd=parent)
+        return os.open(name, FOLDER, dir_fd=parent)
 
     def _close_unused(self, *, keep: str) -> None:
         for folder in [f for f in self._descriptors if not f"{keep}/".startswith(f"{f}/")]:
@@ -143,10 +143,9 @@ class OpenFolders:
         self._descriptors.clear()
 
 
-READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PIECE: Final = 1 << 20
-# A socket cannot even be opened: ENXIO.
-_MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO})
+# A socket cannot even be opened: ENXIO. EINVAL: it is no file.
+_MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL})
 
 
 class FolderCopyInspector:
@@ -191,7 +190,7 @@ class FolderCopyInspector:
             return None
         try:
             info = os.fstat(file)
-            return digest_of(file, algorithms, info.st_size) if is_regular(info) else None
+            return digest_of(file, algorithms, info.st_size)
         except OSError as error:
             raise mirror_error(error, f"reading {path}") from error
         finally:
@@ -231,7 +230,7 @@ class FolderCopyInspector:
     def _open(self, path: str) -> int | None:
         try:
             folder, leaf = self._folders.locate(path, create=False)
-            return os.open(leaf, READ_FLAGS, dir_fd=folder)
+            return open_file(leaf, folder)
         except StorageError:
             return None
         except OSError as error:
@@ -240,14 +239,10 @@ class FolderCopyInspector:
             raise mirror_error(error, f"reading {path}") from error
 
 
-def _content_of(
-    file: int, path: str, algorithms: Sequence[str]
-) -> CopyContent | StorageError | None:
+def _content_of(file: int, path: str, algorithms: Sequence[str]) -> CopyContent | StorageError:
     """Read an open file and close it."""
     try:
         info = os.fstat(file)
-        if not is_regular(info):
-            return None
         return CopyContent(*content_of(file, algorithms, info.st_size), signature_of(info))
     except OSError as error:
         return mirror_error(error, f"reading {path}")

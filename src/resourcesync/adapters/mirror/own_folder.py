@@ -3,6 +3,8 @@
 A folder of mirrors has one mirror for each set of a Source (ADR 0022).
 """
 
+import fcntl
+import json
 import os
 import re
 import time
@@ -12,21 +14,52 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.errors import StateError, StorageError, storage_error
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.own_files import (
+    open_path,
+    read_file,
+    remove_file,
+    replace_file,
+)
 
 STATE_FILE: Final = "state.db"
-FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LOCK_FILE: Final = "lock"
+_LONGEST_HOLDER: Final = 4096
 _SETTLED_NANOSECONDS: Final = 2_000_000_000
 
 
 def is_mirror(folder: Path) -> bool:
-    """True if ``folder`` is a mirror: it has a state file."""
+    """True if ``folder`` is a mirror: it has a state, even one that nobody should open."""
+    return os.path.lexists(folder / OWN_FOLDER / STATE_FILE)  # not in an unreadable folder
+
+
+def lock_holder(folder: Path) -> str:
+    """Return the run that has locked the mirror in a folder at this moment; empty for none.
+
+    Raises:
+        OSError: Its lock cannot be opened, and no run can lock it either.
+    """
     try:
-        return (folder / OWN_FOLDER / STATE_FILE).is_file()
+        lock = open_path(folder / OWN_FOLDER / LOCK_FILE)
+    except FileNotFoundError:
+        return ""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        return False  # an unreadable folder is no mirror of ours
+        return holder_of(lock)
+    finally:
+        os.close(lock)
+    return ""
+
+
+def holder_of(lock: int) -> str:
+    """Return the run that has a lock, as its open file says."""
+    try:
+        holder = json.loads(os.pread(lock, _LONGEST_HOLDER, 0).decode("utf-8", "replace"))
+        return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "unknown (its lock file is empty)"
 
 
 class StateVersion(NamedTuple):
@@ -121,9 +154,7 @@ def read_sets(root: Path) -> FollowedSets | None:
     """
     path = root / OWN_FOLDER / SETS_FILE
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(file, "rb") as stream:
-            text = stream.read(_MOST)
+        text = read_file(path, _MOST)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     except OSError as error:
@@ -163,24 +194,9 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
         StorageError: It cannot be written; the former file stays.
     """
     _check(sets)
-    beside = f".{os.urandom(8).hex()}"
+    text = msgspec.json.format(msgspec.json.encode(sets))
     try:
-        make_folder(root / OWN_FOLDER, 0o700)
-        folder = os.open(root / OWN_FOLDER, FOLDER_FLAGS)
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as stream:
-                stream.write(msgspec.json.format(msgspec.json.encode(sets)))
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.rename(beside, SETS_FILE, src_dir_fd=folder, dst_dir_fd=folder)
-            sync_folder(folder)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(beside, dir_fd=folder)
-            raise
-        finally:
-            os.close(folder)
+        replace_file(root / OWN_FOLDER / SETS_FILE, text, folder_mode=0o700)
     except OSError as error:
         raise mirror_error(error, f"storing the sets of {root}") from error
 
@@ -188,6 +204,6 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
 def delete_sets(root: Path) -> None:
     """Remove what `write_sets` created, as far as nothing else is there."""
     with suppress(OSError):
-        (root / OWN_FOLDER / SETS_FILE).unlink()
+        remove_file(root / OWN_FOLDER / SETS_FILE)
     with suppress(OSError):
         (root / OWN_FOLDER).rmdir()

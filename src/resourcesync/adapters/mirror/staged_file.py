@@ -3,7 +3,6 @@
 import fcntl
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -12,9 +11,9 @@ from typing import BinaryIO, Final, Protocol
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.own_files import NEW, open_file
 from resourcesync.ports import PartialBody
 
-_NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CONSTRUCTORS: Final = {
     "md5": hashlib.md5,
     "sha-1": hashlib.sha1,
@@ -102,7 +101,7 @@ class StagedFile:
         """Return the file; make it, with the bytes so far, if there is none yet."""
         if self._file < 0:
             try:
-                self._file = os.open(self.name, _NEW_FILE_FLAGS, 0o600, dir_fd=self._folder)
+                self._file = open_file(self.name, self._folder, NEW)
             except OSError as error:
                 raise mirror_error(error, "making a temporary file") from error
             self._exists = True
@@ -156,8 +155,7 @@ class StagedFile:
             OSError: It cannot be read.
         """
         self._exists = True
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        self._file = os.open(self.name, flags, dir_fd=self._folder)
+        self._file = open_file(self.name, self._folder, os.O_RDWR)
         self.is_noted = True
         self._read_on(self._file)
         self.part = PartialBody(length=self.length, validator=validator)
@@ -324,8 +322,3 @@ def content_of(file: int, algorithms: Sequence[str], expected: int = -1) -> tupl
             hasher.update(chunk)
         chunk = os.pread(file, _READ, length)
     return length, " ".join(f"{name}:{hasher.hexdigest()}" for name, hasher in hashers.items())
-
-
-def is_regular(info: os.stat_result) -> bool:
-    """True for a regular file: no folder, link, device, socket or pipe."""
-    return stat.S_ISREG(info.st_mode)

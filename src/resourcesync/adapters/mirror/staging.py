@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import msgspec
 
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, mirror_error
-from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES, StagedFile, is_regular
+from resourcesync.adapters.mirror.own_folder import mirror_error
+from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES, StagedFile
 from resourcesync.errors import StorageError
+from resourcesync.own_files import NEW, is_regular, open_file, open_folder
 from resourcesync.ports import CopyInstallation
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ PART_NOTE: Final = ".part"
 
 _LONGEST_VALIDATOR: Final = 1024
 _LARGEST_NOTE: Final = 32 * 1024
-_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NOTE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class SavedPart(msgspec.Struct, frozen=True):
@@ -100,13 +99,8 @@ class Parts:
 
     def _read(self, note: str) -> tuple[str, SavedPart] | None:
         try:
-            file = os.open(note, _READ_FLAGS, dir_fd=self._folder)
-            try:
-                if not is_regular(os.fstat(file)):
-                    return None
-                text = os.read(file, _LARGEST_NOTE)
-            finally:
-                os.close(file)
+            with os.fdopen(open_file(note, self._folder), "rb") as stream:
+                text = stream.read(_LARGEST_NOTE)
             told = json.loads(text)
             name = note.removesuffix(PART_NOTE)
             info = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
@@ -131,7 +125,7 @@ class Parts:
         if len(text) >= _LARGEST_NOTE:
             return False
         try:
-            file = os.open(f"{name}{PART_NOTE}", _NOTE_FLAGS, 0o600, dir_fd=self._folder)
+            file = open_file(f"{name}{PART_NOTE}", self._folder, NEW)
             with os.fdopen(file, "wb") as stream:
                 stream.write(text)
         except OSError:
@@ -201,8 +195,7 @@ def open_scratch(name: str, folder: int) -> BinaryIO:
         StorageError: It cannot be made.
     """
     try:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        file = os.open(name, flags, 0o600, dir_fd=folder)
+        file = open_file(name, folder, NEW)
         try:
             os.unlink(name, dir_fd=folder)
             raw = _ScratchFile(file, "r+b")
@@ -275,7 +268,7 @@ def open_staging(folder: Path) -> Iterator[Staging]:
         StorageError: It cannot be opened.
     """
     try:
-        descriptor = os.open(folder, FOLDER_FLAGS)
+        descriptor = open_folder(folder)
     except OSError as error:
         raise mirror_error(error, f"opening {folder}") from error
     try:

@@ -1,7 +1,5 @@
 """Inspection of the machine, a mirror's folder and a Source, for ``doctor``; it changes nothing."""
 
-import fcntl
-import json
 import os
 import platform
 import resource
@@ -16,7 +14,11 @@ from resourcesync import __version__
 from resourcesync.adapters.http.certificate_authorities import authorities_fault
 from resourcesync.adapters.http.robots import parse_rules
 from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
-from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.own_folder import (
+    STATE_FILE,
+    is_mirror,
+    lock_holder,
+)
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.server_probe import probe
 from resourcesync.app.checks.diagnosis import FolderFacts, MachineFacts, SourceFacts
@@ -25,6 +27,9 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents._expat import EXPAT_VERSION
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.own_files import (
+    read_file,
+)
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
 from resourcesync.settings import environment
@@ -35,7 +40,6 @@ _PROXIES: Final = tuple(
     name for kind in ("http", "https", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
 )
 _STALE_SECONDS: Final = 7 * 86_400.0
-_MOST: Final = 4096
 
 
 def inspect_machine(
@@ -130,12 +134,12 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
     was_pulled = is_mirror(folder)
     found = probe_file_system(own / "tmp" if was_pulled else folder)
     left = count_temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
-    holder = _lock_owner(own / "lock")
+    holder, fault = _lock_holder(folder)
     state = _inspect_state(own) if was_pulled else _StateFacts()
     return FolderFacts(
         folder=str(folder),
         is_mirror=was_pulled,
-        refusal=found.refusal,
+        refusal=found.refusal or fault,
         is_case_sensitive=found.distinguishes_case,
         preserves_unicode_forms=found.preserves_unicode_forms,
         room=found.room,
@@ -172,28 +176,17 @@ def _inspect_state(own: Path) -> _StateFacts:
         return _StateFacts(damage=error.message, repair=error.hint)
 
 
-def _lock_owner(lock: Path) -> str:
-    """Return the run that has a lock; empty for none."""
+def _lock_holder(folder: Path) -> tuple[str, str]:
+    """Return the run that has locked a mirror, and why its lock cannot be used."""
     try:
-        file = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        try:
-            holder = json.loads(os.pread(file, _MOST, 0).decode("utf-8", "replace"))
-            return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
-        except (ValueError, KeyError, TypeError):
-            return "unknown (its lock file is empty)"
-    finally:
-        os.close(file)
-    return ""
+        return lock_holder(folder), ""
+    except OSError as error:
+        return "", f"{OWN_FOLDER}/lock: {error.strerror}"
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes()[:64].decode("ascii", "replace").strip()
+        return read_file(path, 64).decode("ascii", "replace").strip()
     except OSError:
         return ""
 

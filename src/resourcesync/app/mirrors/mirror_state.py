@@ -1,6 +1,5 @@
 """A mirror's state, read without a lock."""
 
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -276,16 +275,9 @@ def _advice_for(folder: Path) -> tuple[str, Remedy]:
 def is_locked(folder: Path) -> bool:
     """True if a run has locked the mirror in a folder at this moment."""
     try:
-        lock = os.open(folder / OWN_FOLDER / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return bool(own_folder.lock_holder(folder))
     except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(lock)
-    return False
+        return False  # no run can lock it either
 
 
 class SetMirror(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,6 +38,9 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.own_files import (
+    remove_file,
+)
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
@@ -153,7 +156,7 @@ def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
     """
     if had_own:
         for suffix in ("", "-wal", "-shm"):
-            (folder / OWN_FOLDER / f"{STATE_FILE}{suffix}").unlink(missing_ok=True)
+            remove_file(folder / OWN_FOLDER / f"{STATE_FILE}{suffix}")
     else:
         import shutil  # noqa: PLC0415 - rarely
 

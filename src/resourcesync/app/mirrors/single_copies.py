@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.own_folder import FOLDER_FLAGS, is_mirror, mirror_error
+from resourcesync.adapters.mirror.own_folder import is_mirror, mirror_error
 from resourcesync.app import machine
 from resourcesync.durable_folders import make_folder
 from resourcesync.errors import (
@@ -26,6 +26,10 @@ from resourcesync.model.digests import Digest, agree, disagree, format_digests, 
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
+from resourcesync.own_files import (
+    FOLDER,
+    ROOT,
+)
 from resourcesync.ports import (
     CopyInstallation,
     CopyRemoval,
@@ -164,11 +168,11 @@ def open_single_copies(folder: Path) -> Iterator[SingleCopies]:
 
 def _open(folder: Path, opened: ExitStack) -> FileTreeCopies:
     make_folder(folder)
-    root = os.open(folder, FOLDER_FLAGS & ~os.O_NOFOLLOW)
+    root = os.open(folder, ROOT)
     opened.callback(os.close, root)
     with suppress(FileExistsError):
         os.mkdir(OWN_FOLDER, 0o700, dir_fd=root)
-    own = os.open(OWN_FOLDER, FOLDER_FLAGS, dir_fd=root)
+    own = os.open(OWN_FOLDER, FOLDER, dir_fd=root)
     opened.callback(os.close, own)
     for name in _SUBFOLDERS:
         with suppress(FileExistsError):

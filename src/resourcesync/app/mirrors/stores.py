@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.own_folder import is_mirror
+from resourcesync.adapters.mirror.own_folder import is_mirror, mirror_error
 from resourcesync.app import plugins
-from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.own_files import (
+    NEW,
+    open_path,
+    read_file,
+    replace_file,
+)
 from resourcesync.ports import Clock
 from resourcesync.settings import environment
 
@@ -111,14 +116,16 @@ def store_of(folder: Path) -> str:
     """Return the address of the store that has the copies of a mirror; empty for the folder.
 
     Raises:
-        ConfigurationError: The file that names it cannot be read.
+        ConfigurationError: The file that names it is no text.
+        StorageError: It cannot be read.
     """
     try:
-        with (folder / OWN_FOLDER / _FILE).open("rb") as stream:
-            return stream.read(_MOST_BYTES).decode("ascii").strip()
+        return read_file(folder / OWN_FOLDER / _FILE, _MOST_BYTES).decode("ascii").strip()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return ""
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise mirror_error(error, f"reading {folder / OWN_FOLDER / _FILE}") from error
+    except UnicodeDecodeError as error:
         raise ConfigurationError(f"cannot read {folder / OWN_FOLDER / _FILE}: {error}") from error
 
 
@@ -141,12 +148,7 @@ def bind(home: Home) -> None:
     _check_apart(home)
     own = home.folder / OWN_FOLDER
     try:
-        make_folder(own, 0o700)
-        with (own / _FILE).open("w", encoding="ascii") as stream:
-            stream.write(f"{home.store}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        sync_name(own / _FILE)
+        replace_file(own / _FILE, f"{home.store}\n".encode("ascii"), folder_mode=0o700)
     except OSError as error:
         raise ConfigurationError(f"{home.folder} cannot be used: {error.strerror}") from error
 
@@ -260,9 +262,9 @@ def restore(home: Home) -> bool:
 def _lease_name(file: Path) -> str:
     """Return the unique name of a home, by which the store recognises it."""
     try:
-        with suppress(FileExistsError), file.open("x", encoding="ascii") as stream:
-            stream.write(os.urandom(16).hex())
-        return file.read_text("ascii")[:_MAX_LEASE_NAME]
+        with suppress(FileExistsError), os.fdopen(open_path(file, NEW), "wb") as stream:
+            stream.write(os.urandom(16).hex().encode())
+        return read_file(file, _MAX_LEASE_NAME).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{file} cannot be used: {error}") from error
 

@@ -17,6 +17,11 @@ from resourcesync.destination.removal.trash import Trash, TrashDependencies, Tra
 from resourcesync.destination.scope import fits_path, parse_glob
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.own_files import (
+    IN_TRASH,
+    one_name,
+    open_folder,
+)
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import TrashRow
 
@@ -87,16 +92,23 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
         store = stores.open_store(address)
 
         def stored(place: str) -> int | None:
-            found = store.stat(f"{OWN_FOLDER}/{_TRASH}/{place}")
+            found = store.stat(f"{OWN_FOLDER}/{_TRASH}/{one_name(place, IN_TRASH)}")
             return None if found is None else found.length
 
         return stored
 
     def on_disk(place: str) -> int | None:
+        name = one_name(place, IN_TRASH)
         try:
-            return os.lstat(folder / OWN_FOLDER / _TRASH / place).st_size
+            trash = open_folder(folder / OWN_FOLDER / _TRASH)
         except OSError:
             return None
+        try:
+            return os.stat(name, dir_fd=trash, follow_symlinks=False).st_size
+        except OSError:
+            return None
+        finally:
+            os.close(trash)
 
     return on_disk
 

@@ -34,6 +34,10 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.own_files import (
+    LOCK,
+    open_path,
+)
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.server.uvicorn_server import ServerThread
@@ -108,7 +112,7 @@ class PushState(msgspec.Struct, frozen=True, kw_only=True):
 @contextmanager
 def _exclusive_lock(path: Path) -> Iterator[None]:
     try:
-        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        lock = open_path(path, LOCK)
     except OSError as error:
         raise StorageError(f"cannot open {path}: {error.strerror}") from error
     try:

@@ -3,10 +3,11 @@
 import io
 import re
 from configparser import ConfigParser, Error
+from pathlib import Path
 from typing import Final
 
 from resourcesync.compat.resync.errors import ClientFatalError
-from resourcesync.durable_folders import replace_text
+from resourcesync.own_files import replace_file
 
 _SECTION: Final = "incremental"
 
@@ -49,7 +50,7 @@ class ClientState:
         text = io.StringIO()
         parser.write(text)
         try:
-            replace_text(self.status_file, text.getvalue())
+            replace_file(Path(self.status_file), text.getvalue().encode(), mode=0o666)
         except OSError as error:
             raise ClientFatalError(f"{self.status_file} cannot be written: {error}") from error
 

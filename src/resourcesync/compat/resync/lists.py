@@ -4,6 +4,7 @@ import io
 import logging
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 from typing import IO, Any, Final
 
 from resourcesync.compat.resync.access import DocumentOpener, OpenDocument, is_local
@@ -17,8 +18,8 @@ from resourcesync.compat.resync.errors import ChangeTypeError, ListBaseIndexErro
 from resourcesync.compat.resync.mapping import CompatMapper
 from resourcesync.compat.resync.resources import CompatResource, LinkDict
 from resourcesync.compat.resync.sitemaps import Sitemap
-from resourcesync.durable_folders import replace_text
 from resourcesync.model.vocabulary import MAX_ENTRIES
+from resourcesync.own_files import replace_file
 from resourcesync.settings.network import Network
 
 LOGGER: Final = logging.getLogger("resync.list_base")
@@ -128,7 +129,7 @@ class ListBase(ResourceContainer):
             ValueError: It would not be valid.
             OSError: It cannot be written.
         """
-        replace_text(basename, self.as_xml())
+        replace_file(Path(basename), self.as_xml().encode(), mode=0o666)
 
 
 class ListBaseWithIndex(ListBase):
@@ -311,16 +312,18 @@ class ListBaseWithIndex(ListBase):
             self.resources = list(self.resources)
         count = self.requires_multifile()
         if not count:
-            replace_text(basename, super().as_xml())
+            replace_file(Path(basename), super().as_xml().encode(), mode=0o666)
             return
         if not self.allow_multifile:
             raise ListBaseIndexError("Too many entries for a single sitemap but multifile disabled")
         files = [self.part_name(basename, number) for number in range(count)]
         index, *parts = self._addresses([basename, *files])
         for number, file in enumerate(files):
-            replace_text(file, self.as_xml_part(index, number))
+            replace_file(Path(file), self.as_xml_part(index, number).encode(), mode=0o666)
         entries = [CompatResource(uri) for uri in parts]
-        replace_text(basename, self.render(self._like(entries), is_index=True))
+        replace_file(
+            Path(basename), self.render(self._like(entries), is_index=True).encode(), mode=0o666
+        )
 
     def _addresses(self, files: list[str]) -> list[str]:
         try:

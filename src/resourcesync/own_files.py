@@ -1,0 +1,229 @@
+"""Files opened by descriptor: nothing that somebody put in their place is followed or waited for.
+
+One rule for all files of ours. Each name is opened in the folder above it; a link is not followed,
+a pipe is not waited for, and what was opened is a regular file. An operator names the path up to
+``.resourcesync``, which may have links; from there on all is ours, and nothing is a link.
+
+SQLite alone opens by path, and `check_database` looks before. Who may write in the folder can still
+swap a name between the look and the opening.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from resourcesync.durable_folders import make_folder, sync_folder
+from resourcesync.errors import StateError
+from resourcesync.model.own_names import OWN_FOLDER
+
+FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""Flags to read a file; who opens by them alone must still look what was opened."""
+LOCK: Final = os.O_RDWR | os.O_CREAT
+"""Flags of a file that is locked: made if missing, and never emptied."""
+NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL
+"""Flags of a file that must not exist yet."""
+ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+"""Flags of a folder that an operator named."""
+FOLDER: Final = ROOT | os.O_NOFOLLOW
+IN_TRASH: Final = "a file in the trash"
+_NO_NAMES: Final = frozenset({"", ".", ".."})
+_BESIDE_DATABASES: Final = ("", "-wal", "-shm", "-journal")
+
+
+def is_regular(info: os.stat_result) -> bool:
+    """True for a regular file: no folder, link, device, socket or pipe."""
+    return stat.S_ISREG(info.st_mode)
+
+
+def one_name(name: str, of: str = "a file") -> str:
+    """Return a name that is one component of a path; ``of`` says what has the name.
+
+    Raises:
+        StateError: It would lead to another folder.
+    """
+    if name in _NO_NAMES or "/" in name or "\0" in name:
+        raise StateError(
+            f"{name[:200]!r} cannot be the name of {of}: it leads to another folder",
+            evidence=(("kept", "nothing was touched there"),),
+            hint=f"move {OWN_FOLDER}/state.db away and pull again: good copies are kept",
+        )
+    return name
+
+
+def open_below(folder: int, names: Iterable[str | bytes], mode: int = 0) -> int:
+    """Return a new descriptor of a folder below an open one; no component may be a link.
+
+    Args:
+        folder: Descriptor; the caller closes it.
+        names: The names on the way down.
+        mode: The mode of folders that are missing, which are made durably; 0 makes none.
+
+    Raises:
+        OSError: It cannot be opened; ``ELOOP`` for a link and for what is no folder.
+    """
+    reached = os.dup(folder)
+    try:
+        for name in names:
+            if mode:
+                with suppress(FileExistsError):
+                    os.mkdir(name, mode, dir_fd=reached)
+                    sync_folder(reached)
+            deeper = _enter(reached, name)
+            os.close(reached)
+            reached = deeper
+    except OSError:
+        os.close(reached)
+        raise
+    return reached
+
+
+def _enter(folder: int, name: str | bytes) -> int:
+    try:
+        return os.open(name, FOLDER, dir_fd=folder)
+    except NotADirectoryError as error:
+        raise OSError(errno.ELOOP, f"{os.fsdecode(name)} is a link, or no folder") from error
+
+
+def open_folder(path: Path, mode: int = 0, *, below: tuple[str, ...] = ()) -> int:
+    """Return a descriptor of a folder: from ``.resourcesync`` on, no part of its path is a link.
+
+    Args:
+        path: The folder.
+        below: The names from there to a folder below it, none of them a link.
+        mode: The mode of folders that are missing, which are made durably; 0 makes none.
+
+    Raises:
+        OSError: It cannot be opened; see `open_below` for the part that is ours.
+    """
+    named, ours = _parts(path)
+    ours += below
+    if mode:
+        make_folder(named, 0o777 if ours else mode)
+    root = os.open(named, ROOT)
+    try:
+        return open_below(root, ours, mode)
+    finally:
+        os.close(root)
+
+
+def _parts(path: Path) -> tuple[Path, tuple[str, ...]]:
+    """Return the part of a path that an operator named, and the names of the part that is ours."""
+    parts = path.parts
+    ours = parts.index(OWN_FOLDER) if OWN_FOLDER in parts else len(parts)
+    return Path(*parts[:ours]), parts[ours:]
+
+
+def open_file(name: str | bytes, folder: int, flags: int = FILE, mode: int = 0o600) -> int:
+    """Return a descriptor of a regular file in an open folder.
+
+    Raises:
+        OSError: It cannot be opened; ``EINVAL`` if it is no regular file, ``ELOOP`` for a link.
+    """
+    file = os.open(name, flags | FILE, mode, dir_fd=folder)
+    if is_regular(os.fstat(file)):
+        return file
+    os.close(file)
+    raise OSError(errno.EINVAL, "it is not an ordinary file")
+
+
+def open_path(path: Path, flags: int = FILE) -> int:
+    """Return a descriptor of a regular file of ours.
+
+    Raises:
+        OSError: As for `open_folder` and `open_file`.
+    """
+    folder = open_folder(path.parent)
+    try:
+        return open_file(path.name, folder, flags)
+    finally:
+        os.close(folder)
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Return up to ``most`` bytes of a file of ours.
+
+    Raises:
+        OSError: As for `open_path`.
+    """
+    with os.fdopen(open_path(path), "rb") as stream:
+        return stream.read(most)
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = 0o600, folder_mode: int = 0) -> None:
+    """Write a file of ours durably: whole under its name, or not at all.
+
+    Args:
+        path: The file.
+        content: Its bytes.
+        mode: Its mode.
+        folder_mode: That of its folder, made if missing; 0: a missing folder is an error.
+
+    Raises:
+        OSError: It cannot be written; a former file stays.
+    """
+    folder = open_folder(path.parent, folder_mode)
+    try:
+        replace_in(folder, path.name, content, mode)
+    finally:
+        os.close(folder)
+
+
+def replace_in(folder: int, name: str, content: bytes, mode: int = 0o600) -> None:
+    """Do as `replace_file`, in an open folder."""
+    beside = f".{os.urandom(8).hex()}"
+    try:
+        with os.fdopen(open_file(beside, folder, NEW, mode), "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(beside, dir_fd=folder)
+        raise
+    sync_folder(folder)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file of ours; it is no error if it is gone.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    with suppress(FileNotFoundError):
+        folder = open_folder(path.parent)
+        try:
+            os.unlink(path.name, dir_fd=folder)
+        finally:
+            os.close(folder)
+
+
+def check_database(path: Path) -> None:
+    """Check that a SQLite file, and those beside it, are regular files, or missing.
+
+    They are not opened: whoever closes a file in a process ends all locks of that process on it.
+
+    Raises:
+        StateError: Something else is in the place of one, or of a folder of ours above it.
+        OSError: It cannot be known.
+    """
+    named, ours = _parts(path.parent)
+    for name in ours:
+        named /= name
+        _check(named, stat.S_ISDIR)
+    for suffix in _BESIDE_DATABASES:
+        _check(path.with_name(f"{path.name}{suffix}"), stat.S_ISREG)
+
+
+def _check(path: Path, is_right: Callable[[int], bool]) -> None:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not is_right(path.lstat().st_mode):
+            raise StateError(
+                f"{path} is not an ordinary {'file' if is_right is stat.S_ISREG else 'folder'}",
+                evidence=(("kept", "nothing was changed"),),
+                hint="move it away, then try again",
+            )
