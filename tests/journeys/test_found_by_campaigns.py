@@ -218,30 +218,6 @@ def test_a_list_that_ended_long_ago_takes_no_copy_away(tmp_path: Path) -> None:
     assert world.texts().get("a.txt") == "made again"
 
 
-@pytest.mark.parametrize("ahead", [0, 7_200])
-def test_a_clock_of_the_lists_that_is_ahead_takes_no_copy_away(
-    tmp_path: Path, ahead: float
-) -> None:
-    """The times of changes are those of their files; a replica has an older Change List."""
-    source = LooseSource(ahead=ahead)
-    world = World(tmp_path, source)
-    source.put("a.txt", "at first")
-    source.put("b.txt", "at first")
-    source.publish()
-    source.snapshot()
-    world.pull()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
-    source.put("new.txt", "new")
-    source.publish()
-    world.pull()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
-
-    with contextlib.suppress(SourceUnavailableError):
-        world.pull(mode="baseline")
-
-    assert world.in_sync()
-
-
 def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     tmp_path: Path,
 ) -> None:
@@ -259,29 +235,6 @@ def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     moved = listed.body.replace(f"{BASE}new".encode(), b"http://elsewhere.example/new")
     world.network.answers[f"{BASE}resourcesync/resourcelist.xml"] = Answer(body=moved)
     world.network.answers[f"{BASE}new.txt"] = Answer(status=404)
-
-    world.pull()
-
-    assert world.in_sync()
-
-
-def test_a_deletion_before_the_date_of_a_copy_does_not_end_it(tmp_path: Path) -> None:
-    """A replica is from before the Source made a resource again, and its list begins as then."""
-    source = LooseSource()
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
-    source.remove("a.txt")
-    source.publish()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
-    source.put("a.txt", "made again")
-    source.publish()
-    source.lists.open_list.entries.clear()
-    source.snapshot()
-    world.pull()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
-    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
 
     world.pull()
 

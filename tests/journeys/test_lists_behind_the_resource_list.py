@@ -121,7 +121,7 @@ def test_a_late_deletion_is_done_where_the_source_no_longer_serves_the_resource(
     assert_in_sync(world)
     del world.source.served["x"]
 
-    world.source.change_list(first, deleted("x", "2026-02-20T11:30:00Z"), interval=BEGIN)
+    world.source.change_list(first, deleted("x", TEN), interval=BEGIN)
 
     pull(world)
     assert world.texts() == {"y": "why"}

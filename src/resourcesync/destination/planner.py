@@ -37,7 +37,6 @@ ALTERED: Final = "altered"
 
 UNKNOWN_CONTENT: Final = "its content is not verified"
 
-_SECOND: Final = 1_000_000
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 ALWAYS_ALLOWED_DELETIONS: Final = 25
@@ -274,8 +273,6 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
             is read again: they may have been withdrawn since. -1: none do.
         absent_at: Moment up to which the rows are all that is listed, by the Source's clock: a
             copy of a resource that existed later is not absent. Microseconds.
-        listed_at: Moment up to which the mirror knows the lists, by their clock; microseconds.
-            ``None`` if the operator vouches for them: then no deletion is older than a copy.
         now: Tasks that are due by then are tried, microseconds.
     """
 
@@ -285,7 +282,6 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     deletes_restored: bool = False
     counts_until: int = -1
     absent_at: int = 0
-    listed_at: int | None = 0
     now: int = 0
 
     def retains(self, reason: str) -> bool:
@@ -372,8 +368,8 @@ def decide(
     if row is None:
         return None if copy is None else _decide_unlisted(copy, task, policy)
     is_news = policy.absence is Absence.UNCHANGED
-    if copy is not None and (row.undated or row.change == ChangeKind.DELETED):
-        row = _as_question(row, copy, task, policy)
+    if copy is not None and row.undated:
+        row = _as_question(row, task, policy)
     if row.change in _NOT_WANTED:
         return None if copy is None else _decide_unwanted(copy, row, policy)
     match = None if copy is None else match_copy(copy, row)
@@ -394,39 +390,18 @@ def decide(
     return _fetch((listed, copy, may_be_same, False))
 
 
-def _as_question(
-    row: ListedEntry, copy: Copy, task: Pending | None, policy: DecisionPolicy
-) -> ListedEntry:
+def _as_question(row: ListedEntry, task: Pending | None, policy: DecisionPolicy) -> ListedEntry:
     """Return the row of a change that may be later than what is in the mirror, or not.
 
-    A new deletion may be late, and the resource made again; it was if the copy has a later date, or
-    if the Source served it later. A change on which a pull has acted is new as long as the Source
-    has not answered.
+    A new deletion may be late, and the resource made again. One on which a pull has acted is new as
+    long as the Source has not answered.
     """
-    is_deletion = row.change == ChangeKind.DELETED
-    if is_deletion and not (task is not None and is_gone(task)):
-        if _is_older(row, copy, policy):
-            asked = row._replace(change=DISPUTED, hash="", length=None, lastmod=copy.lastmod)
-            return asked._replace(undated=True, is_older=True)
-        is_news = row.undated and policy.absence is Absence.UNCHANGED
-        return row._replace(change=DISPUTED) if is_news else row
+    if row.change == ChangeKind.DELETED and policy.absence is Absence.UNCHANGED:
+        return row._replace(change=DISPUTED)
     if row.is_older and task is not None and task.task == PendingTask.FETCH:
         stored = listed_from_task(task)
         return row._replace(is_older=stored.is_older or not stored.undated)
     return row
-
-
-def _is_older(row: ListedEntry, copy: Copy, policy: DecisionPolicy) -> bool:
-    """True if the Source served a copy after its deletion, or modified its resource after it.
-
-    An answer counts as far as it is later than all lists and the copy's date: their clocks may be
-    ahead of each other. So a date alone counts against a deletion of unknown age only.
-    """
-    deleted, modified = row.lastmod, copy.lastmod or 0
-    if deleted is None or policy.listed_at is None:
-        return False
-    was_served = copy.evidence > max(policy.listed_at, modified, deleted + _SECOND)
-    return was_served or (row.undated and deleted < modified)
 
 
 def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:
@@ -681,7 +656,7 @@ def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:
     if not row.is_older or copy is None or is_suspect(copy):
         return False
     listed = row.rivals[0] if row.rivals else (row.hash, row.length)
-    return _match(copy, row._replace(hash=listed[0], length=listed[1])) is not Match.DIFFERENT
+    return _match(copy, row._replace(hash=listed[0], length=listed[1])) is Match.SAME
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

@@ -331,7 +331,6 @@ class SyncSession:
         return DecisionPolicy(
             absence=absence,
             absent_at=absent_at,
-            listed_at=None if self.options.mode == "baseline" else self.list_clock,
             delete=self.options.delete,
             prunes=self.options.prune,
             deletes_restored=deletes_restored,

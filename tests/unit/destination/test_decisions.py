@@ -71,39 +71,8 @@ def update(row: ListedEntry, before: Copy = COPY, *, ask: bool = False) -> Fetch
     return Fetch(row._replace(path=before.path), before, is_conditional=ask)
 
 
-SERVED = COPY._replace(evidence=9_000_000, lastmod=7)
-ASKED = GONE._replace(change=DISPUTED, hash="", length=None, lastmod=7, undated=True, is_older=True)
-
 ROWS: dict[str, tuple[Any, Any, Any, DecisionPolicy, Any]] = {
     "a copy with the listed hash is up to date": (COPY, ENTRY, None, LISTS, UpToDate(COPY)),
-    "a deletion before the Source served the copy is a question": (
-        SERVED,
-        GONE._replace(lastmod=8),
-        None,
-        CHANGES,
-        update(ASKED, SERVED, ask=True),
-    ),
-    "so it is where all that is listed is read again": (
-        SERVED,
-        GONE._replace(lastmod=8),
-        None,
-        WHOLE,
-        update(ASKED, SERVED, ask=True),
-    ),
-    "an answer that is no later than the lists proves nothing against it": (
-        SERVED,
-        GONE._replace(lastmod=8),
-        None,
-        structs.replace(CHANGES, listed_at=9_000_000),
-        Delete(SERVED, DELETED_BY_SOURCE),
-    ),
-    "a deletion that waits stays one": (
-        SERVED,
-        GONE._replace(lastmod=8),
-        gone(),
-        WHOLE,
-        Delete(SERVED, DELETED_BY_SOURCE),
-    ),
     "a copy with the listed time is up to date": (COPY, DATED, None, LISTS, UpToDate(COPY)),
     "a change to the hash of the copy is done": (COPY, ENTRY, None, CHANGES, UpToDate(COPY)),
     "a change with the time of the copy may be a second one, and is requested": (

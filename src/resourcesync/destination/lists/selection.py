@@ -358,9 +358,7 @@ class ResourceSelection:
     def change_row(self, change: Change) -> ListedEntry | None:
         """Return the row for an entry of a Change List; ``None`` if it cannot be used."""
         resource = change.resource
-        times = (resource.lastmod, change.time)
-        first, second = times[::-1] if change.kind is ChangeKind.DELETED else times
-        lastmod = lastmod_microseconds(first or second)
+        lastmod = lastmod_microseconds(resource.lastmod or change.time)
         if change.is_diff:  # nothing tells the bytes of the resource
             resource = replace(resource, digests=(), length=None)
         row = self._row(resource, lastmod, change.kind.value)

@@ -34,7 +34,7 @@ from resourcesync.destination.tasks import pending_fetch, quarantine_warning, ta
 from resourcesync.destination.transfers.budget import Budget
 from resourcesync.destination.transfers.installed_files import installed_content
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.ports import (
     Clock,
     Copies,
@@ -245,21 +245,18 @@ class CommitBatch:
         if not hash_:
             lastmod = self.lastmod_to_record(listed, headers)
         known, kind = validators_of(headers), str(fixity)  # SQLite stores plain text sooner
-        began, evidence = self._policy.began, self.evidence_of(listed, headers)
+        began, evidence = self._policy.began, self.evidence_of(headers)
         row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, began, evidence)
         return make_copy(row)
 
-    def evidence_of(self, listed: ListedEntry, headers: Mapping[str, str]) -> int:
+    def evidence_of(self, headers: Mapping[str, str]) -> int:
         """Return the Source's time at which lists and an answer show that a resource exists.
 
-        What a change names existed when it was last modified, even if that moves no T; an answer
-        has a time if it has a ``Date``. Either clock may be behind that of the lists; one that is
-        far ahead of ours proves nothing for its own future.
+        Its server's clock may be behind that of the lists; one that is far ahead of ours proves
+        nothing for its own future.
         """
-        policy, served = self._policy, served_at(headers)
-        changed = listed.lastmod if listed.change and listed.lastmod is not None else 0
-        shown = max(changed, 0 if served is None else to_microseconds(served))
-        return max(policy.listed_at, min(shown, policy.began + DAY))
+        policy, served = self._policy, known_microseconds(served_at(headers)) or 0
+        return max(policy.listed_at, min(served, policy.began + DAY))
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".

@@ -18,7 +18,6 @@ from resourcesync.destination.lists.fetch_locations import (
     part_name,
 )
 from resourcesync.destination.planner import (
-    DISPUTED,
     Fetch,
     agrees_with_list,
     algorithms_for,
@@ -387,7 +386,7 @@ class ResourceTransfer:
         if has_moved_date(fetch.before, fetch.listed):
             self._commit_batch.add_unconfirmed(fetch.listed.uri)
         lastmod = self._commit_batch.lastmod_to_record(fetch.listed, outcome.headers)
-        evidence = self._commit_batch.evidence_of(fetch.listed, outcome.headers)
+        evidence = self._commit_batch.evidence_of(outcome.headers)
         if fetch.before.lastmod != lastmod or fetch.before.evidence < evidence:
             copy = fetch.before._replace(lastmod=lastmod, evidence=evidence)
             self._commit_batch.add(StagedResource(fetch, copy, None, counts=False))
@@ -513,9 +512,7 @@ class ResourceTransfer:
 def _is_old_answer(fetch: Fetch, found: Sequence[Digest], digests: str) -> bool:
     """True if bytes are as only a change says that is older than the list, which the copy is as."""
     row = fetch.listed
-    if row.change == DISPUTED or has_bytes(fetch.before, digests):
-        return False
-    if not agrees_with_list(fetch.before, row):
+    if not agrees_with_list(fetch.before, row) or has_bytes(fetch.before, digests):
         return False
     listed = row.rivals[0][0] if row.rivals else row.hash
     return not agree(found, usable(parse_digests(listed)))
