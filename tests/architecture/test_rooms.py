@@ -25,6 +25,7 @@ SATELLITES: dict[str, str] = {
     "resourcesync.app.mirrors.state_backup": "few mirrors have one: loaded when it is needed",
     "resourcesync.destination.changes.archives": "the past, apart from the lists of the present",
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
+    "resourcesync.server.connection_shares": "pure decisions, apart from what serves",
 }
 """Small modules with one importer in their folder, each with its reason."""
 

@@ -1,6 +1,5 @@
 """One client that takes all connections it can get, and what is left for the others."""
 
-import asyncio
 import http.client
 import socket
 import time
@@ -13,7 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.server.connection_shares import client_of
 from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
+from tests.support.waiting import wait_until
 
+UNDER_WAY: set[int] = set()
 ASK = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -21,7 +22,13 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer with the client's address, or never."""
     assert scope["type"] == "http"
     if scope["path"] == "/never":
-        await asyncio.Event().wait()
+        UNDER_WAY.add(id(scope))
+        try:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        finally:
+            UNDER_WAY.discard(id(scope))
+        return
     head = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]}
     await send(head)
     await send({"type": "http.response.body", "body": scope["client"][0].encode().ljust(9)[:9]})
@@ -110,7 +117,7 @@ def test_a_client_whose_share_is_busy_gets_no_further_connection() -> None:
     with serving(share=2) as server, ExitStack() as stack:
         for _ in range(2):
             stack.enter_context(connect(server)).sendall(ASK % b"never")
-        time.sleep(0.2)
+        wait_until(lambda: len(UNDER_WAY) == 2)
 
         assert not is_open(stack.enter_context(connect(server)))
         assert ask(server, "127.0.0.2")[0] == 200
@@ -121,7 +128,8 @@ def test_a_connection_that_ended_is_no_longer_in_the_share() -> None:
         for _ in range(5):
             with connect(server) as client:
                 client.sendall(ASK % b"never")
-            time.sleep(0.1)
+                wait_until(lambda: UNDER_WAY)
+            wait_until(lambda: not UNDER_WAY)
 
         assert ask(server, "127.0.0.1")[0] == 200
 
@@ -133,7 +141,7 @@ def test_a_full_server_closes_the_longest_idle_connection_of_all() -> None:
         second = stack.enter_context(connect(server))
         assert is_open(second)
         stack.enter_context(connect(server)).sendall(ASK % b"never")
-        time.sleep(0.1)
+        wait_until(lambda: UNDER_WAY)
 
         assert ask(server, "127.0.0.2")[0] == 200
         assert not is_open(longest)
@@ -145,7 +153,7 @@ def test_a_proxy_has_no_share_and_each_of_its_clients_has_one() -> None:
         for _ in range(2):
             client = stack.enter_context(connect(server, "127.0.0.9"))
             client.sendall(b"GET /never HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n")
-        time.sleep(0.2)
+        wait_until(lambda: len(UNDER_WAY) == 2)
 
         assert ask(server, "127.0.0.9", X_Forwarded_For="1.1.1.1, 9.9.9.9")[0] == 503
         assert ask(server, "127.0.0.9", X_Forwarded_For="9.9.9.9, 1.1.1.1") == (200, b"1.1.1.1  ")
