@@ -25,7 +25,7 @@ from resourcesync.cli.output import (
     problem_of,
 )
 from resourcesync.cli.remedies import with_command
-from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.errors import ResourceSyncError, StorageError, storage_error
 from resourcesync.settings.environment import (
     PREFIX,
     Environment,
@@ -328,8 +328,8 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
             screen.start(job.fields)
             screen = _with_traces(job, _with_log(job, screen, held, run), held)
             outcome = job.work(screen)
-        except ResourceSyncError as error:
-            problem = problem_of(error, str(job.fields.get("mirror", "")))
+        except (ResourceSyncError, PermissionError) as error:
+            problem = problem_of(_permitted(error), str(job.fields.get("mirror", "")))
             screen.problem(problem)
             outcome = problem.outcome()
             _show_traceback(environment)
@@ -348,6 +348,13 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
             _show_traceback(environment)
         screen.end(outcome)
         return outcome.exit
+
+
+def _permitted(error: ResourceSyncError | PermissionError) -> ResourceSyncError:
+    """Return an error of ours: a path may be out of reach where it is only asked what is there."""
+    if isinstance(error, ResourceSyncError):
+        return error
+    return storage_error(error, f"looking at {error.filename}", kept="what was there before")
 
 
 def _with_traces(job: Job, screen: Screen, held: ExitStack) -> Screen:
