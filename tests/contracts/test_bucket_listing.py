@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote_plus, urlsplit
 import pytest
 
 from resourcesync.backends.s3.bucket import Bucket
-from resourcesync.documents.bucket_listing import read_page
+from resourcesync.documents.s3.listing import read_page
 from resourcesync.errors import StorageError
 
 KEYS = [

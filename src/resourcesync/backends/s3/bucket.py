@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
 from urllib.error import HTTPError
 from urllib.parse import quote, urlencode
 
-from resourcesync.documents.bucket_listing import read_page
+from resourcesync.documents.s3.listing import read_page
 from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Answers of servers that speak S3: bytes in, values out."""
