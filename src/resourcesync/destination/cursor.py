@@ -17,7 +17,7 @@ from resourcesync.destination.changes.times import ListPositions, ReadingStart
 from resourcesync.destination.changes.window import OVERLAP, Window
 from resourcesync.destination.lists.proof import CompleteReading, ListMoments
 from resourcesync.errors import Remedy, SourceUnavailableError
-from resourcesync.model.timestamps import format_w3c, from_microseconds
+from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds
 from resourcesync.ports.mirror import ProcessedDocument
 
 if TYPE_CHECKING:
@@ -69,21 +69,21 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     phase: Phase = Phase.FOLLOWING
-    checkpoint: int | None = None
-    list_clock: int | None = None
+    checkpoint: Microseconds | None = None
+    list_clock: Microseconds | None = None
     head: str = ""
     is_of_dump: bool = False
     processed: tuple[ProcessedDocument, ...] = ()
-    last_changes: tuple[tuple[str, int | None], ...] = ()
+    last_changes: tuple[tuple[str, Microseconds | None], ...] = ()
     is_resource_clock_ahead: bool = False
     moments: ListMoments = ListMoments()
     window: Window | None = None
     complete_reading: CompleteReading = CompleteReading()
-    positions_at: int | None = None
+    positions_at: Microseconds | None = None
     positions: Mapping[str, int] = msgspec.field(default_factory=dict)
     generation: int = 0
     completed_generation: int = 0
-    closed_lists_checked_at: int | None = None
+    closed_lists_checked_at: Microseconds | None = None
 
     @property
     def resource_list_at(self) -> int | None:

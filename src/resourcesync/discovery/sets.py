@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from resourcesync.errors import ConfigurationError, Evidence, Remedy
+from resourcesync.model.timestamps import Microseconds
 from resourcesync.model.vocabulary import Dialect
 
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -57,7 +58,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
     change_list_archive: str | None = None
     change_dump_archive: str | None = None
     monitor: str | None = None
-    monitored_since: int | None = None
+    monitored_since: Microseconds | None = None
     road: str = ""
     is_of_site: bool = False
 

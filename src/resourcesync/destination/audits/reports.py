@@ -8,6 +8,7 @@ import msgspec
 
 from resourcesync.destination.sync_state import SyncState, encode_notes
 from resourcesync.errors import StateError
+from resourcesync.model.timestamps import Microseconds
 from resourcesync.ports.mirror import MirrorStateStore
 
 _AUDITS_NOTE: Final = "audits"
@@ -131,7 +132,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
         report: Its counts, without findings.
     """
 
-    ended: int
+    ended: Microseconds
     method: str
     report: AuditReport
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from resourcesync.model.digests import format_digests
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import Microseconds, to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.model.resources import Change
@@ -98,7 +98,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool = True
     is_newest_first: bool | None = None
     last_key: str = ""
-    last_time: int | None = None
+    last_time: Microseconds | None = None
 
 
 def window_of(changes: Sequence[ChangeMark], *, newest_first: bool | None) -> Window:

@@ -5,6 +5,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.model.timestamps import Microseconds
+
 _DAY: Final = 24 * 3_600_000_000
 
 
@@ -25,8 +27,8 @@ class ListVersion(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     etag: str = ""
     last_modified: str = ""
-    at: int | None = None
-    over: int | None = None
+    at: Microseconds | None = None
+    over: Microseconds | None = None
     parts: tuple["ListVersion", ...] | None = None
 
     def without_old_dates(self, read_at: int | None, now: int) -> "ListVersion":

@@ -13,6 +13,7 @@ import msgspec
 
 from resourcesync.errors import Remedy, RollbackError
 from resourcesync.model.timestamps import (
+    Microseconds,
     end_of_lastmod,
     format_w3c,
     from_microseconds,
@@ -106,8 +107,8 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
         parts: Those of parts, by address.
     """
 
-    head: int | None = None
-    parts: Mapping[str, int] = msgspec.field(default_factory=dict)
+    head: Microseconds | None = None
+    parts: Mapping[str, Microseconds] = msgspec.field(default_factory=dict)
 
     @property
     def at(self) -> int | None:
