@@ -21,9 +21,9 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.mirror_views import read_detail
-from resourcesync.cli.commands.status import status_table
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
+from resourcesync.cli.render.status_table import status_table
 from resourcesync.cli.service.watch_pages import WatchPages
 from resourcesync.model import formatting
 from resourcesync.server.admin import OperationsApplication

@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.cli.commands.status import StatusCheck, status_details, status_table
+from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status_formats import CheckedMirror
+from resourcesync.cli.render.status_table import status_details, status_table
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said, rows

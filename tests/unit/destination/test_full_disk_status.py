@@ -12,12 +12,11 @@ from resourcesync.destination.runs import record_failed_run
 from resourcesync.destination.status import status_of
 from resourcesync.errors import DiskFullError
 from resourcesync.ports.mirror import RunRow
+from tests.support.storage.sqlite_connections import prepared
 
 
 def fill(state: SqliteMirrorState) -> None:
-    """Let the file not grow any more, and use up the room that it has."""
-    db = state._db
-    db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+    """Use up the room that the file has."""
     for size in (300, 0):
         rows = (
             RunRow(run=f"{size} {n}", started=1, ended=2, mode="m", outcome="ok", counts="x" * size)
@@ -27,8 +26,11 @@ def fill(state: SqliteMirrorState) -> None:
             deque(map(state.add_run, rows), maxlen=0)
 
 
-def test_the_reason_of_a_failure_is_told_though_its_row_has_no_room(tmp_path: Path) -> None:
+def test_the_reason_of_a_failure_is_told_though_its_row_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = ManualClock()
+    prepared(monkeypatch, lambda connection: connection.execute("PRAGMA max_page_count = 60"))
     with SqliteMirrorState(tmp_path / "state.db") as state:
         record_failed_run(FailedRun(code="unavailable", message="it was away"), state, clock)
         fill(state)

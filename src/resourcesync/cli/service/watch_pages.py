@@ -13,7 +13,7 @@ from msgspec import structs
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching import mirror_views
 from resourcesync.app.watching.service import StateCache
-from resourcesync.cli.commands.status import full_disk_notes, notes_of, read_statuses
+from resourcesync.cli.commands.status import read_statuses
 from resourcesync.cli.commands.why import explanation_lines, resource_names
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.output import CollectingScreen
@@ -21,6 +21,7 @@ from resourcesync.cli.render.audit import audit_fields
 from resourcesync.cli.render.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.render.explore_pages import CachedExplorer, own_sources
 from resourcesync.cli.render.status_formats import CheckedMirror, UnreadableMirror
+from resourcesync.cli.render.status_table import full_disk_notes, notes_of
 from resourcesync.cli.service.watch_reports import next_pull_text, result_parts, watch_check
 from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import MirrorState, MirrorStatus
