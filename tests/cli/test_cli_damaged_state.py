@@ -165,6 +165,14 @@ def test_a_damaged_value_ends_in_a_good_run_or_a_state_error(
         assert list(faults(mirror, tmp_path, said, sql, value)) == []
 
 
+@pytest.mark.parametrize("line", ["patch [", "patch [1]", "lists [", 'lists ["updated",[[1]],0]'])
+def test_a_damaged_line_of_a_task_does_too(
+    mirror: Path, tmp_path: Path, said: Said, line: str
+) -> None:
+    sql = "UPDATE pending SET elsewhere = ?"
+    assert list(faults(mirror, tmp_path, said, sql, f"\n{line}")) == []
+
+
 def test_a_damaged_note_does_too(mirror: Path, tmp_path: Path, said: Said) -> None:
     with closing(sqlite3.connect(mirror / STATE)) as db:
         keys = [key for (key,) in db.execute("SELECT key FROM note").fetchall()]

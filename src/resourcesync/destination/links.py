@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.discovery.uris import normalise_if_possible, read_address
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.model.digests import STRONG, format_digests, usable
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
@@ -18,6 +18,7 @@ from resourcesync.ports.mirror import Copy, EntryLink, Fixity, Pending
 if TYPE_CHECKING:
     from resourcesync.ports.patches import PatchFormat
 
+T = TypeVar("T")
 _MAX_FOLLOWED_LINKS: Final = 256
 """Links of one entry that are followed."""
 STORED_RELATIONS: Final = frozenset(
@@ -222,5 +223,20 @@ def decode_patch(line: str) -> PatchFields | None:
     """Return the patch in a line; ``None`` if the line stores something else."""
     if not line.startswith(_LINE):
         return None
-    media_type, uri, hash_, length, is_exact = json.loads(line.removeprefix(_LINE))
-    return media_type, uri, hash_, length, is_exact
+    return decode_stored(line.removeprefix(_LINE), PatchLink)
+
+
+def decode_stored(text: str, kind: type[T]) -> T:
+    """Return a value that a field of the mirror's state has as JSON.
+
+    Raises:
+        StateError: The field has something else.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise StateError(
+            f"the mirror's state is damaged: {error}: {text[:100]!r}",
+            evidence=(("kept", "all copies, and the last complete step"),),
+            hint="move .resourcesync/state.db away and pull again: good copies are kept",
+        ) from error

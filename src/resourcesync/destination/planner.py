@@ -4,7 +4,6 @@
 decision. Baseline, incremental synchronization, repair, dry run, review and workers all use it.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.links import PatchFields, decode_patch
+from resourcesync.destination.links import PatchFields, decode_patch, decode_stored
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.model.digests import agree, parse_digests, usable
 from resourcesync.model.timestamps import end_of_lastmod
@@ -187,6 +186,14 @@ CONTRADICTION_PREFIX: Final = "lists "
 """Prefix of the line that stores a contradiction between lists: no URI begins so."""
 
 
+class _Contradiction(NamedTuple):
+    """The fields of a row that the line stores."""
+
+    change: str
+    rivals: tuple[tuple[str, int | None], ...]
+    is_older: bool
+
+
 def listed_from_task(task: Pending) -> ListedEntry:
     """Return the Source's entry that a pending task stores."""
     memento, *mirrors = task.elsewhere.split("\n")
@@ -211,10 +218,9 @@ def decode_contradiction(listed: ListedEntry) -> ListedEntry:
     if not listed.mirrors or not listed.mirrors[-1].startswith(CONTRADICTION_PREFIX):
         return listed
     *mirrors, line = listed.mirrors
-    change, rivals, is_older = json.loads(line.removeprefix(CONTRADICTION_PREFIX))
-    contents = tuple((digest, length) for digest, length in rivals)
-    row = listed._replace(change=change, mirrors=tuple(mirrors), undated=True, rivals=contents)
-    return row._replace(is_older=is_older)
+    text = line.removeprefix(CONTRADICTION_PREFIX)
+    stored = decode_stored(text, _Contradiction)
+    return listed._replace(mirrors=tuple(mirrors), undated=True, **stored._asdict())
 
 
 def is_gone(task: Pending) -> bool:
