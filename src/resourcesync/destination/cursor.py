@@ -17,7 +17,8 @@ from resourcesync.destination.changes.times import ListPositions, ReadingStart
 from resourcesync.destination.changes.window import OVERLAP, Window
 from resourcesync.destination.lists.proof import CompleteReading, ListMoments
 from resourcesync.errors import Remedy, SourceUnavailableError
-from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds
+from resourcesync.model.timestamps import format_w3c, from_microseconds
+from resourcesync.ports.changes import Microseconds
 from resourcesync.ports.mirror import ProcessedDocument
 
 if TYPE_CHECKING:

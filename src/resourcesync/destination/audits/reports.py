@@ -8,7 +8,7 @@ import msgspec
 
 from resourcesync.destination.sync_state import SyncState, encode_notes
 from resourcesync.errors import StateError
-from resourcesync.model.timestamps import Microseconds
+from resourcesync.ports.changes import Microseconds
 from resourcesync.ports.mirror import MirrorStateStore
 
 _AUDITS_NOTE: Final = "audits"
