@@ -8,11 +8,11 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.compare import Created, Deleted, Updated, compare
+from resourcesync.destination.audits.listing_status import ListingStatus, listing_status
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.listed_rows import ListedRows
-from resourcesync.destination.listing_status import ListingStatus, listing_status
 from resourcesync.destination.planner import (
     FILTERED,
     Absence,

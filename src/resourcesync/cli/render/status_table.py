@@ -42,8 +42,8 @@ def limit_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
 
 
 def full_disk_notes(mirror: CheckedMirror) -> list[str]:
-    """Return the notes about a mirror on a full disk, where a state may not say why pulls fail."""
-    if not mirror.is_full or mirror.disk is None:
+    """Return the notes about a mirror on a full disk whose state does not say why pulls fail."""
+    if not mirror.is_full or mirror.disk is None or mirror.status.failed is not None:
         return []
     name, free = mirror.status.folder, formatting.size(mirror.disk.free)
     return [

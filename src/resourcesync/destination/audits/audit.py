@@ -25,10 +25,10 @@ from resourcesync.destination.audits.fixity import (
     listed_from_copy,
     stored_rows,
 )
+from resourcesync.destination.audits.listing_status import ListingStatus, listing_status
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Cursor, Phase
-from resourcesync.destination.listing_status import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.path_assignment import new_claim_sorter
