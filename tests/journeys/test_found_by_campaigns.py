@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from tests.support.worlds.daily_source import DailySource
 from tests.support.worlds.loose_source import LooseSource
@@ -237,5 +238,28 @@ def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     world.network.answers[f"{BASE}new.txt"] = Answer(status=404)
 
     world.pull()
+
+    assert world.in_sync()
+
+
+def test_a_shorter_change_list_beside_the_same_resource_list_proves_no_absence(
+    tmp_path: Path,
+) -> None:
+    """The clock of the lists is ahead, so T does not show that a replica's Change List is old."""
+    source = LooseSource(ahead=7_200)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.snapshot()
+    world.pull()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    source.put("new.txt", "new")
+    source.publish()
+    world.pull()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+
+    with contextlib.suppress(SourceUnavailableError):
+        world.pull(filters=Filters(exclude=("*.none",)))
 
     assert world.in_sync()
