@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.cursor import Cursor, Phase, after_list
+from resourcesync.destination.cursor import Cursor, Phase, after_list, reported_beside
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
     ENTRY_LINKS_COMPLETE,
@@ -435,32 +435,19 @@ class Baseline:
         options, cursor = self._pull.options, self._pull.cursor
         through = through if history is None else history.list_clock_checkpoint
         self._pull.list_clock = max(through, snapshot.moments.latest)
+        if history is not None and not self._is_forced:
+            through = reported_beside(cursor, snapshot.at, history)
         reading = ListReading(
             is_complete=snapshot.proves_absence,
             is_one_moment=snapshot.is_one_moment,
             moments=snapshot.moments,
             served=self._pull.now if snapshot.served is None else snapshot.served,
-            through=self._reported(through, snapshot, history) if reaches else None,
+            through=through if reaches else None,
             accepts_undated=options.delete == "absent",
             accepts_older=options.mode == "baseline",
             has_moved=options.moved != "",
         )
         return proven_absence(reading, cursor.complete_reading, cursor.list_clock or 0)
-
-    def _reported(self, through: int, snapshot: ListSnapshot, history: ChangeHistory | None) -> int:
-        """Return the moment up to which the lists report: not T, if they have less than before.
-
-        Beside the same Resource List a Change List with fewer changes is an old copy, though no
-        time of a change shows it.
-        """
-        cursor = self._pull.cursor
-        is_same = snapshot.at is not None and snapshot.at == cursor.resource_list_at
-        if history is None or not is_same or cursor.is_rolled_back or self._is_forced:
-            return through
-        before = {done.from_: done.entries for done in cursor.processed if done.from_}
-        records = (read.record for read in history.lists)
-        is_older = any(record.entries < before.get(record.from_, 0) for record in records)
-        return min(through, (cursor.list_clock or 0) - 1) if is_older else through
 
     def _rows_of(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[ListedEntry]:
         rows = merge_linked(deduplicated_rows(sorters), self._linked)

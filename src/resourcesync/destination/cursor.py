@@ -331,3 +331,23 @@ def after_list(cursor: Cursor, history: "ChangeHistory", now: int) -> "ChangeHis
     if is_behind or history.checkpoint < min(known, now) - OVERLAP:
         raise stale_lists(history.head, cursor, history.checkpoint)
     return replace(history, checkpoint=max(history.checkpoint, known))
+
+
+def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") -> int:
+    """Return the moment up to which changes since a Resource List report, by their clock.
+
+    Beside the Resource List that was read before, a Change List with fewer changes than were
+    processed is an old copy, though no time of a change shows it: it reports less than T.
+
+    Args:
+        cursor: Position of the mirror.
+        at: Moment of the Resource List, microseconds.
+        history: Changes since it.
+    """
+    through = history.list_clock_checkpoint
+    if at is None or at != cursor.resource_list_at or cursor.is_rolled_back:
+        return through
+    before = {done.from_: done.entries for done in cursor.processed if done.from_}
+    records = (read.record for read in history.lists)
+    is_older = any(record.entries < before.get(record.from_, 0) for record in records)
+    return min(through, (cursor.list_clock or 0) - 1) if is_older else through
