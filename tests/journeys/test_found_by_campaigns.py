@@ -1,13 +1,17 @@
 """What lives of simulated Sources found, each in the smallest form that shows it."""
 
 import contextlib
+from datetime import timedelta
+from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
+from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.daily_source import DailySource
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.moving import Moving
@@ -166,9 +170,12 @@ def test_an_older_window_takes_no_newer_copy_away(tmp_path: Path) -> None:
     assert world.in_sync()
 
 
-def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(tmp_path: Path) -> None:
-    """A change has no time, so it may be later than the Resource List; a replica is old."""
-    source = LooseSource(times=False)
+def world_made_again(tmp_path: Path, **style: Any) -> World[LooseSource]:
+    """Return a mirror that has a resource again, whose deletion without a time a replica still lists.
+
+    The Resource List and the resource come from the Source; the pull asked for it.
+    """
+    source = LooseSource(times=False, **style)
     world = World(tmp_path, source)
     for name in ("a.txt", "b.txt", "c.txt"):
         source.put(name, "at first")
@@ -184,6 +191,12 @@ def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(tmp_p
     world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
     world.pull()
     assert world.in_sync()
+    return world
+
+
+def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(tmp_path: Path) -> None:
+    """A change has no time, so it may be later than the Resource List; a replica is old."""
+    world = world_made_again(tmp_path)
     world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
 
     report = world.pull()
@@ -263,3 +276,85 @@ def test_a_shorter_change_list_beside_the_same_resource_list_proves_no_absence(
         world.pull(filters=Filters(exclude=("*.none",)))
 
     assert world.in_sync()
+
+
+def test_who_vouches_for_the_lists_believes_a_deletion_that_the_source_confirms(
+    tmp_path: Path,
+) -> None:
+    world = world_made_again(tmp_path)
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
+
+    world.pull(mode="baseline")
+
+    assert sorted(world.texts()) == ["b.txt", "c.txt"]
+
+
+def test_an_older_window_without_times_takes_no_copy_away(tmp_path: Path) -> None:
+    world = world_made_again(tmp_path, begins=False, window=8)
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
+
+    world.pull()
+
+    assert world.in_sync()
+
+
+def test_a_deletion_that_the_source_has_not_answered_yet_is_new(tmp_path: Path) -> None:
+    """It was processed while the server failed: nothing in the mirror came later."""
+    source = LooseSource(times=False)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    world.pull()
+    source.remove("a.txt")
+    source.publish()
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=503)
+    world.pull(filters=Filters(exclude=("*.none",)))
+    assert "a.txt" in world.texts()
+    world.network.answers.clear()
+
+    world.pull()
+
+    assert world.in_sync()
+
+
+def test_an_old_copy_of_a_list_that_begins_as_the_present_one_takes_no_copy_away(
+    tmp_path: Path,
+) -> None:
+    """The Source emptied its Change List; a cache still has one with a deletion without a time."""
+    source = LooseSource(times=False)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.remove("a.txt")
+    source.put("b.txt", "changed")
+    source.publish()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    source.put("a.txt", "made again")
+    source.publish()
+    source.lists.open_list.entries.clear()
+    source.snapshot()
+    world.pull()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+
+    world.pull()
+
+    assert world.in_sync()
+
+
+def test_a_server_whose_clock_is_behind_makes_no_copy_older_than_its_list(tmp_path: Path) -> None:
+    source = LooseSource()
+    world = World(tmp_path, source)
+    source.put("a.txt", "a")
+    source.publish()
+    date = format_datetime(world.clock.now() - timedelta(hours=2), usegmt=True)
+    world.network.answers[f"{BASE}a.txt"] = Answer(body=b"a", headers={"date": date})
+
+    report = world.pull()
+
+    with world.state() as state:
+        copy = state.copy(f"{BASE}a.txt")
+    assert copy is not None
+    assert report.as_of is not None
+    assert copy.evidence == to_microseconds(report.as_of)

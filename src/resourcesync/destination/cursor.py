@@ -345,7 +345,7 @@ def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") ->
         history: Changes since it.
     """
     through = history.list_clock_checkpoint
-    if at is None or at != cursor.resource_list_at or cursor.is_rolled_back:
+    if at is None or at != cursor.resource_list_at:
         return through
     before = {done.from_: done.entries for done in cursor.processed if done.from_}
     records = (read.record for read in history.lists)

@@ -273,7 +273,7 @@ class Incremental:
         if self._linked is not None:
             rows = unlisted_changes(self._pull.state, rows)
         if history.may_be_old:
-            rows = map(_as_question, rows)
+            rows = map(_with_doubt, rows)
         for row in rows:
             has_patch = row.patch is not None
             yield row if has_patch and self._is_next(row, history) else without_patch(row)
@@ -471,7 +471,7 @@ class Incremental:
                 yield decision
 
 
-def _as_question(row: ListedEntry) -> ListedEntry:
+def _with_doubt(row: ListedEntry) -> ListedEntry:
     """Return a row of lists that may be an old copy: a deletion without a time is unsure."""
     is_unsure = row.change == ChangeKind.DELETED and row.lastmod is None
     return row._replace(undated=True) if is_unsure else row
