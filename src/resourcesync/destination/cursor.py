@@ -141,8 +141,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
             vouched: The operator vouches for the lists: what was processed says nothing.
         """
         stored = self.positions if self.positions_at == at else None
-        is_last_word = self.phase is not Phase.REPAIRED and not vouched
-        return ListPositions(stored, self.processed, self.window, is_last_word)
+        return ListPositions(stored, self.processed, self.window, vouched)
 
     def with_baseline_due(self) -> "Cursor":
         """Return the cursor whose next step is a baseline."""

@@ -392,7 +392,7 @@ class ChangeListScan:
     def _count_processed(self) -> int:
         positions, span = self._positions, self._span
         done = positions.processed_of(span)
-        if not positions.is_last_word:
+        if positions.vouched:
             return 0
         if done is None:
             return sys.maxsize if positions.is_over(span) else 0

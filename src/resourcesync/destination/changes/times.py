@@ -361,18 +361,18 @@ class ListPositions(msgspec.Struct, frozen=True):
         stored: The numbers by list, if the Resource List was read before; else ``None``.
         processed: The lists that the last pull processed.
         window: The same, of one that gives no interval; else ``None``.
-        is_last_word: Only pulls have acted on the mirror since.
+        vouched: The operator vouches for the lists: what was processed says nothing.
     """
 
     stored: Mapping[str, int] | None = None
     processed: tuple[ProcessedDocument, ...] = ()
     window: Window | None = None
-    is_last_word: bool = True
+    vouched: bool = False
 
     @property
     def processed_keys(self) -> tuple[str, ...]:
         """Keys of the changes that the last pull acted on, in a list that gives no interval."""
-        return self.window.keys if self.window is not None and self.is_last_word else ()
+        return self.window.keys if self.window is not None and not self.vouched else ()
 
     def position_of(self, span: ChangeListSpan) -> int | None:
         """Return the number of changes that a list had; ``None`` if unknown."""
