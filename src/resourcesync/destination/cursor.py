@@ -336,7 +336,8 @@ def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") ->
     """Return the moment up to which changes since a Resource List report, by their clock.
 
     Beside the Resource List that was read before, a Change List with fewer changes than were
-    processed is an old copy, though no time of a change shows it: it reports less than T.
+    processed is an old copy, though no time of a change shows it: it reports less than T. After a
+    rollback it is what the Source now says.
 
     Args:
         cursor: Position of the mirror.
@@ -344,7 +345,7 @@ def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") ->
         history: Changes since it.
     """
     through = history.list_clock_checkpoint
-    if at is None or at != cursor.resource_list_at:
+    if at is None or at != cursor.resource_list_at or cursor.is_rolled_back:
         return through
     before = {done.from_: done.entries for done in cursor.processed if done.from_}
     records = (read.record for read in history.lists)
