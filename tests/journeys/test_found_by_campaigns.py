@@ -358,3 +358,94 @@ def test_a_server_whose_clock_is_behind_makes_no_copy_older_than_its_list(tmp_pa
     assert copy is not None
     assert report.as_of is not None
     assert copy.evidence == to_microseconds(report.as_of)
+
+
+def test_an_answer_as_only_a_processed_change_says_is_not_in_sync(tmp_path: Path) -> None:
+    """The Resource List came after a change without a time; an older replica has that version."""
+    source = LooseSource(times=False, lastmods=False)
+    world = World(tmp_path, source)
+    source.put("a.txt", "first")
+    source.publish()
+    world.pull()
+    source.put("a.txt", "second")
+    source.publish()
+    world.pull()
+    told = list(source.lists.open_list.entries)
+    source.put("a.txt", "third")
+    source.publish()
+    source.snapshot()
+    source.lists.open_list.entries[:] = told
+    source.show()
+    world.network.answers[f"{BASE}a.txt"] = Answer(body=b"second")
+
+    assert world.pull().state is MirrorState.BEHIND
+    world.network.answers.clear()
+    world.clock.advance(hours=1)
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path: Path) -> None:
+    """A list was begun again, and no time of it is its own; a replica has the one before."""
+    source = LooseSource(begins=False)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.put("c.txt", "changed")
+    source.publish()
+    source.remove("a.txt")
+    source.publish()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    world.pull()
+    source.put("a.txt", "made again")
+    source.publish()
+    source.lists.open_list.entries.clear()
+    source.put("b.txt", "changed")
+    source.publish()
+    source.snapshot(after=0)
+    world.pull()
+    assert world.in_sync()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
+    world.clock.advance(hours=1)
+
+    for _ in range(2):
+        with contextlib.suppress(SourceUnavailableError):
+            assert world.pull().state is MirrorState.BEHIND
+
+    assert world.in_sync()
+
+
+def test_places_in_another_list_make_no_deletion_late(tmp_path: Path) -> None:
+    """A resource cannot be fetched; then a replica has a longer list, from before it was begun."""
+    source = LooseSource(begins=False)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.put("c.txt", "changed")
+    source.publish()
+    source.remove("a.txt")
+    source.publish()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    source.put("a.txt", "made again")
+    source.publish()
+    source.snapshot()
+    world.pull()
+    source.put("a.txt", "changed")
+    source.publish()
+    source.lists.open_list.entries.clear()
+    source.put("b.txt", "changed")
+    source.publish()
+    source.snapshot(after=0)
+    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
+    world.pull()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+
+    for _ in range(2):
+        world.clock.advance(hours=1)
+        assert world.pull(mode="baseline").state is not MirrorState.IN_SYNC
+
+    assert world.texts()["a.txt"] == "made again"

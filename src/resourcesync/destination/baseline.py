@@ -547,8 +547,8 @@ class Baseline:
             cursor = structs.replace(cursor, complete_reading=self._complete_reading)
         if history is None or at is None:
             return structs.replace(cursor, head="", processed=(), last_changes=(), window=None)
-        positions = pull.cursor.list_positions(at).after(history)
-        cursor = structs.replace(cursor.after(history), positions_at=at, positions=positions)
+        first = pull.cursor.list_positions(at).first_read(history)
+        cursor = structs.replace(cursor.after(history), positions_at=at, **first)
         return structs.replace(cursor, checkpoint=through)
 
     def _phase_after(self, snapshot: ListSnapshot) -> Phase:

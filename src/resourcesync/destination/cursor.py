@@ -64,6 +64,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
             open.
         positions_at: ``at`` of the Resource List that ``positions`` belong to.
         positions: Number of changes in each Change List when that list was first read.
+        first_window: What ``window`` was then.
         generation: Number of the last reading of the Source.
         completed_generation: Number of the last reading that was stored to the end.
         closed_lists_checked_at: Time of the last check of closed Change Lists.
@@ -82,6 +83,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     complete_reading: CompleteReading = CompleteReading()
     positions_at: Microseconds | None = None
     positions: Mapping[str, int] = msgspec.field(default_factory=dict)
+    first_window: Window | None = None
     generation: int = 0
     completed_generation: int = 0
     closed_lists_checked_at: Microseconds | None = None
@@ -140,8 +142,14 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
             at: Moment of the Resource List, microseconds.
             vouched: The operator vouches for the lists: what was processed says nothing.
         """
-        stored = self.positions if self.positions_at == at else None
-        return ListPositions(stored, self.processed, self.window, vouched)
+        is_known = self.positions_at == at
+        return ListPositions(
+            stored=self.positions if is_known else None,
+            processed=self.processed,
+            window=self.window,
+            first_window=self.first_window if is_known else self.window,
+            vouched=vouched,
+        )
 
     def with_baseline_due(self) -> "Cursor":
         """Return the cursor whose next step is a baseline."""

@@ -274,6 +274,8 @@ class Incremental:
             rows = unlisted_changes(self._pull.state, rows)
         if history.may_be_old:
             rows = map(_with_doubt, rows)
+        if self._is_unproven:  # the next Resource List tells whether it is gone
+            rows = (row for row in rows if not _is_older_deletion(row))
         for row in rows:
             has_patch = row.patch is not None
             yield row if has_patch and self._is_next(row, history) else without_patch(row)
@@ -469,6 +471,10 @@ class Incremental:
             decision = self._decide_task(task)
             if isinstance(decision, Fetch):
                 yield decision
+
+
+def _is_older_deletion(row: ListedEntry) -> bool:
+    return row.is_older and row.change == ChangeKind.DELETED
 
 
 def _with_doubt(row: ListedEntry) -> ListedEntry:

@@ -50,7 +50,8 @@ class ListedEntry(NamedTuple):
         path: Its path in the mirror.
         hash: The ``hash`` as the Source wrote it, in canonical form.
         length: Bytes, or ``None``.
-        lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
+        lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``. Of a
+            deletion the time of the change first.
         change: Empty in a Resource List, else a ``ChangeKind`` or one of the values above.
         mirrors: Other addresses of the same bytes, preferred first (§14.2).
         memento: Address of the listed version (§14.6); empty if there is none.
@@ -374,8 +375,8 @@ def decide(
     if row is None:
         return None if copy is None else _decide_unlisted(copy, task, policy)
     is_news = policy.absence is Absence.UNCHANGED
-    if copy is not None and row.undated:
-        row = _as_question(row, task, policy)
+    if copy is not None:
+        row = _as_question(copy, row, task, policy)
     if row.change in _NOT_WANTED:
         return None if copy is None else _decide_unwanted(copy, row, policy)
     match = None if copy is None else match_copy(copy, row)
@@ -396,12 +397,19 @@ def decide(
     return _fetch((listed, copy, may_be_same, False))
 
 
-def _as_question(row: ListedEntry, task: Pending | None, policy: DecisionPolicy) -> ListedEntry:
+def _as_question(
+    copy: Copy, row: ListedEntry, task: Pending | None, policy: DecisionPolicy
+) -> ListedEntry:
     """Return the row of a change that may be later than what is in the mirror, or not.
 
     A new deletion may be late, and the resource made again. One on which a pull has acted is new as
-    long as the Source has not answered.
+    long as the Source has not answered. One from before the copy was served is one, too: clocks
+    differ, so a 404 counts.
     """
+    if row.change == ChangeKind.DELETED and copy.evidence > (row.lastmod or copy.evidence):
+        return row._replace(change=DISPUTED, undated=True)
+    if not row.undated:
+        return row
     if row.change == ChangeKind.DELETED and policy.absence is Absence.UNCHANGED:
         return row._replace(change=DISPUTED)
     if row.is_older and task is not None and task.task == PendingTask.FETCH:
@@ -663,6 +671,21 @@ def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:
         return False
     listed = row.rivals[0] if row.rivals else (row.hash, row.length)
     return _match(copy, row._replace(hash=listed[0], length=listed[1])) is Match.SAME
+
+
+def is_undecided(row: ListedEntry, copy: Copy | None) -> bool:
+    """True if an answer does not settle what lists contradict each other about.
+
+    The Source serves what one list calls deleted, or what only a change says that is older than
+    the Resource List: an older replica may have answered.
+
+    Args:
+        row: The entry.
+        copy: What the answer proves, or leaves as it is.
+    """
+    if row.change == DISPUTED:
+        return True
+    return row.is_older and bool(row.rivals) and not agrees_with_list(copy, row)
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

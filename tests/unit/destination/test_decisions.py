@@ -377,3 +377,14 @@ def test_a_whole_comparison_makes_the_decision_of_the_table_for_each_uri(
     decided = list(decide_all(here, listed, waiting, policy))
 
     assert decided == [decision for decision in expected if decision is not None]
+
+
+@pytest.mark.parametrize("policy", [CHANGES, WHOLE])
+def test_a_deletion_from_before_the_resource_was_seen_is_a_question(policy: DecisionPolicy) -> None:
+    seen = COPY._replace(evidence=20)
+
+    asked = decide(seen, GONE, None, policy)
+
+    assert isinstance(asked, Fetch)
+    assert asked.listed.change == DISPUTED
+    assert isinstance(decide(seen, GONE._replace(lastmod=30), None, policy), Delete)

@@ -31,6 +31,7 @@ from resourcesync.destination.changes.window import (
     has_own_time,
     is_newest_first,
     mark_of,
+    shares,
     window_of,
 )
 from resourcesync.destination.external_sort import ExternalSorter
@@ -238,7 +239,7 @@ class ChangeListScan:
         if follows:
             news: Sequence[int] = range(len(ordered))
         elif start.is_resource_list:
-            news = _since_list(ordered, start.list_clock, self._position_at_list)
+            news = _since_list(ordered, start.list_clock, self._position_in(listed))
             own = (change.own_time for change in ordered)
             earliest = min((time for time in own if time is not None), default=None)
             reading.is_continuous = earliest is not None and earliest <= start.list_clock
@@ -254,6 +255,11 @@ class ChangeListScan:
         )
         reading.documents.append(record)
         reading.lists.append(ReadList(record, None, has_news=bool(news)))
+
+    def _position_in(self, listed: Sequence[ChangeMark]) -> int | None:
+        """Return the number of changes at the first reading; ``None`` if it was another list."""
+        known = self._positions.first_window
+        return self._position_at_list if known is None or shares(listed, known) else None
 
     def listed_changes(self) -> Iterator[ChangeMark]:
         """Yield the changes of the list, in its order, as far as continuity depends on them."""
@@ -348,8 +354,7 @@ class ChangeListScan:
         """
         reading = self._reading
         begin = reading.start.new_since
-        before = self._position_at_list
-        is_late = before is not None and position >= before
+        is_late = self._is_late(position)
         is_open = is_undated(change, begin)
         if not (reading.has_undated or is_late or is_open or is_since(change, begin)):
             return False
@@ -359,6 +364,11 @@ class ChangeListScan:
             reading.has_undated = True
         return True
 
+    def _is_late(self, position: int) -> bool:
+        """True if a change was listed after the Resource List was first read."""
+        before = self._position_at_list
+        return before is not None and position >= before
+
     def _with_age(self, row: ListedEntry, change: Change, position: int) -> ListedEntry:
         """Return the row of a change, marked if the Resource List may include it."""
         if not self._is_age_unknown(change):
@@ -367,8 +377,11 @@ class ChangeListScan:
         start = self._reading.start
         at = start.list_clock if start.is_resource_list else start.resource_list_at or 0
         is_older = change.time is not None and not is_since(change, at - at % OVERLAP)
-        if change.kind is ChangeKind.DELETED:  # whatever is in the mirror came later
+        # Whatever is in the mirror came later; or a Resource List did, that is new to it.
+        if change.kind is ChangeKind.DELETED or self._positions.stored is None:
             is_older = is_older or position in self._processed_positions()
+        elif self._is_late(position) and has_own_time(change):  # its Source lists late
+            is_older = False
         return row._replace(undated=True, is_older=is_older)
 
     def _is_age_unknown(self, change: Change) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -361,12 +361,14 @@ class ListPositions(msgspec.Struct, frozen=True):
         stored: The numbers by list, if the Resource List was read before; else ``None``.
         processed: The lists that the last pull processed.
         window: The same, of one that gives no interval; else ``None``.
+        first_window: What that was when the Resource List was first read.
         vouched: The operator vouches for the lists: what was processed says nothing.
     """
 
     stored: Mapping[str, int] | None = None
     processed: tuple[ProcessedDocument, ...] = ()
     window: Window | None = None
+    first_window: Window | None = None
     vouched: bool = False
 
     @property
@@ -391,12 +393,13 @@ class ListPositions(msgspec.Struct, frozen=True):
         begin = span.from_
         return begin is not None and any(done.from_ > begin for done in self.processed)
 
-    def after(self, history: "ChangeHistory") -> Mapping[str, int]:
-        """Return the positions to store: those of the first reading."""
+    def first_read(self, history: "ChangeHistory") -> dict[str, Any]:
+        """Return the fields of the cursor to store: those of the first reading."""
         if self.stored is not None:
-            return self.stored
+            return {"positions": self.stored, "first_window": self.first_window}
         records = (read.record for read in history.lists)
-        return {_list_key(record.uri, record.from_): record.entries for record in records}
+        counts = {_list_key(record.uri, record.from_): record.entries for record in records}
+        return {"positions": counts, "first_window": history.window}
 
 
 def _list_key(uri: str, from_: int | None) -> str:

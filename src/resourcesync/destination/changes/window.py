@@ -150,9 +150,10 @@ def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int
     is_found = known is not None and any(change.key == known.last_key for change in changes)
     if known is not None and last_time is not None and is_found and None not in times:
         return Continuation(is_proven=True, news=_unknown(changes, known, last_time))
-    # A list that reaches back to the last change and lacks it was rewritten.
-    is_whole = is_found or last_time is None or (earliest is not None and earliest > last_time)
-    if earliest is not None and earliest <= since and is_whole:
+    # A list that reaches back to the last change and lacks it was rewritten, or is an older copy.
+    is_told = known is None or not known.keys
+    is_behind = earliest is not None and last_time is not None and earliest > last_time
+    if earliest is not None and earliest <= since and (is_found or is_told or is_behind):
         return Continuation(is_proven=True, news=_unknown(changes, known, since - OVERLAP))
     return Continuation(is_proven=False, news=range(len(changes)))
 

@@ -358,7 +358,10 @@ class ResourceSelection:
     def change_row(self, change: Change) -> ListedEntry | None:
         """Return the row for an entry of a Change List; ``None`` if it cannot be used."""
         resource = change.resource
-        lastmod = lastmod_microseconds(resource.lastmod or change.time)
+        own, other = resource.lastmod, change.time
+        if change.kind is ChangeKind.DELETED:  # what is gone was modified earlier than that
+            own, other = other, own
+        lastmod = lastmod_microseconds(own or other)
         if change.is_diff:  # nothing tells the bytes of the resource
             resource = replace(resource, digests=(), length=None)
         row = self._row(resource, lastmod, change.kind.value)

@@ -19,6 +19,7 @@ from resourcesync.destination.planner import (
     as_unknown,
     decide_gone,
     has_bytes,
+    is_undecided,
     recordable_lastmod,
 )
 from resourcesync.destination.reports import Failing
@@ -275,8 +276,7 @@ class CommitBatch:
         listed = ready.fetch.listed
         if ready.copy.lastmod != listed.lastmod:
             self.tally.open_dates += 1
-        if listed.change == DISPUTED:
-            self.tally.undecided += 1
+        self.tally.undecided += is_undecided(listed, ready.copy)
         self.tally.by_request += not (ready.counts or ready.copy.listed)
 
     def add_unconfirmed(self, uri: str) -> None:
@@ -288,7 +288,7 @@ class CommitBatch:
         self._waiting += 1
         self.tally.by_request += fetch.before is not None and not fetch.before.listed
         self._finished.append(fetch.listed.uri)
-        self.tally.undecided += fetch.listed.change == DISPUTED
+        self.tally.undecided += is_undecided(fetch.listed, fetch.before)
         if fetch.before is not None:
             self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
 
