@@ -386,8 +386,8 @@ def test_an_answer_as_only_a_processed_change_says_is_not_in_sync(tmp_path: Path
     assert world.in_sync()
 
 
-def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path: Path) -> None:
-    """A list was begun again, and no time of it is its own; a replica has the one before."""
+def world_before_a_return(tmp_path: Path) -> tuple[World[LooseSource], Answer]:
+    """Return a mirror to be, and the list without interval that tells that a resource is gone."""
     source = LooseSource(begins=False)
     world = World(tmp_path, source)
     for name in ("a.txt", "b.txt", "c.txt"):
@@ -398,6 +398,13 @@ def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path
     source.remove("a.txt")
     source.publish()
     older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    return world, older
+
+
+def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path: Path) -> None:
+    """A list was begun again, and no time of it is its own; a replica has the one before."""
+    world, older = world_before_a_return(tmp_path)
+    source = world.source
     world.pull()
     source.put("a.txt", "made again")
     source.publish()
@@ -420,16 +427,8 @@ def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path
 
 def test_places_in_another_list_make_no_deletion_late(tmp_path: Path) -> None:
     """A resource cannot be fetched; then a replica has a longer list, from before it was begun."""
-    source = LooseSource(begins=False)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
-    source.put("c.txt", "changed")
-    source.publish()
-    source.remove("a.txt")
-    source.publish()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    world, older = world_before_a_return(tmp_path)
+    source = world.source
     source.put("a.txt", "made again")
     source.publish()
     source.snapshot()
