@@ -77,6 +77,34 @@ def test_an_old_replica_at_the_new_address_takes_no_copy_away(tmp_path: Path) ->
     assert {each.name for each in tmp_path.iterdir()} >= {"new.txt"}
 
 
+@pytest.mark.parametrize("times", [True, False])
+def test_a_deletion_of_an_old_replica_at_the_new_address_takes_no_copy_away(
+    tmp_path: Path, times: bool
+) -> None:
+    """The resource was made again since, and the replica answers for it, too."""
+    source = LooseSource(times=times)
+    moving = Moving(source.entry.removeprefix(BASE))
+    world = World(tmp_path, source, network=Network(moving.route))
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.remove("a.txt")
+    source.publish()
+    older = source.saved()
+    source.put("a.txt", "made again")
+    source.publish()
+    source.snapshot()
+    moving.pull(world)
+    assert world.in_sync()
+    moving.move("http://moved.example/")
+    world.network.origin = older.serve
+
+    report = moving.pull(world)
+
+    assert world.texts().get("a.txt") == "made again"
+    assert report.state is not MirrorState.IN_SYNC
+
+
 def test_an_older_change_that_the_source_contradicts_too_is_settled(tmp_path: Path) -> None:
     """A window of the last changes lacks one that the Resource List has: a crash of the writer."""
     source = LooseSource(begins=False, window=8)

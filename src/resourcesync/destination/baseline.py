@@ -3,21 +3,20 @@
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
-from heapq import merge
-from itertools import chain, groupby, islice
-from operator import attrgetter
+from itertools import chain, islice
 from typing import Final
 
 from msgspec import structs
 
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.cursor import Cursor, Phase, after_list, reported_beside
+from resourcesync.destination.cursor import Cursor, Phase, after_list, is_behind, reported_beside
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
     ENTRY_LINKS_COMPLETE,
     ListedRows,
     collect_linked,
     deduplicated_rows,
+    has_known_change,
     link_rows,
     merge_linked,
     store_entry_links,
@@ -65,7 +64,6 @@ from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, ProcessedDocument, StateTransaction
 
-_by_uri = attrgetter("uri")
 _CHUNK: Final = 1_000
 _MAX_NEW: Final = 5_000
 """Limit of new resources whose names are looked up singly; above it all are compared."""
@@ -197,23 +195,6 @@ class Baseline:
                 hint="wait for the Source's next Resource List and run again",
             )
 
-    def _has_known_change(
-        self, listed: ExternalSorter[ListedEntry], history: ChangeHistory
-    ) -> bool:
-        """True if a Change List without an interval begins before the Resource List.
-
-        It does if it has a change that the Resource List includes, with the same content and date.
-        An empty one says nothing: the mirror is as of the Resource List.
-        """
-        if not history.change_count:
-            return True
-        for _, rows in groupby(merge(listed, history.sorter, key=_by_uri), _by_uri):
-            first, *others = rows
-            is_listed = not first.change and first.hash != "" and first.lastmod is not None
-            if is_listed and any(_is_known_change(row, first) for row in others):
-                return True
-        return False
-
     def _read_changes(
         self, snapshot: ListSnapshot, sorter: ExternalSorter[ListedEntry], held: ExitStack
     ) -> ChangeHistory | None:
@@ -227,10 +208,13 @@ class Baseline:
         )
         held.enter_context(history.sorter)
         if not history.is_continuous:
-            proven = self._has_known_change(sorter, history)
+            # An empty one says nothing: the mirror is as of the Resource List.
+            proven = not history.change_count or has_known_change(sorter, history.sorter)
             history = structs.replace(history, is_continuous=proven)
         if not self._is_forced:
             history = after_list(self._pull.cursor, history, self._pull.now)
+        if self._pull.options.mode != "baseline":
+            self._pull.is_old_reading = is_behind(self._pull.cursor, history, self._pull.now)
         if not history.reaches_back:
             self._pull.warn(
                 "change-gap",
@@ -466,9 +450,8 @@ class Baseline:
         return (row for row in rows if row.change != UNLISTED and not _is_undated_deletion(row))
 
     def _wanted(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[Fetch]:
-        for decision in self._planned_decisions(sorters):
-            if isinstance(decision, Fetch):
-                yield decision
+        planned = self._planned_decisions(sorters)
+        return (decision for decision in planned if isinstance(decision, Fetch))
 
     def _copies(self) -> Iterator[Copy]:
         """Return the copies; a requested baseline also checks that their files are in place."""
@@ -561,14 +544,6 @@ class Baseline:
 
 def _is_undated_deletion(row: ListedEntry) -> bool:
     return row.undated and row.change == ChangeKind.DELETED
-
-
-def _is_known_change(row: ListedEntry, listed: ListedEntry) -> bool:
-    """True if a Resource List includes a change, with its content and date.
-
-    A deletion may have both of the former list.
-    """
-    return row.change not in {"", ChangeKind.DELETED} and row[3:6] == listed[3:6]
 
 
 def _w3c(moment: int) -> str:

@@ -317,11 +317,25 @@ def _is_replaced(cursor: Cursor, history: "ChangeHistory") -> bool:
     return len(cursor.processed) == 1 and not is_there
 
 
+def is_behind(cursor: Cursor, history: "ChangeHistory", now: int) -> bool:
+    """True if changes since a Resource List report less than was processed: an old copy of lists.
+
+    The clock of the lists is exact. T itself may be ahead of it, and changes of one moment that are
+    read one by one each move T by a microsecond, which no list has.
+
+    Args:
+        cursor: Position of the mirror.
+        history: Changes since the Resource List.
+        now: The present moment, microseconds.
+    """
+    is_less = history.list_clock_checkpoint < (cursor.list_clock or 0)
+    return is_less or history.checkpoint < min(cursor.checkpoint or 0, now) - OVERLAP
+
+
 def after_list(cursor: Cursor, history: "ChangeHistory", now: int) -> "ChangeHistory":
     """Return the changes since a Resource List, which report all that was processed before.
 
-    The clock of the lists is exact. T itself may be ahead of it, and changes of one moment that are
-    read one by one each move T by a microsecond, which no list has. T does not go back.
+    T does not go back.
 
     Args:
         cursor: Position of the mirror.
@@ -333,11 +347,9 @@ def after_list(cursor: Cursor, history: "ChangeHistory", now: int) -> "ChangeHis
     """
     if not history.reaches_back:
         return history
-    known, list_clock = cursor.checkpoint or 0, cursor.list_clock or 0
-    is_behind = history.list_clock_checkpoint < list_clock
-    if is_behind or history.checkpoint < min(known, now) - OVERLAP:
+    if is_behind(cursor, history, now):
         raise stale_lists(history.head, cursor, history.checkpoint)
-    return replace(history, checkpoint=max(history.checkpoint, known))
+    return replace(history, checkpoint=max(history.checkpoint, cursor.checkpoint or 0))
 
 
 def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") -> int:

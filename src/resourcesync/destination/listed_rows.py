@@ -284,6 +284,31 @@ def _with_age(row: ListedEntry) -> ListedEntry:
     return row
 
 
+def has_known_change(listed: Iterable[ListedEntry], changes: Iterable[ListedEntry]) -> bool:
+    """True if a Change List without an interval begins before the Resource List.
+
+    It does if it has a change that the Resource List includes, with the same content and date.
+
+    Args:
+        listed: Rows of the Resource List, in URI order.
+        changes: Rows of the Change List, in URI order.
+    """
+    for _, rows in groupby(merge(listed, changes, key=_by_uri), key=_by_uri):
+        first, *others = rows
+        is_listed = not first.change and first.hash != "" and first.lastmod is not None
+        if is_listed and any(_is_known_change(row, first) for row in others):
+            return True
+    return False
+
+
+def _is_known_change(row: ListedEntry, listed: ListedEntry) -> bool:
+    """True if a Resource List includes a change, with its content and date.
+
+    A deletion may have both of the former list.
+    """
+    return row.change not in {"", ChangeKind.DELETED} and row[3:6] == listed[3:6]
+
+
 def store_entry_links(
     state: MirrorStateStore, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
 ) -> None:

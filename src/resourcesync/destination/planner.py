@@ -280,6 +280,8 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
             is read again: they may have been withdrawn since. -1: none do.
         absent_at: Moment up to which the rows are all that is listed, by the Source's clock: a
             copy of a resource that existed later is not absent. Microseconds.
+        is_old_reading: The rows come from lists that report less than was processed: what they
+            call deleted may have been made again since.
         now: Tasks that are due by then are tried, microseconds.
     """
 
@@ -289,6 +291,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     deletes_restored: bool = False
     counts_until: int = -1
     absent_at: int = 0
+    is_old_reading: bool = False
     now: int = 0
 
     def retains(self, reason: str) -> bool:
@@ -404,10 +407,12 @@ def _as_question(
 
     A new deletion may be late, and the resource made again. One on which a pull has acted is new as
     long as the Source has not answered. One from before the copy was served is one, too: clocks
-    differ, so a 404 counts.
+    differ, so a 404 counts. In a reading that is behind the mirror, each is one, and none counts.
     """
-    if row.change == ChangeKind.DELETED and copy.evidence > (row.lastmod or copy.evidence):
-        return row._replace(change=DISPUTED, undated=True)
+    if row.change == ChangeKind.DELETED:
+        is_before = copy.evidence > (row.lastmod or copy.evidence)
+        if is_before or policy.is_old_reading:
+            return row._replace(change=DISPUTED, undated=True)
     if not row.undated:
         return row
     if row.change == ChangeKind.DELETED and policy.absence is Absence.UNCHANGED:

@@ -142,6 +142,7 @@ class SyncSession:
         self.cursor: Cursor = self.sync_state.cursor
         self.generation = self.cursor.generation + 1
         self.list_clock = self.cursor.list_clock or 0
+        self.is_old_reading = False
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         received = partial(_received_bytes, equipment)
         self.budget = Budget(options.max_bytes, received, equipment.cancel)
@@ -294,6 +295,7 @@ class SyncSession:
             generation=self.generation,
             at=at,
             listed_at=self.list_clock,
+            is_old_reading=self.is_old_reading,
             began=self.now,
             due_notes=cursor_note(self.cursor.with_question()),
             budget=self.budget,
@@ -334,6 +336,7 @@ class SyncSession:
             delete=self.options.delete,
             prunes=self.options.prune,
             deletes_restored=deletes_restored,
+            is_old_reading=self.is_old_reading,
             counts_until=cursor.completed_generation if may_count else -1,
             now=_EVER
             if self.options.mode == "baseline"

@@ -77,6 +77,8 @@ class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
         at: The Source's time of that reading, microseconds.
         listed_at: The same by the clock of the lists: what they name existed then.
         began: Start of the run, microseconds: whatever it fetches is no older.
+        is_old_reading: The plan comes from lists that report less than was processed: a resource
+            that is not served may be missing on an older replica only.
         due_notes: Notes that a baseline is due, stored with a resource that lists contradict.
         budget: Limits of the run.
     """
@@ -90,6 +92,7 @@ class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0
     listed_at: int = 0
     began: int = 0
+    is_old_reading: bool = False
     due_notes: Mapping[str, str] = msgspec.field(default_factory=dict)
     budget: Budget = msgspec.field(default_factory=Budget)
 
@@ -301,7 +304,7 @@ class CommitBatch:
         listed = fetch.listed
         self._waiting += 1
         if listed.change in {DISPUTED, UNLISTED} and code in ABSENT_CODES:
-            if not agrees_with_list(fetch.before, listed):
+            if not (self._policy.is_old_reading or agrees_with_list(fetch.before, listed)):
                 self._record_as_gone(fetch)
                 return False
             code, reason = OLD_ANSWER, OLD_ANSWER_REASON
