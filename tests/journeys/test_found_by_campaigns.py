@@ -105,6 +105,56 @@ def test_a_deletion_of_an_old_replica_at_the_new_address_takes_no_copy_away(
     assert report.state is not MirrorState.IN_SYNC
 
 
+def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> None:
+    source = LooseSource()
+    moving = Moving(source.entry.removeprefix(BASE))
+    world = World(tmp_path, source, network=Network(moving.route))
+    source.put("a.txt", "at first")
+    source.publish()
+    source.snapshot()
+    older = source.saved()
+    source.put("a.txt", "changed")
+    source.publish()
+    source.snapshot()
+    moving.pull(world)
+    assert world.in_sync()
+    moving.move("http://moved.example/")
+    world.network.origin = older.serve
+
+    report = moving.pull(world)
+
+    assert report.state is not MirrorState.IN_SYNC
+    with pytest.raises(RollbackError):  # nor does it count as what was processed
+        moving.pull(world)
+    world.network.origin = source.serve
+    assert moving.pull(world).state is MirrorState.IN_SYNC
+
+
+@pytest.mark.parametrize("whole_seconds", [False, True])
+def test_a_resource_is_not_absent_from_lists_of_before_its_change(
+    tmp_path: Path, whole_seconds: bool
+) -> None:
+    """The time of a change may be that of its resource, so a replica's list seems rewritten."""
+    source = LooseSource(whole_seconds=whole_seconds)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.snapshot()
+    world.pull()
+    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    source.put("new.txt", "new")
+    source.publish(after=0.3)
+    world.pull(mode="baseline")
+    assert world.in_sync()
+    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+
+    with contextlib.suppress(SourceUnavailableError):
+        world.pull()
+
+    assert world.texts().get("new.txt") == "new"
+
+
 def test_an_older_change_that_the_source_contradicts_too_is_settled(tmp_path: Path) -> None:
     """A window of the last changes lacks one that the Resource List has: a crash of the writer."""
     source = LooseSource(begins=False, window=8)

@@ -47,6 +47,7 @@ from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import (
     CUT_LIST,
     NO_CHANGES,
+    OLD_LISTS,
     OLD_PART,
     OPEN_ABSENCE,
     SyncOutcome,
@@ -213,7 +214,7 @@ class Baseline:
             history = structs.replace(history, is_continuous=proven)
         if not self._is_forced:
             history = after_list(self._pull.cursor, history, self._pull.now)
-        if self._pull.options.mode != "baseline":
+        if not self._pull.accepts_older:
             self._pull.is_old_reading = is_behind(self._pull.cursor, history, self._pull.now)
         if not history.reaches_back:
             self._pull.warn(
@@ -272,7 +273,8 @@ class Baseline:
             self._is_undecided = pulled.tally.undecided > 0
             with timed_phase(self._pull.dependencies, "commit"):
                 self._finish(snapshot, history, through, unsure=unsure)
-            pulled.is_complete = not (snapshot.outdated_parts or self._has_missed)
+            is_open = self._has_missed or self._is_old_copy
+            pulled.is_complete = not (snapshot.outdated_parts or is_open)
         if pulled.are_deletions_done:
             self._pull.delete_pending(pulled)
         return pulled
@@ -397,6 +399,8 @@ class Baseline:
         self._has_gap = not reaches
         if snapshot.outdated_parts:
             self._pull.warn("old-part", OLD_PART)
+        if self._is_old_copy:
+            self._pull.warn("old-lists", OLD_LISTS)
         if self._is_cut:
             self._pull.warn("cut-list", CUT_LIST)
         elif history is None and not reaches:
@@ -520,11 +524,16 @@ class Baseline:
         cursor = structs.replace(
             pull.cursor,
             phase=self._phase_after(snapshot),
+            generation=pull.generation,
+            completed_generation=pull.generation,
+        )
+        if self._is_old_copy:
+            return cursor
+        cursor = structs.replace(
+            cursor,
             checkpoint=through,
             list_clock=through,
             moments=pull.cursor.moments if at is None else snapshot.moments,
-            generation=pull.generation,
-            completed_generation=pull.generation,
         )
         if self._complete_reading is not None and not self._has_missed:
             cursor = structs.replace(cursor, complete_reading=self._complete_reading)
@@ -534,8 +543,14 @@ class Baseline:
         cursor = structs.replace(cursor.after(history), positions_at=at, **first)
         return structs.replace(cursor, checkpoint=through)
 
+    @property
+    def _is_old_copy(self) -> bool:
+        """True if the lists end before what was processed: they move nothing."""
+        return self._pull.is_old_reading and not self._has_gap
+
     def _phase_after(self, snapshot: ListSnapshot) -> Phase:
-        if self._is_undecided or self._has_missed or snapshot.outdated_parts:
+        is_open = self._is_undecided or self._has_missed or self._is_old_copy
+        if is_open or snapshot.outdated_parts:
             return Phase.BASELINE_DUE
         if self._is_cut:
             return Phase.CUT_LIST

@@ -51,6 +51,11 @@ OLD_PART: Final = (
     "a part of the Resource List is older than its index says (a stale copy, or not written yet):"
     " the mirror is behind, and the next pull reads the whole list again"
 )
+OLD_LISTS: Final = (
+    "the lists at the Source's new address report less than was processed (old copies, or another"
+    " state): nothing goes, and the mirror is behind until they report more. If they are right,"
+    " read them with --mode baseline"
+)
 OPEN_ABSENCE: Final = (
     "copies are not in the Resource List ({:,}), but it does not prove that they are gone: it is"
     " older than the last answer with them, or its parts are of several moments. A later pull"
@@ -316,6 +321,15 @@ class SyncSession:
             report=equipment.report,
             patches=equipment.patches,
         )
+
+    @property
+    def accepts_older(self) -> bool:
+        """True if lists may report less than was processed.
+
+        The operator says so, or takes a move back: what came since may be of another Source.
+        """
+        is_taken_back = self.options.moved != "" and not self.sync_state.moved_from
+        return self.options.mode == "baseline" or is_taken_back
 
     def decision_policy(
         self, absence: Absence, *, absent_at: int = 0, deletes_restored: bool = False

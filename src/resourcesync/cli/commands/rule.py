@@ -370,6 +370,7 @@ warning
   uris-encoded       Listed URIs have invalid characters, such as spaces: they are percent-encoded.
   values-dropped     Some values of the lists cannot be read: their entries are used without them.
   cut-list           An earlier Resource List of the same time had more entries: nothing is deleted.
+  old-lists          The lists at the Source's new address report less than was processed.
   old-part           A part of a list is older than its index states: the mirror is behind.
   log-lost           The log of another system cannot be continued: all is read again.
   held-back          Changes that another system logged wait until their effect is visible there.

@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import DAY
+from resourcesync.destination.lists.proof import SECOND
 from resourcesync.destination.planner import (
     ABSENT,
     DISPUTED,
@@ -249,18 +250,21 @@ class CommitBatch:
         if not hash_:
             lastmod = self.lastmod_to_record(listed, headers)
         known, kind = validators_of(headers), str(fixity)  # SQLite stores plain text sooner
-        began, evidence = self._policy.began, self.evidence_of(headers)
+        began, evidence = self._policy.began, self.evidence_of(listed, headers)
         row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, began, evidence)
         return make_copy(row)
 
-    def evidence_of(self, headers: Mapping[str, str]) -> int:
+    def evidence_of(self, listed: ListedEntry, headers: Mapping[str, str]) -> int:
         """Return the Source's time at which lists and an answer show that a resource exists.
 
-        Its server's clock may be behind that of the lists; one that is far ahead of ours proves
-        nothing for its own future.
+        A change may be later than what its list reports as a whole; one in whole seconds may be of
+        the end of its second. Its server's clock may be behind that of the lists; one that is far
+        ahead of ours proves nothing for its own future.
         """
         policy, served = self._policy, known_microseconds(served_at(headers)) or 0
-        return max(policy.listed_at, min(served, policy.began + DAY))
+        changed = (listed.lastmod or 0) if listed.change else 0
+        changed += 0 if changed % SECOND else SECOND - 1
+        return max(policy.listed_at, min(max(served, changed), policy.began + DAY))
 
     def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".

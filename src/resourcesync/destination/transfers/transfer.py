@@ -386,7 +386,7 @@ class ResourceTransfer:
         if has_moved_date(fetch.before, fetch.listed):
             self._commit_batch.add_unconfirmed(fetch.listed.uri)
         lastmod = self._commit_batch.lastmod_to_record(fetch.listed, outcome.headers)
-        evidence = self._commit_batch.evidence_of(outcome.headers)
+        evidence = self._commit_batch.evidence_of(fetch.listed, outcome.headers)
         if fetch.before.lastmod != lastmod or fetch.before.evidence < evidence:
             copy = fetch.before._replace(lastmod=lastmod, evidence=evidence)
             self._commit_batch.add(StagedResource(fetch, copy, None, counts=False))
