@@ -26,12 +26,7 @@ from resourcesync.cli.output import (
 )
 from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ResourceSyncError, StorageError, storage_error
-from resourcesync.settings.environment import (
-    PREFIX,
-    Environment,
-    read_environment,
-    read_telemetry,
-)
+from resourcesync.settings.environment import PREFIX, Environment, read_environment
 
 GROUPS: Final = {
     "Mirror": {
@@ -326,7 +321,7 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
         screen = shown
         try:
             screen.start(job.fields)
-            screen = _with_traces(job, _with_log(job, screen, held, run), held)
+            screen = _with_log(job, screen, held, run)
             outcome = job.work(screen)
         except (ResourceSyncError, PermissionError) as error:
             problem = problem_of(_permitted(error), str(job.fields.get("mirror", "")))
@@ -355,20 +350,6 @@ def _permitted(error: ResourceSyncError | PermissionError) -> ResourceSyncError:
     if isinstance(error, ResourceSyncError):
         return error
     return storage_error(error, f"looking at {error.filename}", kept="what was there before")
-
-
-def _with_traces(job: Job, screen: Screen, held: ExitStack) -> Screen:
-    """Return the screen, with traces if OpenTelemetry is set up in the environment."""
-    if job.command not in _TRACED or not read_telemetry().traces:
-        return screen
-    from resourcesync.app.telemetry import open_traces  # noqa: PLC0415 - rarely needed
-    from resourcesync.cli.render.traces import TracedScreen  # noqa: PLC0415 - rarely needed
-
-    exporter = held.enter_context(open_traces())
-    return screen if exporter is None else TracedScreen(job, screen, exporter.export)
-
-
-_TRACED: Final = frozenset({"pull", "publish", "audit", "repair", "watch"})
 
 
 def _run_id() -> str:

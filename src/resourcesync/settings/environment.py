@@ -75,32 +75,6 @@ def read_service(environ: Mapping[str, str] | None = None) -> ServiceEnvironment
     return ServiceEnvironment(address=found.get("NOTIFY_SOCKET", ""), watchdog=watchdog)
 
 
-class TelemetryEnvironment(NamedTuple):
-    """What the variables of OpenTelemetry say: True for each signal that is to be exported."""
-
-    traces: bool = False
-    metrics: bool = False
-
-
-def read_telemetry(environ: Mapping[str, str] | None = None) -> TelemetryEnvironment:
-    """Return the signals that have a target by OTLP, in the process's environment or the given one.
-
-    ``OTEL_TRACES_EXPORTER`` decides, else an endpoint does; likewise for metrics.
-    """
-    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
-    if found.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return TelemetryEnvironment()
-
-    def is_exported(signal: str) -> bool:
-        chosen = found.get(f"OTEL_{signal}_EXPORTER", "")
-        if chosen:
-            return "otlp" in chosen.replace(" ", "").split(",")
-        names = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
-        return any(found.get(name) for name in names)
-
-    return TelemetryEnvironment(is_exported("TRACES"), is_exported("METRICS"))
-
-
 def _commands_with(environ: Mapping[str, str], option: str) -> list[str]:
     head, tail = f"{PREFIX}_", f"_{option}"
     return [

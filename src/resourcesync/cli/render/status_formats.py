@@ -175,17 +175,7 @@ def mirror_figures(
             yield Metric(name=_PREFIX + name, kind="gauge", help_text=what, values=values)
 
 
-def known_mirror_figures() -> "Iterator[Metric]":
-    """Yield all figures that mirrors may have, without values."""
-    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
-
-    more = (("readable", _READABLE_HELP), ("state", _STATE_HELP))
-    for name, what in (*more, *((name, what) for name, what, _ in _FIGURES)):
-        yield Metric(name=_PREFIX + name, kind="gauge", help_text=what, values=())
-
-
 _READABLE_HELP: Final = "1 if the state of the mirror can be read; else it has no other metrics."
-_STATE_HELP: Final = "State of the mirror after the last run: 1 for the one it left, 0 for others."
 
 
 def _states(mirrors: Sequence[CheckedMirror]) -> "Iterator[tuple[Labels, float]]":

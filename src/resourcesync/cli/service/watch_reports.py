@@ -17,7 +17,6 @@ from resourcesync.cli.output import CollectingScreen
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
     Labels,
-    known_mirror_figures,
     mirror_figures,
 )
 from resourcesync.cli.service.watch_mirrors import Subscriptions, subscription_fields
@@ -285,12 +284,6 @@ class WatchFigures:
         }
         yield _counter("notifications_total", "Notifications received.", hints)
         yield from _subscription_figures(self._standings())
-
-    def known(self) -> Iterator[Metric]:
-        """Yield all metrics that there may be; their values do not count."""
-        mirrors = {figure.name: figure for figure in known_mirror_figures()}
-        yield from mirrors.values()
-        yield from (figure for figure in self.figures() if figure.name not in mirrors)
 
     def status(self) -> bytes:
         """Return the mirrors as in ``status --json``, and the results of their last runs."""

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Final
 
 from resourcesync.app import machine
 from resourcesync.app.stored_names import StoredNames
-from resourcesync.app.telemetry import exported_metrics
 from resourcesync.app.watching import service
 from resourcesync.app.watching.service import StateCache, accept_requests
 from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
@@ -205,10 +204,6 @@ class _WatchService:
                 self._screen.report("admin", {"uri": uri})
             yield
 
-    def exporting(self) -> AbstractContextManager[None]:
-        """Return a block in which the metrics are exported to OpenTelemetry, if it is set up."""
-        return exported_metrics(self._figures.figures, self._figures.known())
-
     def _hint(self, mirror: str) -> None:
         """Handle a notification: the mirror is due."""
         self._pages.notice(mirror)
@@ -376,7 +371,6 @@ def run_service(
         with (
             _handling_signals(signals, watching.watch.wake_up.fileno()),
             watching.listening(),
-            watching.exporting(),
         ):
             watching.apply(first)
             watching.run_loop(signals, read_settings)
