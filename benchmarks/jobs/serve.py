@@ -1,6 +1,5 @@
 """Requests answered in a second: ours beside others, on the same files, one after the other."""
 
-import asyncio
 import contextlib
 import os
 import re
@@ -8,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,9 +48,9 @@ class _World:
             yield _children(int((run / "nginx.pid").read_text()))
 
     @contextlib.contextmanager
-    def ours(self, *more: str) -> Iterator[list[int]]:
+    def ours(self) -> Iterator[list[int]]:
         bind = f"127.0.0.1:{self.ports[1]}"
-        with serving(self.bench.environment(), self.tree.root, bind, *more) as process:
+        with serving(self.bench.environment(), self.tree.root, bind) as process:
             yield [process.pid]
 
     @contextlib.contextmanager
@@ -109,7 +108,7 @@ class _World:
 
 
 def run(bench: Bench) -> Iterator[JobResult]:
-    """Measure small resources, a list, the list in gzip, and lists beside idle followers."""
+    """Measure small resources, a list, and the list in gzip."""
     if shutil.which("wrk") is None or not web.installed():
         raise Skipped("wrk or nginx is not installed (Debian packages)")
     with bench.folder(bench.fast) as folder:
@@ -129,17 +128,12 @@ def run(bench: Bench) -> Iterator[JobResult]:
         listed = _compare(world, "serve-list", f"a Resource List of {size} kB, 16 connections")
         yield replace(listed, targets=[_against_nginx(listed)])
         yield _packed(world)
-        yield _followed(world, bench.size(5_000, 500))
 
 
 def _parts() -> str:
     """Say which parts the server is made of: the compiled ones, or not."""
     found = [name for name in ("httptools", "uvloop") if find_spec(name) is not None]
     return " and ".join(found) or "h11 and asyncio"
-
-
-def _ours(name: str, once: Callable[[], Sample]) -> Contender:
-    return Contender(name=name, role="ours", items=_REQUESTS, once=once)
 
 
 def _microseconds(row: Row | None) -> Target:
@@ -185,106 +179,6 @@ def _packed(world: _World) -> JobResult:
     return JobResult(name="serve-gzip", title="the same list in gzip", rows=rows)
 
 
-def _followed(world: _World, followers: int) -> JobResult:
-    """Measure lists beside idle followers, and how soon all of them are told of a change."""
-    took: list[float] = []
-    idle: list[float] = []
-    resident: list[float] = []
-
-    def once(number: int) -> Sample:
-        connections = str(followers * 3 // 2 + 100)
-        with world.ours("--events", "--connections", connections) as pids:
-            told = asyncio.run(_follow(world, number, pids[0]))
-        if number:
-            took.append(told.delay)
-            idle.append(told.idle * 100)
-            resident.append(told.resident)
-        return told.sample
-
-    contenders = [
-        _ours("nobody follows", lambda: once(0)),
-        _ours(f"{followers:,} follow", lambda: once(followers)),
-    ]
-    rows = interleave(contenders, world.bench.runs)
-    share = max(idle, default=None)
-    return JobResult(
-        name="serve-events",
-        title="small documents beside idle followers of the stream of changes",
-        rows=rows,
-        targets=[at_most(share, 15, "%", "followers that are told nothing: < 15 % of a core")],
-        notes=[
-            f"the last follower is told {max(took, default=0):.2f} s after the publication's end",
-            f"the server takes {max(resident, default=0):.0f} MiB",
-        ],
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """What followers cost: for documents, by themselves, in memory, and until all are told."""
-
-    sample: Sample
-    idle: float
-    resident: float
-    delay: float
-
-
-async def _follow(world: _World, followers: int, pid: int) -> _Told:
-    """Let so many follow, ask for documents meanwhile, then change a file."""
-    port = world.ports[1]
-    streams = [await _open(port) for _ in range(followers)]
-    before = _cpu([pid])
-    await asyncio.sleep(world.seconds * 4)
-    idle = (_cpu([pid]) - before) / (world.seconds * 4)
-    before = _cpu([pid])
-    wrk = await asyncio.create_subprocess_exec(
-        "wrk",
-        "-t1",
-        f"-c{_CONNECTIONS}",
-        f"-d{world.seconds}",
-        f"http://127.0.0.1:{port}/resourcesync/capabilitylist.xml",
-        stdout=asyncio.subprocess.PIPE,
-    )
-    out, _ = await wrk.communicate()
-    rate = float(re.findall(rb"Requests/sec:\s+([0-9.]+)", out)[0])
-    answered = int(re.findall(rb"(\d+) requests in", out)[0])
-    spent = _cpu([pid]) - before
-    delay = await _tell(world, streams) if streams else 0.0
-    resident = _resident(pid)
-    for _, writer in streams:
-        writer.close()
-    problem = "answers that are none" if b"Non-2xx" in out else ""
-    cpu = spent / max(answered, 1) * _REQUESTS
-    sample = Sample(seconds=_REQUESTS / rate, cpu=cpu, problem=problem)
-    return _Told(sample=sample, idle=idle, resident=resident, delay=delay)
-
-
-_Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-async def _open(port: int) -> _Stream:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /resourcesync/events HTTP/1.1\r\nHost: x\r\n\r\n")
-    await reader.readuntil(b"id: ")
-    return reader, writer
-
-
-async def _tell(world: _World, streams: list[_Stream]) -> float:
-    """Publish a change; return the seconds until the last follower has it."""
-    (world.tree.root / f"new-{time.monotonic_ns()}.txt").write_text("new")
-    url = f"http://127.0.0.1:{world.ports[1]}/"
-    publish = await asyncio.create_subprocess_exec(
-        *map(str, ours.publish(world.tree.root, url)),
-        env=dict(world.bench.environment()),
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    await publish.wait()
-    started = time.monotonic()
-    async with asyncio.timeout(60):
-        await asyncio.gather(*(reader.readuntil(b"event: ") for reader, _ in streams))
-    return time.monotonic() - started
-
-
 @contextlib.contextmanager
 def serving(
     environment: Mapping[str, str], tree: Path, bind: str, *more: str
@@ -325,12 +219,6 @@ def _descendants(pid: int) -> list[int]:
     """Return the processes that one started, and those that these started."""
     words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [found for word in words for found in (int(word), *_descendants(int(word)))]
-
-
-def _resident(pid: int) -> float:
-    """Return the MiB of memory that a process has."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _cpu(pids: list[int]) -> float:

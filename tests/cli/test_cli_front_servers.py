@@ -124,8 +124,7 @@ def tree(tmp_path: Path, port: int, said: Said) -> Path:
 def both(kind: str, tree: Path, port: int, said: Said) -> Iterator[None]:
     """Run the web server with the printed configuration, and ours behind it."""
     found = find_tree(tree)
-    mounts = {found.events_path: found.events(4)}
-    with ServerThread(found.application(SystemClock(), mounts=mounts)) as ours:
+    with ServerThread(found.application(SystemClock())) as ours:
         backend = ours.uri.removeprefix("http://").rstrip("/")
         assert run(["config", kind, "--tree", str(tree), "--bind", backend]) == 0
         text = said.readouterr().out
@@ -258,21 +257,6 @@ def test_a_folder_is_its_page_and_never_a_listing(
     assert lost[0] in {301, 308}
     assert unquote(urlsplit(lost[2]["location"]).path) == "/pages of/"
     assert absent == [404, 404, 404]
-
-
-@KINDS
-def test_events_go_through_the_web_server(kind: str, tree: Path, port: int, said: Said) -> None:
-    with both(kind, tree, port, said):
-        client = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        with contextlib.closing(client):
-            client.request("GET", "/resourcesync/events")
-            response = client.getresponse()
-            kind_of_body = response.getheader("content-type")
-            first = response.readline()
-            response.close()
-
-    assert kind_of_body == "text/event-stream"
-    assert first == b"retry: 3000\n"
 
 
 @KINDS

@@ -145,7 +145,7 @@ def test_promtool_finds_no_fault_in_those_of_serve_and_of_single_runs(
     assert (
         run(["publish", "tree", "--url", "http://h.example/", "--hub", "http://h.example/hub"]) == 0
     )
-    options = ("--bind", "127.0.0.1:0", "--events", "--hub")
+    options = ("--bind", "127.0.0.1:0", "--hub")
     assert run(["pull", source.url, "museum", "--metrics-file", "m.prom"]) == 0
     said.readouterr()
     assert run(["status", "museum", "--format", "prom"]) == 0

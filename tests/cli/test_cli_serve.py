@@ -2,12 +2,10 @@
 
 import json
 import signal
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -244,48 +242,28 @@ def test_a_server_answers_503_until_there_is_something_to_serve(tree: Path, here
     assert files_of(Path("museum")) == MIRRORED
 
 
-def test_serve_streams_changes_and_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:
+def test_serve_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
 
-    with served(*arguments, "--events", "--admin", ":0", "--connections", "8", cwd=here) as (
-        process,
-        lines,
-    ):
+    with served(*arguments, "--admin", ":0", cwd=here) as (process, lines):
         told = process.stdout.readline().split()
         public, admin = (line.split()[-1] for line in (lines[0], told[-1]))
-        with ExitStack() as stack:
-            streams = [
-                stack.enter_context(urlopen(public + "resourcesync/events")) for _ in range(6)
-            ]
-            begun = [
-                stream.readline() + stream.readline() + stream.readline() for stream in streams
-            ]
-            (tree / "new.txt").write_text("new")
-            run(["publish", "public", "-q"])
-            named = [stream.readline() for stream in streams]
-            # All that there is room for beside the streams: an idle one gives way to one more.
-            seventh = ask_status(public + "resourcesync/events")
-            idle = [stack.enter_context(socket.create_connection(address_of(public))) for _ in "ab"]
-            full = ask_status(public)
-            figures = urlopen(admin + "metrics").read().decode()
-            page = urlopen(admin).read().decode()
-            explored = urlopen(admin + "explore?depth=8").read().decode()
-            process.send_signal(signal.SIGTERM)
-            ends = [stream.read() for stream in streams]
+        (tree / "new.txt").write_text("new")
+        run(["publish", "public", "-q"])
+        document = urlopen(public + "resourcesync/changelist.xml").read()
+        figures = urlopen(admin + "metrics").read().decode()
+        page = urlopen(admin).read().decode()
+        explored = urlopen(admin + "explore?depth=8").read().decode()
+        process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
 
     assert told[0] == "Admin"
-    assert all(text.startswith(b"retry: 3000\nid: 0-0\n") for text in begun)
-    assert named == [b"event: created\n"] * 6
-    assert all(b"https://museum.example/new.txt" in text for text in ends)
-    assert (seventh, full, len(idle)) == (503, 200, 2)
-    assert "resourcesync_event_clients 6" in figures
+    assert b"https://museum.example/new.txt" in document
     assert 'capability="changelist"} 1' in figures
     assert "<h1>https://museum.example/</h1>" in page
     assert "changelist.xml" in page
     assert "created 1" in explored.partition('/changelist.xml"')[2].partition("<details>")[0]
-    assert "Clients connected to the stream of changes</th><td>6</td>" in page
     assert (out, err, process.returncode) == ("Stopped   no longer served\n", "", 0)
 
 
@@ -295,8 +273,3 @@ def ask_status(uri: str) -> int:
     except HTTPError as error:
         with error:
             return error.code
-
-
-def address_of(uri: str) -> tuple[str, int]:
-    parts = urlsplit(uri)
-    return parts.hostname or "", parts.port or 0

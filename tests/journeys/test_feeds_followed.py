@@ -1,4 +1,4 @@
-"""A live feed becomes a Source that a mirror follows: of a wiki, of nginx, of another Source."""
+"""A live feed becomes a Source that a mirror follows: of a wiki, of nginx."""
 
 import json
 import random
@@ -12,11 +12,9 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
 from resourcesync.app.publishing import accounts
 from resourcesync.app.publishing.accounts import FollowedAccount
-from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.backends.feeds import change_feed, event_feeds
 from resourcesync.destination.options import PullOptions
-from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
@@ -87,38 +85,6 @@ def _is_equal(wiki: Wiki, copy: Path) -> bool:
     here = {path.name: path.read_text() for path in (wiki.root / "wiki").iterdir()}
     there = {path.name: path.read_text() for path in (copy / "wiki").glob("*")}
     return here == there
-
-
-def test_the_changes_of_another_source_are_followed(tmp_path: Path) -> None:
-    tree, late = tmp_path / "tree", LateApplication()
-    tree.mkdir()
-    (tree / "a.txt").write_text("a")
-    with ServerThread(late) as server:
-        publish_tree(tree, {"url": server.uri}, clock=SystemClock())
-        theirs = find_tree(tree)
-        late.application = theirs.application(
-            SystemClock(), mounts={theirs.events_path: theirs.events(10)}
-        )
-        address = f"sse:{server.uri.rstrip('/')}{theirs.events_path}"
-        with event_feeds.open_own(options(address, **QUICK)) as account:
-            position = list(account.changes(account.position(), 0))[-1].position
-        (tree / "b.txt").write_text("b")
-        (tree / "a.txt").unlink()
-        publish_tree(tree, {}, clock=SystemClock())
-
-        with event_feeds.open_own(options(address, **QUICK)) as account:
-            told: list[ChangeBatch] = []
-            until = time.monotonic() + 5
-            while not names(told) and time.monotonic() < until:
-                told += account.changes(position, 0.5)
-
-    found = {change.uri.rpartition("/")[2]: change for lot in told for change in lot.changes}
-    assert {name: change.kind.value for name, change in found.items()} == {
-        "a.txt": "deleted",
-        "b.txt": "created",
-    }
-    assert found["b.txt"].resource.length == 1
-    assert found["b.txt"].resource.digests
 
 
 @pytest.mark.skipif(not nchan.installed(), reason="nginx with nchan is not installed")

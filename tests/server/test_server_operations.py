@@ -5,12 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
-from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import PublishedTree, find_tree
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import StorageError
 from resourcesync.model import formatting
 from resourcesync.model.vocabulary import Capability
 from resourcesync.server.admin import OperationsApplication
@@ -197,7 +196,7 @@ def test_the_robots_txt_of_the_tree_goes_first(tree: PublishedTree) -> None:
     assert "link" not in answer.fields
 
 
-def test_a_tree_without_a_catalogue_has_a_page_and_no_stream(tree: PublishedTree) -> None:
+def test_a_tree_without_a_catalogue_has_a_page(tree: PublishedTree) -> None:
     for path in (tree.root / ".resourcesync").iterdir():
         os.unlink(path)
 
@@ -205,14 +204,3 @@ def test_a_tree_without_a_catalogue_has_a_page_and_no_stream(tree: PublishedTree
 
     assert b"resourcelist.xml" in page.body
     assert b"recorded" not in page.body
-    with pytest.raises(ConfigurationError, match="no catalogue"):
-        tree.events(1)
-
-
-def test_the_stream_lies_beside_the_documents(tree: PublishedTree) -> None:
-    app: ASGIApp = tree.application(SystemClock(), mounts={tree.events_path: tree.events(0)})
-
-    assert tree.events_path == "/resourcesync/events"
-    assert ask(app, "/resourcesync/events").status == 503  # no client is allowed
-    assert ask(app, "/resourcesync/events/x").status == 404
-    assert ask(app, "/resourcesync/events", method="POST").status == 405

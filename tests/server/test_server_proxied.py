@@ -49,8 +49,7 @@ def server(tree: Path) -> Iterator[ServerThread]:
     late = LateApplication()
     with ServerThread(late, limits=IMPATIENT) as server:
         found = find_tree(tree)
-        mounts = {found.events_path: found.events(10)}
-        late.application = found.application(SystemClock(), mounts=mounts)
+        late.application = found.application(SystemClock())
         yield server
 
 
@@ -122,23 +121,6 @@ def test_behind_a_proxy_all_is_as_without(front: str, server: ServerThread, tree
     assert b"evil" not in gzip.decompress(packed)
     assert ask(front, lists, Accept_Encoding="gzip", If_None_Match=fields["etag"])[0] == 304
     assert ask(front, "/../secret", Host="x")[0] in {400, 404}
-
-
-def test_events_come_through_a_proxy_at_once(front: str, tree: Path) -> None:
-    client = http.client.HTTPConnection(urlsplit(front).netloc, timeout=10)
-    client.request("GET", "/resourcesync/events")
-    answer = client.getresponse()
-    assert answer.headers["content-type"] == "text/event-stream"
-    begun = [answer.readline() for _ in range(3)]
-
-    (tree / "new.txt").write_text("new")
-    publish_tree(tree, {}, clock=SystemClock())
-    event = [answer.readline() for _ in range(3)]
-    client.close()
-
-    assert begun[0] == b"retry: 3000\n"
-    assert event[0] == b"event: created\n"
-    assert b"https://museum.example/new.txt" in event[2]
 
 
 def test_what_only_operators_are_told_is_not_told_to_the_public(server: ServerThread) -> None:

@@ -208,7 +208,7 @@ def read_and_write(stream: BinaryIO, target: Path) -> None:
 
 
 def serve(folder: Path) -> None:
-    application = create_app(folder, followers=100)
+    application = create_app(folder)
     print(application, create_operations_app(folder, application))
 
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import msgspec
+from typing import Any
 
 from resourcesync.app import machine
 from resourcesync.app.serving import applications
@@ -28,7 +26,6 @@ def create_app(
     out: str | Path | None = None,
     mounts: Mapping[str, Asgi] | None = None,
     links: Callable[[str], Sequence[str]] | None = None,
-    followers: Annotated[int, msgspec.Meta(ge=0)] = 0,
     dumps: bool = False,
 ) -> applications.Application:
     """Return an ASGI application that serves a published folder and its documents.
@@ -45,14 +42,12 @@ def create_app(
         links: Returns the values of further ``Link`` fields for a path, such as
             ``resourcesync/changelist.xml``; the same each time. Hubs that the folder was published
             with are linked in any case.
-        followers: The most clients at a time that follow the stream of changes,
-            ``resourcesync/events``; 0 offers none.
         dumps: True if ``resourcesync/dump/resourcedump.xml`` offers a Resource Dump whose packages
             are made on request.
 
     Raises:
         ConfigurationError: The folder was not published, a path cannot be mounted at, or there is
-            no catalogue with the changes, or the resources, that are to be offered.
+            no catalogue with the resources that are to be offered.
         DocumentError: Its Source Description cannot be read.
         StorageError: The same, because of the disk.
     """
@@ -61,8 +56,6 @@ def create_app(
     all_mounts = dict(mounts or {})
     if dumps:
         all_mounts[tree.dumps_path] = tree.dumps(clock)
-    if followers:
-        all_mounts[tree.events_path] = tree.events(followers)
     return tree.application(clock, mounts=all_mounts, links=links or no_links)
 
 

@@ -36,7 +36,6 @@ from resourcesync.sqlite_file import (
     SqliteErrors,
     SqliteFile,
     make_private_folder,
-    note_of,
     open_reader,
     open_snapshot,
     write_notes,
@@ -425,14 +424,9 @@ class FileSnapshot:
 
 
 _NEWEST: Final = "SELECT seq, datetime_us FROM change ORDER BY seq DESC LIMIT 1"
-_TIME: Final = "SELECT datetime_us FROM change WHERE seq = ?"
 _RATES: Final = """
 SELECT (datetime_us - :since) / :width, change, count(*)
 FROM change WHERE datetime_us >= :since GROUP BY 1, 2
-"""
-_AFTER: Final = """
-SELECT seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
-FROM change WHERE seq > ? ORDER BY seq LIMIT ?
 """
 
 
@@ -467,17 +461,6 @@ class FileChangeLog:
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return _newest_change(connection)
 
-    def has(self, number: int, moment: int) -> bool:
-        """True if the change of this number has this time.
-
-        Raises:
-            StateError: The file is damaged.
-            StorageError: It cannot be read.
-        """
-        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            found = connection.execute(_TIME, (number,)).fetchone()
-        return moment == (found[0] if found else 0) and (found is not None or number == 0)
-
     def resources(self) -> int:
         """Return the number of resources now.
 
@@ -502,24 +485,6 @@ class FileChangeLog:
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             rows = connection.execute(_RATES, {"since": since, "width": width}).fetchall()
         return {(number, kind): count for number, kind, count in rows}
-
-    def after(self, number: int, most: int) -> list[tuple[int, Change]] | None:
-        """Return up to ``most`` changes after number ``number``, with their numbers.
-
-        ``None`` if not all of them are known: some are deleted, or the log was restarted.
-
-        Raises:
-            StateError: The file is damaged.
-            StorageError: It cannot be read.
-        """
-        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            text = note_of(connection, FORGOTTEN_NOTE) or "0"
-            errors = SqliteErrors(self._path, CATALOGUE_FORMAT)
-            forgotten = errors.decode_json(text, int, FORGOTTEN_NOTE)
-            if number < forgotten or number > max(_newest_change(connection)[0], forgotten):
-                return None
-            rows = connection.execute(_AFTER, (number, most)).fetchall()
-        return [(row[0], change_from_row(row[0], row[1], row[2], row[3:])) for row in rows]
 
 
 def _newest_change(connection: Connection) -> tuple[int, int]:

@@ -39,7 +39,6 @@ from resourcesync.server.app import Application, LinksOf, ServedSource, create_a
 from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.dashboard.views import DocumentFile, SourceViews
 from resourcesync.server.dumps import DumpApplication
-from resourcesync.server.events import EventApplication
 from resourcesync.server.files import FileState, ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
@@ -370,23 +369,6 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
             return self._served()
         entries = published_entries(self.root, self.base, catalogue)
         return replace(self._served(), find_entry=entries)
-
-    @property
-    def events_path(self) -> str:
-        """The path of the stream of changes: beside the documents."""
-        names = (*self._served().documents_names, b"events")
-        return "/" + os.fsdecode(b"/".join(names))
-
-    def events(self, most: int) -> EventApplication:
-        """Return the application that streams the tree's changes, to mount at ``events_path``.
-
-        Args:
-            most: The most clients at a time.
-
-        Raises:
-            ConfigurationError: The tree has no catalogue.
-        """
-        return EventApplication(self._known_log(), most=most)
 
     @property
     def dumps_path(self) -> str:

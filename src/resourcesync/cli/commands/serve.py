@@ -57,11 +57,6 @@ _LEAST_SHARE = 8
     " networks, and accept secrets over plain HTTP.",
 )
 @option(
-    "--events",
-    is_flag=True,
-    help="Also stream changes as Server-Sent Events, for clients that no hub can reach.",
-)
-@option(
     "--dumps-on-demand",
     is_flag=True,
     help="Also make packages of a Resource Dump at request; none is stored.",
@@ -107,9 +102,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
     --hub runs a hub for this tree only, at the address below --url that publish --hub gave. Its
     state is in DIR/.resourcesync, so it continues after a restart.
 
-    --events adds resourcesync/events: its clients get each change within a second of its
-    publication. They may use three of four connections.
-
     --dumps-on-demand adds resourcesync/dump/resourcedump.xml, from which a new mirror needs few
     requests. It is not listed: give the URL to the clients that need it.
     """
@@ -153,10 +145,6 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     limits = applications.ConnectionLimits(
         connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
     )
-    if values["events"]:
-        events = found.events(most * 3 // 4)
-        mounts[found.events_path] = events
-        counts.append(events.metrics)
     if values["dumps_on_demand"]:
         mounts[found.dumps_path] = found.dumps(clock)
     application = found.application(clock, mounts=mounts)
