@@ -71,9 +71,8 @@ def test_an_application_of_ones_own_has_all_that_serve_has(tmp_path: Path) -> No
     def links(path: str) -> tuple[str, ...]:
         return ('<https://museum.example/terms>; rel="license"',) if path == "jug.txt" else ()
 
-    app = create_app(str(tmp_path), mounts={"/hub": hub}, links=links, dumps=True)
+    app = create_app(str(tmp_path), mounts={"/hub": hub}, links=links)
 
     assert ask(app, "/hub", method="POST").status == 202
     assert ask(app, "/jug.txt").fields["link"].endswith('rel="license"')
     assert "link" not in ask(app, "/.well-known/resourcesync").fields
-    assert b"resourcedump" in ask(app, "/resourcesync/dump/resourcedump.xml").body

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from resourcesync.adapters.system import SystemClock
-from resourcesync.app.serving.applications import LateApplication, find_tree
+from resourcesync.app.serving.applications import LateApplication
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.command_line import Said
@@ -191,20 +190,6 @@ def test_what_would_hide_our_own_documents_is_not_published(
 
     assert mirror.resources().keys() == {f"{mirror.url}a"}
     assert run(["validate", mirror.url]) == 0
-
-
-def test_packages_that_are_made_on_demand_hold_copies_of_any_name(
-    source: TinySource, mirror: Site, late: LateApplication, here: Path
-) -> None:
-    fill(source, mirror, ODD)
-    found, clock = find_tree(mirror.folder), SystemClock()
-    late.application = found.application(clock, mounts={found.dumps_path: found.dumps(clock)})
-
-    assert run(["pull", f"{mirror.url}resourcesync/dump/resourcedump.xml", "second"]) == 0
-
-    second = Site(here / "second", late, mirror.url)
-    assert second.copies().keys() == mirror.resources().keys()
-    assert sorted(second.copies().values()) == sorted(ODD.values())
 
 
 # --- mirrors with other names ---

@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import pytest
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import StorageError
 from resourcesync.server.asgi import ChunkedResponse, HttpRequest, Responder, answer
@@ -50,26 +49,6 @@ def test_a_stream_that_waits_ends_as_soon_as_its_client_has_gone() -> None:
 
     assert (found.body, found.error) == (b"one", None)
     assert ended == ["place", "file"]
-
-
-def test_a_stream_that_takes_too_long_is_cut_and_never_complete() -> None:
-    messages: list[Message] = []
-
-    async def send(message: Message) -> None:
-        messages.append(message)
-
-    async def receive() -> Message:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def drive() -> None:
-        response = ChunkedResponse(200, (), chunks=waiting(), seconds=0.01)
-        with pytest.raises(TimeoutError):
-            await response({"type": "http"}, receive, send)
-
-    asyncio.run(drive())
-
-    assert [message.get("more_body") for message in messages] == [None, True]
 
 
 def test_a_time_that_runs_out_within_a_stream_is_no_client_that_left() -> None:

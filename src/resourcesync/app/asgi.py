@@ -26,7 +26,6 @@ def create_app(
     out: str | Path | None = None,
     mounts: Mapping[str, Asgi] | None = None,
     links: Callable[[str], Sequence[str]] | None = None,
-    dumps: bool = False,
 ) -> applications.Application:
     """Return an ASGI application that serves a published folder and its documents.
 
@@ -42,21 +41,15 @@ def create_app(
         links: Returns the values of further ``Link`` fields for a path, such as
             ``resourcesync/changelist.xml``; the same each time. Hubs that the folder was published
             with are linked in any case.
-        dumps: True if ``resourcesync/dump/resourcedump.xml`` offers a Resource Dump whose packages
-            are made on request.
 
     Raises:
-        ConfigurationError: The folder was not published, a path cannot be mounted at, or there is
-            no catalogue with the resources that are to be offered.
+        ConfigurationError: The folder was not published, or a path cannot be mounted at.
         DocumentError: Its Source Description cannot be read.
         StorageError: The same, because of the disk.
     """
     tree = applications.find_tree(Path(folder), None if out is None else Path(out))
     clock = machine.system_clock()
-    all_mounts = dict(mounts or {})
-    if dumps:
-        all_mounts[tree.dumps_path] = tree.dumps(clock)
-    return tree.application(clock, mounts=all_mounts, links=links or no_links)
+    return tree.application(clock, mounts=mounts or {}, links=links or no_links)
 
 
 def create_operations_app(folder: str | Path, *served: applications.Application) -> Asgi:

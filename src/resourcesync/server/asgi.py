@@ -72,7 +72,6 @@ class ChunkedResponse(Response):
         pieces: The body of known length: spans of a representation, and bytes between them; empty
             for a response that has none, such as one to a HEAD, and for an unknown length.
         chunks: Yields the body, or what follows the bytes of ``fill``.
-        seconds: Time limit for sending the chunks; then the connection is cut.
 
     Attributes:
         length: Number of bytes of the pieces.
@@ -85,8 +84,6 @@ class ChunkedResponse(Response):
         headers: Headers,
         pieces: tuple[range | bytes, ...] = (),
         chunks: AsyncIterator[bytes] | None = None,
-        *,
-        seconds: float | None = None,
     ) -> None:
         # Starlette's own would decode and encode all the fields: 5 µs.
         self.status_code = status
@@ -95,7 +92,6 @@ class ChunkedResponse(Response):
         self.length = sum(map(len, pieces))
         self.chunks = chunks
         self.sent = 0
-        self._seconds = seconds
         self._whole = b""
 
     def fill(self, body: bytes) -> None:
@@ -103,11 +99,7 @@ class ChunkedResponse(Response):
         self._whole = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response.
-
-        Raises:
-            TimeoutError: The time was not enough.
-        """
+        """Send the response."""
         del scope
         await send(
             {
@@ -132,7 +124,7 @@ class ChunkedResponse(Response):
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
         left = self.length - len(self._whole)
         more = True
-        limit = asyncio.timeout(self._seconds)
+        limit = asyncio.timeout(None)
         gone = asyncio.create_task(_end_at_disconnect(limit, receive))
         try:
             async with limit:

@@ -440,17 +440,6 @@ class FileChangeLog:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    @contextmanager
-    def snapshot(self) -> Iterator[FileSnapshot]:
-        """Open a consistent view of the resources.
-
-        Raises:
-            StateError: Nothing was ever recorded, or the file is damaged.
-            StorageError: It cannot be read.
-        """
-        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            yield FileSnapshot(connection)
-
     def last(self) -> tuple[int, int]:
         """Return number and time of the newest change, in microseconds; 0 when there is none.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, Final, final
+from typing import Final, final
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync import __version__
 from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
-from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.app.publishing import document_stores
 from resourcesync.app.publishing.published_tree import (
@@ -38,7 +37,6 @@ from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
 from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.dashboard.views import DocumentFile, SourceViews
-from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.files import FileState, ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
@@ -49,7 +47,6 @@ from resourcesync.server.uvicorn_server import (
     serve_forever,
 )
 from resourcesync.settings.publication import CATALOGUE
-from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
 from resourcesync.source.publication_options import version_options_of
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
@@ -370,52 +367,6 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         entries = published_entries(self.root, self.base, catalogue)
         return replace(self._served(), find_entry=entries)
 
-    @property
-    def dumps_path(self) -> str:
-        """The path of the dump on demand: beside the documents."""
-        names = (*self._served().documents_names, b"dump")
-        return "/" + os.fsdecode(b"/".join(names))
-
-    def dumps(self, clock: Clock, *, most: int = 2) -> ASGIApp:
-        """Return the application of the Resource Dump on demand, for ``dumps_path``.
-
-        Args:
-            clock: Time.
-            most: The most packages that are made at a time.
-
-        Raises:
-            ConfigurationError: The tree has no catalogue.
-        """
-        log = self._known_log()
-
-        def build(tree: PublishedTree) -> ASGIApp:
-            return DumpApplication(
-                log.snapshot,
-                PresentContents(*tree._originals(clock)),
-                uri=tree.capability_list.rpartition("/")[0] + "/dump/",
-                capability_list=tree.capability_list,
-                most=most,
-            )
-
-        return _CurrentApplication(CurrentTree(self), build)
-
-    def _originals(self, clock: Clock) -> tuple[FileTreeOriginals, OpenOriginal]:
-        """Return the files, and the function that opens them by their addresses."""
-        file_at = files_by_address(self.root)
-        if file_at is None:
-            files = FileTreeOriginals(self.root, self.base, clock=clock)
-            return files, files.open
-        every = FileTreeOriginals(
-            self.root, self.base, clock=clock, selection=FileSelection(hidden=True)
-        )
-
-        def open_copy(uri: str) -> BinaryIO | None:
-            path = file_at(uri.removeprefix(self.base))
-            names = [] if path is None else map(to_segment, path.split("/"))
-            return every.open(self.base + "/".join(names))
-
-        return every, open_copy
-
     def operations(self, *counts: MetricsSource) -> OperationsApplication:
         """Return the application for the operators of the server.
 
@@ -470,15 +421,6 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         """Return the status of its documents and its catalogue."""
         documents = self.out / "resourcesync"
         return SourceStatus(self.base, documents, self._log(), self.root.absolute().name)
-
-    def _known_log(self) -> FileChangeLog:
-        log = self._log()
-        if log is None:
-            raise ConfigurationError(
-                f"{self.root} has no catalogue, so its changes are not known",
-                hint="serve the folder where it is published",
-            )
-        return log
 
     def _log(self) -> FileChangeLog | None:
         catalogue = self._catalogue()

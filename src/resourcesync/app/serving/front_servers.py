@@ -96,7 +96,7 @@ class FrontServer(msgspec.Struct, frozen=True, kw_only=True):
     def computed(self) -> tuple[str, ...]:
         """Return the paths that only ``serve`` can answer."""
         hub = (self.hub,) if self.hub else ()
-        return ("/resourcesync/dump/", f"{MOUNT}/", *self.topics, *hub)
+        return (f"{MOUNT}/", *self.topics, *hub)
 
 
 def find_front(tree: Path, backend: str, out: Path | None = None) -> FrontServer:

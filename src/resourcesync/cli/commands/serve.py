@@ -57,11 +57,6 @@ _LEAST_SHARE = 8
     " networks, and accept secrets over plain HTTP.",
 )
 @option(
-    "--dumps-on-demand",
-    is_flag=True,
-    help="Also make packages of a Resource Dump at request; none is stored.",
-)
-@option(
     "--admin",
     type=options.BINDING,
     metavar="HOST:PORT",
@@ -101,9 +96,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     --hub runs a hub for this tree only, at the address below --url that publish --hub gave. Its
     state is in DIR/.resourcesync, so it continues after a restart.
-
-    --dumps-on-demand adds resourcesync/dump/resourcedump.xml, from which a new mirror needs few
-    requests. It is not listed: give the URL to the clients that need it.
     """
     tree: Path = values["tree"]
     if values["private_callbacks"] and not values["hub"]:
@@ -145,8 +137,6 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     limits = applications.ConnectionLimits(
         connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
     )
-    if values["dumps_on_demand"]:
-        mounts[found.dumps_path] = found.dumps(clock)
     application = found.application(clock, mounts=mounts)
     second = None
     if values["admin"] is not None:
