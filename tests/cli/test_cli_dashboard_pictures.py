@@ -21,6 +21,8 @@ from tests.support.page_checkers import barriers, markup_faults
 from tests.support.sources.dashboard_week import configured, served, subscriptions
 from tests.support.sources.own_source import source_pages
 
+pytestmark = pytest.mark.night  # a browser draws some hundred pages
+
 LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
 MORE = (
     *("?q=nothing", "mirror?name=theses", "mirror?name=maps"),

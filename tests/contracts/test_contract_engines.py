@@ -37,7 +37,12 @@ SLOW = pytest.mark.timeout(600)  # Java takes a minute where others keep the pro
 
 @pytest.mark.parametrize(
     "name",
-    ["threads", "processes", pytest.param("dask", marks=SLOW), pytest.param("spark", marks=SLOW)],
+    [
+        "threads",
+        "processes",
+        pytest.param("dask", marks=SLOW),
+        pytest.param("spark", marks=[SLOW, pytest.mark.night]),
+    ],
 )
 def test_every_unit_is_done_once_and_what_goes_wrong_is_told_in_one_line(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
