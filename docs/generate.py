@@ -270,7 +270,7 @@ def state_schema() -> str:
 
 def catalogue_schema() -> str:
     """Return the schema of a Source's catalogue."""
-    return sql(*database.MIGRATIONS)
+    return sql(database.SCHEMA)
 
 
 # --- the command line --------------------------------------------------------------------------

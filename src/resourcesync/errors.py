@@ -33,7 +33,7 @@
     │   └── PlanOutdatedError            the plan is not what would be done now
     └── StorageError                 this machine: originals, copies, documents or state failed
         ├── DiskFullError                no space, no quota, no inodes
-        ├── StateError                   the state is damaged or from a newer version
+        ├── StateError                   the state is damaged or of another version
         ├── MirrorChangedError           the mirror's folder is not the recorded one
         ├── OriginalChangedError         an original changed or vanished while it was read
         ├── EngineError                  the engine that does the units of a pull failed
@@ -444,7 +444,7 @@ def storage_error(
 
 
 class StateError(StorageError):
-    """The state or the catalogue is damaged, or was written by a newer version."""
+    """The state or the catalogue is damaged, or was written by another version."""
 
     default_code = "state"
 

@@ -1,4 +1,4 @@
-"""SQLite files: the promise of a commit, migrations, errors, transactions and notes.
+"""SQLite files: the promise of a commit, schemas, errors, transactions and notes.
 
 No other module imports ``sqlite3``. A statement commits by itself, except in ``transaction``.
 """
@@ -57,8 +57,8 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         noun: The file in words.
         application_id: Its ``application_id``; 0 for none.
-        migrations: The schema step by step: the first n steps make version n. A step that was
-            released never changes.
+        schema: The statements that make its tables.
+        number: The number of the schema; a file with another one is refused.
         durability: The promise of a commit.
         is_private: Only the owner may read the file; its folder is created if missing.
         folder_mode: The mode of that folder.
@@ -71,7 +71,8 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
 
     noun: str
     application_id: int
-    migrations: tuple[str, ...]
+    schema: str
+    number: int = 1
     durability: Durability
     is_private: bool = True
     folder_mode: int = 0o700
@@ -148,17 +149,17 @@ class SqliteErrors:
             hint="move it away, or choose another path",
         )
 
-    def newer(self, version: int) -> StateError:
-        """Return the error of a file of a newer version."""
+    def other_schema(self, number: int) -> StateError:
+        """Return the error of a file with the schema of another version."""
         return StateError(
-            f"{self._path} was written by a newer version of this package",
+            f"{self._path} was written by another version of this package",
             evidence=(
                 ("file", str(self._path)),
-                ("schema", str(version)),
-                ("known", str(len(self._kind.migrations))),
+                ("schema", str(number)),
+                ("known", str(self._kind.number)),
                 ("kept", "nothing was changed"),
             ),
-            hint="upgrade the package",
+            hint=f"use that version, or {self._kind.repair.format(path=self._path)}",
         )
 
     @property
@@ -204,14 +205,14 @@ class SqliteFile:
     """An open SQLite file of this package, with its one connection.
 
     Args:
-        path: The file; created if missing, and migrated. ``:memory:`` is a database in memory.
-        read_only: Open an existing file, which is not migrated either.
+        path: The file; created if missing. ``:memory:`` is a database in memory.
+        read_only: Open an existing file.
         immutable: With ``read_only``: the file has no log, and the caller finds out whether it
             was written meanwhile.
 
     Raises:
         LockedError: Another process has it.
-        StateError: It is damaged, of another format, or from a newer version.
+        StateError: It is damaged, of another format, or from another version.
         StorageError: It cannot be opened.
     """
 
@@ -238,28 +239,28 @@ class SqliteFile:
                 raise
 
     def _prepare(self, kind: SqliteFormat, *, read_only: bool) -> None:
-        """Check the file, and migrate it."""
+        """Check the file, and make the tables of a new one."""
         *before, journal = kind.durability.value
         connection = self.connection
         for pragma in ("trusted_schema = OFF", *before):
             connection.execute(f"PRAGMA {pragma}")
-        version = self._check(kind, accepts_empty=not read_only)
+        is_new = self._check(kind, accepts_empty=not read_only)
         if read_only:
             return
         connection.execute(f"PRAGMA {journal}")
         if kind.durability is Durability.EXCLUSIVE:
             connection.execute("BEGIN EXCLUSIVE")  # the lock stays
             connection.execute("COMMIT")
-        if version < len(kind.migrations):
+        if is_new:
             connection.executescript(
-                f"BEGIN IMMEDIATE; {''.join(kind.migrations[version:])}"
+                f"BEGIN IMMEDIATE; {kind.schema}"
                 f"PRAGMA application_id = {kind.application_id};"
-                f"PRAGMA user_version = {len(kind.migrations)}; COMMIT"
+                f"PRAGMA user_version = {kind.number}; COMMIT"
             )
 
-    def _check(self, kind: SqliteFormat, *, accepts_empty: bool) -> int:
-        """Return the version of the file, before anything in it changes."""
-        version, application, tables = (
+    def _check(self, kind: SqliteFormat, *, accepts_empty: bool) -> bool:
+        """Return whether the file is empty; one that is not ours is refused."""
+        number, application, tables = (
             int(self.connection.execute(query).fetchone()[0])
             for query in (
                 "PRAGMA user_version",
@@ -267,13 +268,13 @@ class SqliteFile:
                 "SELECT count(*) FROM sqlite_schema",
             )
         )
-        is_empty = not (version or application or tables)
-        is_ours = version > 0 and application == kind.application_id
+        is_empty = not (number or application or tables)
+        is_ours = number > 0 and application == kind.application_id
         if not (is_ours or (is_empty and accepts_empty)):
             raise self.errors.foreign()
-        if version > len(kind.migrations):
-            raise self.errors.newer(version)
-        return version
+        if is_ours and number != kind.number:
+            raise self.errors.other_schema(number)
+        return is_empty
 
     def __enter__(self) -> Self:
         return self
@@ -480,7 +481,7 @@ def write_notes(connection: Connection, notes: Mapping[str, str]) -> None:
 _TEMPORARY: Final = SqliteFormat(
     noun="a temporary file",
     application_id=0,
-    migrations=(),
+    schema="",
     durability=Durability.SIMPLE,
     retained="nothing was changed",
     repair="try again",

@@ -75,8 +75,8 @@ def test_the_title_of_a_decision_begins_with_the_number_of_its_file() -> None:
     ("page", "scripts"),
     [
         ("state-schema", [schema.SCHEMA]),
-        ("catalogue-schema", [*database.MIGRATIONS]),
-        ("push-schema", [*hub_store.MIGRATIONS, *follower_store.MIGRATIONS]),
+        ("catalogue-schema", [database.SCHEMA]),
+        ("push-schema", [hub_store.SCHEMA, follower_store.SCHEMA]),
     ],
 )
 def test_every_table_and_column_of_a_store_is_explained(page: str, scripts: list[str]) -> None:

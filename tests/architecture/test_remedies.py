@@ -21,7 +21,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "resourcesync"
 ALLOWED = {
     "server/dashboard/front_page.py": "the page of a Source tells its visitors how to mirror it",
     "simulator/live.py": "the page of a simulated Source tells its visitors how to mirror it",
-    "app/publishing/document_stores.py": "the mark in robots.txt files that earlier versions wrote",
+    "app/publishing/document_stores.py": "the mark in the robots.txt files that we write",
 }
 """The modules that name a command, each with the reason; this list only gets shorter."""
 

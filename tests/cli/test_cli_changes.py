@@ -101,7 +101,7 @@ def test_a_cursor_that_the_log_does_not_reach_is_an_error_and_restart_helps(
 ) -> None:
     command = ["changes", museum, "--consumer", "rag", "--ack"]
     run(command)
-    Path(museum, ".resourcesync/consumers/rag.json").write_text('{"acknowledged": 9000}')
+    Path(museum, ".resourcesync/consumers/rag.json").write_text('{"acknowledged": 9000, "time": 1}')
     said.readouterr()
 
     assert run(command) == 7
@@ -266,19 +266,7 @@ def test_a_position_of_another_mirror_is_lost_and_start_helps(
     assert len(seen(said)) == len(FILES)
 
 
-def test_a_position_of_an_earlier_version_is_accepted(museum: str, said: Said) -> None:
-    run(["changes", museum, "--consumer", "rag", "--ack"])
-    path = Path(museum, ".resourcesync/consumers/rag.json")
-    path.write_text(json.dumps({"acknowledged": len(FILES)}))
-    said.readouterr()
-
-    assert run(["changes", museum, "--consumer", "rag", "--json"]) == 0
-    assert seen(said) == []
-
-
-@pytest.mark.parametrize(
-    "text", ["[]", '{"acknowledged": Infinity}', '{"acknowledged": 1, "time": "x"}']
-)
+@pytest.mark.parametrize("text", ["[]", '{"acknowledged": 1}', '{"acknowledged": 1, "time": "x"}'])
 def test_a_position_that_is_none_is_an_error(museum: str, said: Said, text: str) -> None:
     run(["changes", museum, "--consumer", "rag", "--ack"])
     Path(museum, ".resourcesync/consumers/rag.json").write_text(text)

@@ -104,7 +104,7 @@ def test_a_mirror_that_was_never_named_leaves_nothing_when_its_first_pull_fails(
     assert not Path("new").exists()
 
 
-def test_a_failed_run_of_an_older_version_is_told_by_its_code() -> None:
+def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
     with SqliteMirrorState(":memory:") as state:
         row = RunRow(run="1", started=1, ended=2, mode="", outcome="dns", counts="{}")
         state.add_run(row)

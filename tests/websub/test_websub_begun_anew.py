@@ -1,13 +1,11 @@
 """A subscriber that is begun anew."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.hub import follower_store
 from resourcesync.websub.channels import Channel
 from tests.support.servers.hubs import payload
 from tests.support.servers.subscribing import HUB, TOPIC, SubscriberAndHubs
@@ -69,18 +67,3 @@ def test_what_is_ended_is_ended_at_the_callback_that_the_hub_knows(
     [_, asked] = world.hubs.forms()
     assert asked["hub.mode"] == "unsubscribe"
     assert asked["hub.callback"] == f"https://aggregator.example/push/{active.token}"
-
-
-def test_a_memory_of_the_first_schema_is_taken_over(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "push.db")) as old:
-        old.executescript(
-            f"PRAGMA application_id = {0x52535331};"
-            f"{follower_store.MIGRATIONS[0]}"
-            f"INSERT INTO follower VALUES ('arxiv', '{TOPIC}', '{HUB}', 'active', 'abc', x'01',"
-            " '', x'', '', 1796083200000000, 0, 1796083200000000); PRAGMA user_version = 1;"
-        )
-    with closing(SubscriberAndHubs(tmp_path)) as world:
-        assert world.follower().base == ""
-        assert world.follower().token == "abc"
-        world.subscriber.tick()
-        assert len(world.hubs.asked) == 1

@@ -7,18 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
-from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 from resourcesync.settings.network import Network
 from tests.support.commands.run import free_port
 from tests.support.servers.pushing import served_with_hub
 from tests.support.waiting import wait_until
-
-CALLBACK = "https://aggregator.example/push/"
 
 
 @contextmanager
@@ -87,58 +83,3 @@ def test_a_configuration_is_known_by_its_real_path(tmp_path: Path) -> None:
     found = {PushState(folder=tmp_path, configuration=path).path for path in (real, link)}
     assert len(found) == 1
     assert PushState(folder=tmp_path, configuration=tmp_path / "two.toml").path not in found
-
-
-def row(name: str, base: str, token: str) -> ChannelSubscription:
-    return ChannelSubscription(
-        name=name,
-        topic=f"https://{name}.example/channel",
-        hub="https://hub.example/",
-        state=FollowerState.ACTIVE,
-        token=token,
-        secret=b"secret",
-        lease_until=1_796_083_200_000_000,
-        due=1_796_083_200_000_000,
-        base=base,
-    )
-
-
-def names(path: Path) -> dict[str, str]:
-    with closing(FileFollowers(path)) as store:
-        return {subscription.name: subscription.token for subscription in store.subscriptions()}
-
-
-def test_what_is_verified_is_taken_over_from_the_file_that_all_services_shared(
-    tmp_path: Path,
-) -> None:
-    shared = tmp_path / "push.db"
-    with closing(FileFollowers(shared)) as store:
-        store.save(row("museum", CALLBACK, "one"))
-        store.save(row("removed", CALLBACK, "two"))  # is still to be ended, by us
-        store.save(row("early", "", "three"))  # before callbacks were noted
-        store.save(row("foreign", "https://other.example/push/", "four"))
-        store.save(row("unknown", "", "five"))
-    state = PushState(
-        folder=tmp_path,
-        configuration=tmp_path / "one.toml",
-        mirrors=frozenset({"museum", "early", "foreign"}),
-    )
-
-    with state.open_store(CALLBACK.rstrip("/")) as store:
-        assert store.find_token("one") == row("museum", CALLBACK, "one")
-
-    assert names(state.path) == {"museum": "one", "removed": "two", "early": "three"}
-    assert names(shared) == {"foreign": "four", "unknown": "five"}
-
-
-def test_a_subscription_that_is_here_already_is_newer_than_the_shared_one(tmp_path: Path) -> None:
-    state = PushState(folder=tmp_path, configuration=tmp_path / "one.toml")
-    with state.open_store(CALLBACK) as store:
-        store.save(row("museum", CALLBACK, "new"))
-    with closing(FileFollowers(tmp_path / "push.db")) as store:
-        store.save(row("museum", CALLBACK, "old"))
-
-    with state.open_store(CALLBACK) as store:
-        assert [subscription.token for subscription in store.subscriptions()] == ["new"]
-
-    assert names(tmp_path / "push.db") == {}

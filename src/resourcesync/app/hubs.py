@@ -180,7 +180,7 @@ def open_hub(
         private: True if callbacks at addresses that are not public are allowed.
 
     Raises:
-        StateError: The file is damaged, of another kind, or from a newer version.
+        StateError: The file is damaged, of another kind, or from another version.
         StorageError: It cannot be opened.
     """
     store = FileHub(path)

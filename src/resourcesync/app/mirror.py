@@ -377,7 +377,7 @@ class Mirror:
 
         Raises:
             ConfigurationError: The folder is not a mirror.
-            StateError: The state is damaged or from a newer version.
+            StateError: The state is damaged or from another version.
         """
         return mirror_state.read_status(self.folder)
 
@@ -390,7 +390,7 @@ class Mirror:
 
         Raises:
             ConfigurationError: The folder is not a mirror.
-            StateError: The state is damaged or from a newer version.
+            StateError: The state is damaged or from another version.
 
         Example:
             >>> for resource in mirror.resources():
@@ -409,7 +409,7 @@ class Mirror:
 
         Raises:
             ConfigurationError: The folder is not a mirror, or its copies are in a store.
-            StateError: The state is damaged or from a newer version.
+            StateError: The state is damaged or from another version.
 
         Example:
             >>> mirror.path("https://museum.example/objects/1.txt").read_text()
@@ -426,7 +426,7 @@ class Mirror:
 
         Raises:
             ConfigurationError: The folder is not a mirror, or its copies are in a store.
-            StateError: The state is damaged or from a newer version.
+            StateError: The state is damaged or from another version.
 
         Example:
             >>> mirror.uri("museum/objects/1.txt")
@@ -475,7 +475,7 @@ class Mirror:
                 back that far (90 days, at most 1,000,000 changes), or the mirror was restored or
                 made again. Start over with everything.
             ConfigurationError: The folder is not a mirror, or the arguments contradict each other.
-            StateError: The state is damaged or from a newer version.
+            StateError: The state is damaged or from another version.
 
         Example:
             >>> for change in mirror.changes(since="start"):

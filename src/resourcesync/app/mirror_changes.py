@@ -289,7 +289,7 @@ def read_rounds(
 
     Raises:
         ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged or from a newer version.
+        StateError: The state is damaged or from another version.
     """
     since, restart = query.since, query.restart
     while True:

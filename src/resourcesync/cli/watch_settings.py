@@ -91,7 +91,6 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         return PushState(
             folder=self.state_folder(),
             configuration=None if file is None else file.path,
-            mirrors=frozenset((*self.configuration.names, *self.names)),
         )
 
     def state_folder(self) -> Path:

@@ -218,5 +218,5 @@ def read_failed(row: RunRow | None) -> FailedRun | None:
         return None
     try:
         return msgspec.json.decode(row.counts, type=FailedRun)
-    except msgspec.MsgspecError:  # written by a version that stored the code only
+    except msgspec.MsgspecError:  # the row is damaged
         return FailedRun(code=row.outcome)

@@ -78,7 +78,7 @@ class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Record of the public dumps.
 
     Attributes:
-        base_uri: The URI of the resources' root; empty where it was not recorded.
+        base_uri: The URI of the resources' root; empty before the first dump.
         resources: The packages of the Resource Dump, in URI order.
         changes: The packages of the Change Dump, oldest first.
         number: The number of the next package of the Change Dump.
@@ -119,7 +119,7 @@ def _record(fields: dict[str, Any]) -> DumpRecord:
     documents = {name: DocumentRecord(**known) for name, known in fields.pop("documents").items()}
     former = tuple(
         ArchivedDump(documents=tuple(item.pop("documents")), **item)
-        for item in fields.pop("former", ())
+        for item in fields.pop("former")
     )
     return DumpRecord(
         resources=resources, changes=changes, documents=documents, former=former, **fields

@@ -66,7 +66,6 @@ _ARCHIVED_DUMP: Final = re.compile(
 )
 _ACTIVITY_PAGE: Final = re.compile(r"resourcesync/activities-(\d{6,})\.json")
 _SITEMAPS: Final = re.compile(r"resourcesync-sitemap(?:-\d{4,})?\.xml")
-_OLD_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
 class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,7 +200,7 @@ def is_document(name: str) -> bool:
 
 def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
-    patterns = (_PART, _NUMBERED, _DATED, _OLD_SITEMAP_PART, _ACTIVITY_PAGE)
+    patterns = (_PART, _NUMBERED, _DATED, _ACTIVITY_PAGE)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
 
 

@@ -72,7 +72,7 @@ class PublicationPlan(msgspec.Struct, frozen=True, kw_only=True):
         closed: The Change Lists that are complete, oldest first.
         open: The Change List that takes further changes.
         monitored_since: The ``at`` of the last Resource List that was not written because of
-            listed changes alone, in microseconds; 0 in plans of earlier versions.
+            listed changes alone, in microseconds.
         superseded: Former Resource Lists that somebody may still start from, or that are archived,
             oldest first.
         retired: Change Lists that are in the archive only, oldest first.
@@ -84,7 +84,7 @@ class PublicationPlan(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     closed: tuple[Span, ...]
     open: Span
-    monitored_since: int = 0
+    monitored_since: int
     superseded: tuple[SupersededList, ...] = ()
     retired: tuple[Span, ...] = ()
 
@@ -117,19 +117,19 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         documents: The names of all its documents: never removed while it is offered.
         at: The oldest state that a Destination can start from with it, in microseconds: Change
             Lists reach back that far. ``None`` if no one starts from it.
-        base_uri: The URI of the resources' root; empty where it was not recorded.
+        base_uri: The URI of the resources' root.
     """
 
     capability: Capability
     name: str
     documents: tuple[str, ...] = ()
     at: int | None = None
-    base_uri: str = ""
+    base_uri: str
 
     def goes_with(self, plan: PublicationPlan) -> bool:
         """True if the Change Lists of a plan continue from it: not when they were started over."""
         is_reached = self.at is None or self.at >= plan.start
-        return is_reached and self.base_uri in ("", plan.base_uri)
+        return is_reached and self.base_uri == plan.base_uri
 
 
 class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,8 +174,8 @@ class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     listed: int
-    base_uri: str = ""
-    documents_uri: str = ""
+    base_uri: str
+    documents_uri: str
     parts: tuple[str, ...] = ()
     sitemap: tuple[str, ...] = ()
     documents: dict[str, DocumentRecord] = msgspec.field(default_factory=dict)
@@ -241,24 +241,14 @@ def encode(value: object) -> str:
 
 
 def _plan(fields: dict[str, Any]) -> PublicationPlan:
-    closed = tuple(Span(**span) for span in fields.pop("closed"))
-    number = fields.pop("number")
-    if any(not span.name for span in closed):  # written when numbers alone made the names
-        closed = tuple(
-            replace(span, name=naming.change_list(number + position))
-            for position, span in enumerate(closed)
-        )
-        number += len(closed)
     superseded = tuple(
-        SupersededList(parts=tuple(item.pop("parts")), **item)
-        for item in fields.pop("superseded", ())
+        SupersededList(parts=tuple(item.pop("parts")), **item) for item in fields.pop("superseded")
     )
     return PublicationPlan(
-        number=number,
-        closed=closed,
+        closed=tuple(Span(**span) for span in fields.pop("closed")),
         open=Span(**fields.pop("open")),
         superseded=superseded,
-        retired=tuple(Span(**span) for span in fields.pop("retired", ())),
+        retired=tuple(Span(**span) for span in fields.pop("retired")),
         **fields,
     )
 
@@ -278,7 +268,7 @@ def _record(fields: dict[str, Any]) -> PublicationRecord:
     documents = {name: DocumentRecord(**known) for name, known in fields.pop("documents").items()}
     return PublicationRecord(
         parts=tuple(fields.pop("parts")),
-        sitemap=tuple(fields.pop("sitemap", ())),
+        sitemap=tuple(fields.pop("sitemap")),
         documents=documents,
         **fields,
     )

@@ -156,7 +156,7 @@ class ListPublisher:
         planned, record = read_plan(self._catalogue), read_record(self._catalogue)
         task = self._task(planned, record, step, now or self._clock.now(), anew=anew)
         first = record is None
-        if record and planned and not self._is_same_location(planned, record):
+        if record and planned and not self._is_same_location(record):
             record = None  # every document must be written again, at its new place
         counts: Counter[ChangeKind] = Counter()
         with self._catalogue.snapshot() as snapshot:
@@ -281,7 +281,7 @@ class ListPublisher:
         if self._policy.archive and is_complete:
             name = naming.archived_resource_list(from_microseconds(plan.at))
         former = SupersededList(at=plan.at, since=task.moment, name=name, parts=parts)
-        at, since = to_microseconds(snapshot.at), plan.monitored_since or plan.at
+        at, since = to_microseconds(snapshot.at), plan.monitored_since
         if task.rebases or not is_complete:
             since = at
         elif not (
@@ -300,11 +300,10 @@ class ListPublisher:
             return False
         return snapshot.count(most + 1) <= most
 
-    def _is_same_location(self, plan: PublicationPlan, record: PublicationRecord) -> bool:
-        """True if the addresses are unchanged; the plan may be of a run that was killed."""
-        base = record.base_uri or plan.base_uri  # an older version recorded neither
-        documents = record.documents_uri or plan.documents_uri
-        return (base, documents) == (self._naming.base_uri, self._naming.documents_uri)
+    def _is_same_location(self, record: PublicationRecord) -> bool:
+        """True if the addresses are unchanged."""
+        recorded = record.base_uri, record.documents_uri
+        return recorded == (self._naming.base_uri, self._naming.documents_uri)
 
     def _new_plan(self, snapshot: CatalogueSnapshot, number: int) -> PublicationPlan:
         """Return a plan that starts with the present state, its numbers at ``number`` or above."""

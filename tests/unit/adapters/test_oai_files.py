@@ -1,7 +1,5 @@
 """The files of a repository: found by rule, linked with metadata, left out when restricted."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -214,22 +212,6 @@ def test_the_signposts_of_a_file_that_is_measured_anyway_are_kept(tmp_path: Path
     assert not any("style" in href for _, href in found)
     assert all(link.rel != "license" for link in told[f"{HOST}/1/data.csv"].links)
     assert len(made.provider.heads) == 2
-
-
-def test_the_state_of_an_earlier_version_gets_signposts_with_the_next_measurement(
-    tmp_path: Path,
-) -> None:
-    signed = Bitstream(name="thesis.pdf", body=b"x", links="<https://cc.example/by>; rel=license")
-    made = world(tmp_path, item("1", signed), measure="yes")
-    made.fill()
-    for path in tmp_path.rglob("oai.db"):
-        with closing(sqlite3.connect(path)) as connection:
-            connection.executescript("ALTER TABLE file DROP COLUMN links; PRAGMA user_version = 1")
-
-    changed(made.provider, "1", title="Changed")
-    made.follow()
-
-    assert "license" in {link.rel for link in made.told[f"{HOST}/1/thesis.pdf"].links}
 
 
 def test_a_server_of_files_that_fails_hides_no_file(tmp_path: Path) -> None:

@@ -243,6 +243,7 @@ def test_a_dump_that_is_offered_keeps_the_lists_that_lead_on_from_it() -> None:
         name="resourcesync/resourcedump.xml",
         documents=("resourcesync/changelist_2000-01-01T000000Z.xml",),
         at=int(at.timestamp() * 1_000_000),
+        base_uri=BASE,
     )
     source.documents.write(dump.name, [b"?"])
     source.documents.write(dump.documents[0], [b"?"])

@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
 import pytest
-from msgspec.structs import replace
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.documents import reader
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import ChangeLists, Policy, PublicationStep, read_record, write_record
+from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
 from resourcesync.source.publisher import Publication
 from tests.support.sources.publishing import Reader, Source, content_of, files_of, view
 
@@ -49,31 +48,6 @@ def test_the_plain_twin_lists_every_resource_and_says_nothing_of_resourcesync(
     source.clock.advance(hours=25)
     source.publish()
     assert not [name for name in files_of(source) if "sitemap" in name]
-
-
-def test_the_twin_of_an_earlier_version_is_removed_after_a_day_and_no_other_file() -> None:
-    source = Source(policy=Policy(sitemap=True))
-    source.put("a", "b")
-    source.publish()
-    record = read_record(source.catalogue)
-    assert record is not None
-    former = ["resourcesync/sitemap.xml", "resourcesync/sitemap-0001.xml"]
-    for name in (*former, "resourcesync/mine.xml", "resourcesync-sitemap-0009.xml"):
-        source.documents.write(name, [b"<urlset/>"])
-    known = record.documents["resourcesync-sitemap.xml"]
-    documents = {**record.documents, former[0]: known}
-    write_record(source.catalogue, replace(record, documents=documents, sitemap=(former[1],)))
-
-    source.publish()
-    assert set(former) <= set(source.documents.names())
-    source.clock.advance(hours=25)
-    source.put("c")
-    source.publish()
-
-    names = set(source.documents.names())
-    assert not names & set(former)
-    assert {"resourcesync/mine.xml", "resourcesync-sitemap-0009.xml"} <= names
-    assert "resourcesync-sitemap.xml" in names
 
 
 # --- reading back -------------------------------------------------------------------------------

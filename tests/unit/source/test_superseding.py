@@ -27,6 +27,7 @@ PLAN = PublicationPlan(
     base_uri=BASE,
     documents_uri=BASE,
     at=20,
+    monitored_since=20,
     number=1,
     closed=(),
     open=Span(after=0, last=0, start=0, reached=0),

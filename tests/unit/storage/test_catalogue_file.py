@@ -134,7 +134,7 @@ def test_a_lock_whose_holder_said_nothing_is_still_a_lock(tmp_path: Path) -> Non
             open_file(tmp_path / "catalogue.db")
 
 
-def test_a_catalogue_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+def test_a_catalogue_of_another_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     with open_file(path):
         pass
@@ -143,7 +143,7 @@ def test_a_catalogue_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     connection.close()
     before = path.read_bytes()
 
-    with pytest.raises(StateError, match="newer version"):
+    with pytest.raises(StateError, match="another version"):
         open_file(path)
 
     assert path.read_bytes() == before

@@ -1,4 +1,4 @@
-"""One home of SQLite: the promise of each file, migrations, errors and notes."""
+"""One home of SQLite: the promise of each file, schemas, errors and notes."""
 
 import sqlite3
 import subprocess
@@ -38,12 +38,12 @@ ROWS = "CREATE TABLE row (name TEXT PRIMARY KEY, size INTEGER NOT NULL);"
 KIND = SqliteFormat(
     noun="a test of this package",
     application_id=77,
-    migrations=(NOTE_TABLE,),
+    schema=NOTE_TABLE,
     durability=Durability.SHARED,
     retained="all",
     repair="restore {path}",
 )
-NEWER = replace(KIND, migrations=(NOTE_TABLE, ROWS))
+WITH_ROWS = replace(KIND, schema=NOTE_TABLE + ROWS)
 
 
 @pytest.fixture
@@ -85,42 +85,37 @@ def test_every_commit_of_every_file_survives_a_power_cut(
     del file
 
 
-def test_a_file_of_an_older_version_is_migrated_and_keeps_its_notes(path: Path) -> None:
+def test_a_file_keeps_its_notes_and_the_number_of_its_schema(path: Path) -> None:
     with SqliteFile(path, KIND) as file:
         file.write_notes({"a": "1", "b": "2"})
         file.write_notes({"b": "3"})
-    with SqliteFile(path, NEWER, read_only=True) as file:
+    with SqliteFile(path, KIND, read_only=True) as file:
         assert pragma(file.connection, "user_version") == 1
-        assert file.note("b") == "3"
-    with SqliteFile(path, NEWER) as file, file.writing() as connection:
-        connection.execute("INSERT INTO row VALUES ('x', 1)")
-        assert pragma(connection, "user_version") == 2
         assert [file.note(key) for key in "abc"] == ["1", "3", None]
 
 
-def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
-    SqliteFile(path, KIND).close()
-
+def test_a_schema_that_cannot_be_made_leaves_an_empty_file(path: Path) -> None:
     with pytest.raises(StorageError):
-        SqliteFile(path, replace(KIND, migrations=(NOTE_TABLE, ROWS, "CREATE TABLE row (a);")))
+        SqliteFile(path, replace(KIND, schema=NOTE_TABLE + NOTE_TABLE))
 
-    with SqliteFile(path, NEWER, read_only=True) as file:
-        assert pragma(file.connection, "user_version") == 1
-        assert file.connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("note",)]
+    with SqliteFile(path, KIND) as file:
+        assert file.note("a") is None
 
 
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("PRAGMA user_version = 9", "newer version"),
+        ("PRAGMA user_version = 1", "another version"),
+        ("PRAGMA user_version = 9", "another version"),
         ("PRAGMA application_id = 78", "not a test of this package"),
         ("PRAGMA user_version = 0", "not a test of this package"),
     ],
 )
-def test_a_file_of_another_kind_or_a_newer_version_is_refused_and_untouched(
+def test_a_file_of_another_kind_or_version_is_refused_and_untouched(
     path: Path, statement: str, said: str
 ) -> None:
-    SqliteFile(path, KIND).close()
+    kind = replace(KIND, number=2)
+    SqliteFile(path, kind).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute(statement)
@@ -128,8 +123,9 @@ def test_a_file_of_another_kind_or_a_newer_version_is_refused_and_untouched(
 
     for read_only in (False, True):
         with pytest.raises(StateError, match=said) as caught:
-            SqliteFile(path, KIND, read_only=read_only)
+            SqliteFile(path, kind, read_only=read_only)
         assert dict(caught.value.evidence)["kept"] == "nothing was changed"
+        assert str(path) in caught.value.hint or "move it away" in caught.value.hint
 
     assert path.read_bytes() == before
 
@@ -163,7 +159,7 @@ def test_a_link_in_place_of_a_private_file_is_not_followed(path: Path, tmp_path:
 
 
 def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
-    with SqliteFile(path, NEWER) as file:
+    with SqliteFile(path, WITH_ROWS) as file:
         with pytest.raises(StorageError, match="UNIQUE"), file.writing() as connection:
             connection.executemany("INSERT INTO row VALUES (?, 1)", [("x",), ("y",), ("x",)])
         assert file.connection.execute("SELECT count(*) FROM row").fetchone() == (0,)
@@ -211,7 +207,7 @@ def test_who_has_an_exclusive_file_has_it_alone(path: Path) -> None:
 
 
 def test_a_full_disk_is_told_and_what_was_stored_stays(path: Path) -> None:
-    with SqliteFile(path, NEWER) as file:
+    with SqliteFile(path, WITH_ROWS) as file:
         file.write_notes({"a": "1"})
         file.connection.execute("PRAGMA max_page_count = 8")
         with pytest.raises(DiskFullError, match="no space") as caught:

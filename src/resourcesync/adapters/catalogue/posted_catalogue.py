@@ -67,7 +67,7 @@ class PostedCatalogue:
         path: The file; it and its folder are created if missing.
 
     Raises:
-        StateError: It is damaged, or was written by a newer version.
+        StateError: It is damaged, or was written by another version.
         StorageError: It cannot be opened.
     """
 

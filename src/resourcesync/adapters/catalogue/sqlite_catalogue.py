@@ -91,7 +91,7 @@ class FileCatalogue:
 
     Raises:
         LockedError: Another run has the lock.
-        StateError: It is damaged, or was written by a newer version.
+        StateError: It is damaged, or was written by another version.
         StorageError: It cannot be opened.
     """
 

@@ -17,7 +17,7 @@ class Database:
         path: The file; created if missing.
 
     Raises:
-        StateError: It is damaged, of another kind, or from a newer version.
+        StateError: It is damaged, of another kind, or from another version.
         StorageError: It cannot be opened.
     """
 

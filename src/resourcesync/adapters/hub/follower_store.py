@@ -3,8 +3,6 @@
 One table, ``follower``: a row for each channel that a mirror follows.
 """
 
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,24 +11,23 @@ from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 from resourcesync.sqlite_file import Durability, SqliteFormat
 
 _APPLICATION_ID: Final = 0x52535331  # "RSS1"
-MIGRATIONS: Final = (
-    """
-    CREATE TABLE follower (
-        name TEXT NOT NULL, topic TEXT NOT NULL, hub TEXT NOT NULL, state TEXT NOT NULL,
-        token TEXT NOT NULL, secret BLOB NOT NULL, next_token TEXT NOT NULL,
-        next_secret BLOB NOT NULL, former_token TEXT NOT NULL, lease_until_us INTEGER NOT NULL,
-        attempts INTEGER NOT NULL, due_us INTEGER NOT NULL, PRIMARY KEY (name, topic)
-    ) WITHOUT ROWID;
-    CREATE INDEX follower_token ON follower (token);
-    CREATE INDEX follower_next ON follower (next_token);
-    CREATE INDEX follower_former ON follower (former_token);
-    """,
-    "ALTER TABLE follower ADD COLUMN base TEXT NOT NULL DEFAULT '';",
-)
+SCHEMA: Final = """
+CREATE TABLE follower (
+    name TEXT NOT NULL, topic TEXT NOT NULL, hub TEXT NOT NULL, state TEXT NOT NULL,
+    token TEXT NOT NULL, secret BLOB NOT NULL, next_token TEXT NOT NULL,
+    next_secret BLOB NOT NULL, former_token TEXT NOT NULL, lease_until_us INTEGER NOT NULL,
+    attempts INTEGER NOT NULL, due_us INTEGER NOT NULL, base TEXT NOT NULL,
+    PRIMARY KEY (name, topic)
+) WITHOUT ROWID;
+CREATE INDEX follower_token ON follower (token);
+CREATE INDEX follower_next ON follower (next_token);
+CREATE INDEX follower_former ON follower (former_token);
+"""
+"""All tables."""
 _FORMAT: Final = SqliteFormat(
     noun="the state of a subscriber",
     application_id=_APPLICATION_ID,
-    migrations=MIGRATIONS,
+    schema=SCHEMA,
     durability=Durability.SHARED,
     folder_mode=0o777,
     any_thread=True,
@@ -50,7 +47,7 @@ class FileFollowers:
         path: The file.
 
     Raises:
-        StateError: It is damaged, of another kind, or from a newer version.
+        StateError: It is damaged, of another kind, or from another version.
         StorageError: It cannot be opened.
     """
 
@@ -66,26 +63,6 @@ class FileFollowers:
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM follower").fetchall()  # noqa: S608
         return [_follower(row) for row in rows]
-
-    def take_over(self, shared: Path, is_ours: Callable[[ChannelSubscription], bool]) -> None:
-        """Move subscriptions into this file from one that several services share; idempotent.
-
-        Args:
-            shared: The shared file; it may be missing.
-            is_ours: True for a subscription of this service; the others stay where they are.
-
-        Raises:
-            StateError: The shared file is damaged, of another kind, or from a newer version.
-            StorageError: It cannot be opened.
-        """
-        if not shared.exists():
-            return
-        known = {(subscription.name, subscription.topic) for subscription in self.subscriptions()}
-        with closing(FileFollowers(shared)) as others:
-            for subscription in filter(is_ours, others.subscriptions()):
-                if (subscription.name, subscription.topic) not in known:
-                    self.save(subscription)
-                others.remove(subscription)
 
     def find_token(self, token: str) -> ChannelSubscription | None:
         """Return the subscription with a token: current, requested or former."""

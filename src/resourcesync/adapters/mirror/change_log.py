@@ -287,7 +287,7 @@ class ConsumerFiles:
             raise mirror_error(error, f"reading {path}") from error
         try:
             stored = json.loads(text)
-            return ChangeLogPosition(int(stored["acknowledged"]), int(stored.get("time", 0)))
+            return ChangeLogPosition(int(stored["acknowledged"]), int(stored["time"]))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise StateError(
                 f"{path} is damaged: the position of {name} is unknown",

@@ -57,7 +57,7 @@ class MirrorFolder:
         LockedError: Another run has the lock; the message names it.
         MirrorChangedError: The folder is not the one of its state.
         StorageError: The folder cannot be used.
-        StateError: The state is damaged or from a newer version.
+        StateError: The state is damaged or from another version.
     """
 
     def __init__(

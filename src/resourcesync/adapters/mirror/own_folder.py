@@ -149,7 +149,7 @@ def read_sets(root: Path) -> FollowedSets | None:
     """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable.
 
     Raises:
-        StateError: Its file was damaged, or is from a newer version.
+        StateError: Its file was damaged, or is from another version.
         StorageError: It cannot be read.
     """
     path = root / OWN_FOLDER / SETS_FILE
@@ -164,7 +164,7 @@ def read_sets(root: Path) -> FollowedSets | None:
         _check(found)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateError(
-            f"{path} is damaged or of a newer version: {error}",
+            f"{path} is damaged or of another version: {error}",
             evidence=(("kept", "the mirrors below it; each can be pulled by its own name"),),
             hint=f"move {path} away, then run the first command again",
         ) from error

@@ -68,7 +68,7 @@ CREATE TABLE change (
 STATE_FORMAT: Final = SqliteFormat(
     noun="the state of a mirror",
     application_id=APPLICATION_ID,
-    migrations=(SCHEMA,),
+    schema=SCHEMA,
     durability=Durability.SHARED,
     is_private=False,
     retained="all copies, and the last complete step",

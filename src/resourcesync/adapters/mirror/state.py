@@ -72,7 +72,7 @@ class SqliteMirrorState(MirrorLogs):
         immutable: As of ``SqliteFile``.
 
     Raises:
-        StateError: The file is damaged, is not a mirror's state, or was written by a newer version.
+        StateError: The file is damaged, is not a mirror's state, or was written by another version.
     """
 
     def __init__(
@@ -367,7 +367,7 @@ class StateSnapshot(SqliteMirrorState):
         path: The file.
 
     Raises:
-        StateError: The file is damaged, is not a mirror's state, or was written by a newer version.
+        StateError: The file is damaged, is not a mirror's state, or was written by another version.
     """
 
     def __init__(self, path: Path) -> None:
@@ -390,7 +390,7 @@ def detach_state(path: Path) -> None:
     """Detach a copied state from its folder; it is checked first.
 
     Raises:
-        StateError: It is damaged, is no mirror's state, or is from a newer version.
+        StateError: It is damaged, is no mirror's state, or is from another version.
     """
     with SqliteMirrorState(path) as state:
         state.check()

@@ -69,7 +69,7 @@ def knows_source(folder: Path) -> bool:
     """True if a folder is a mirror with a known Source: its first pull found one.
 
     Raises:
-        StateError: The state is damaged or from a newer version.
+        StateError: The state is damaged or from another version.
     """
     if not is_mirror(folder):
         return False
@@ -81,7 +81,7 @@ def other_source(folder: Path, source: str) -> str:
     """Return the Source that a mirror follows, if it is another one than ``source``, else empty.
 
     Raises:
-        StateError: The state is damaged or from a newer version.
+        StateError: The state is damaged or from another version.
     """
     known = read_status(folder).source if is_mirror(folder) else ""
     return "" if not known or is_same(known, source) else known
@@ -91,7 +91,7 @@ def moved_source(folder: Path, address: str) -> str:
     """Return where the Source of a mirror is now, if it was followed from an address; else empty.
 
     Raises:
-        StateError: The state is damaged or from a newer version.
+        StateError: The state is damaged or from another version.
     """
     with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         identity = SyncState(state).identity
@@ -104,7 +104,7 @@ def read_status(folder: Path) -> MirrorStatus:
 
     Raises:
         ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged or from a newer version.
+        StateError: The state is damaged or from another version.
     """
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
@@ -185,7 +185,7 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
 
     Raises:
         ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged or from a newer version.
+        StateError: The state is damaged or from another version.
     """
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)

@@ -309,7 +309,7 @@ def open_destination(
     Raises:
         LockedError: Another run has locked the mirror.
         MirrorChangedError: The folder is not the one that its state names.
-        StateError: The state is damaged or from a newer version.
+        StateError: The state is damaged or from another version.
         StorageError: The folder cannot be used.
         ConfigurationError: A setting cannot work.
     """

@@ -99,7 +99,7 @@ def restore(store: Store, folder: Path) -> bool:
         True if there was one.
 
     Raises:
-        StateError: It is damaged, or from a newer version.
+        StateError: It is damaged, or from another version.
         StorageError: The store or the folder fails.
     """
     if is_mirror(folder):

@@ -249,7 +249,7 @@ def restore(home: Home) -> bool:
 
     Raises:
         ConfigurationError: There is no plug-in for the store, or it cannot be used.
-        StateError: It is damaged, or from a newer version.
+        StateError: It is damaged, or from another version.
         StorageError: The store fails.
     """
     if is_mirror(home.folder):

@@ -70,7 +70,7 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
 
     Raises:
         ConfigurationError: The folder is not a mirror.
-        StateError: The mirror's state is damaged or from a newer version.
+        StateError: The mirror's state is damaged or from another version.
         StorageError: The store of the mirror fails.
     """
     if not mirror_state.is_mirror(folder):

@@ -47,7 +47,7 @@ def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
 
     Raises:
         ConfigurationError: It is the catalogue of a folder, which `publish` fills.
-        StateError: It is damaged, or was written by a newer version.
+        StateError: It is damaged, or was written by another version.
         StorageError: It cannot be opened.
     """
     with PostedCatalogue(path) as catalogue:

@@ -82,7 +82,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
 
     Raises:
         ConfigurationError: It is not a mirror, or cannot be published yet.
-        StateError: Its state is damaged or from a newer version.
+        StateError: Its state is damaged or from another version.
     """
     unknown = sorted(options.values.keys() - {"hops"})
     which = options.values.get("hops", "original")

@@ -94,7 +94,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
 
     Raises:
         ConfigurationError: The mirror has no known Source yet, or its mapper is not installed.
-        StateError: Its state is damaged or from a newer version.
+        StateError: Its state is damaged or from another version.
     """
     file = folder / OWN_FOLDER / STATE_FILE
     with SqliteMirrorState(file, read_only=True) as state:

@@ -39,7 +39,6 @@ from resourcesync.own_files import (
     open_path,
 )
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
-from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.settings.network import Network
@@ -52,8 +51,6 @@ _LOG: Final = logging.getLogger(__name__)
 _HINT_EVERY: Final = 0.2
 _DISCOVERY_INTERVAL: Final = 86_400.0
 _PAUSE: Final = 5.0
-_SHARED: Final = "push.db"
-"""The file that all services of a user shared in earlier versions."""
 
 
 class PushState(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,12 +62,10 @@ class PushState(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         folder: The folder of the file; those of other configurations may be there too.
         configuration: The configuration file; ``None`` for none.
-        mirrors: The mirrors that the configuration names.
     """
 
     folder: Path
     configuration: Path | None = None
-    mirrors: frozenset[str] = frozenset()
 
     @property
     def path(self) -> Path:
@@ -79,33 +74,18 @@ class PushState(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / f"push-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
 
     @contextmanager
-    def open_store(self, callback: str) -> Iterator[FileFollowers]:
+    def open_store(self) -> Iterator[FileFollowers]:
         """Open the file for this service alone.
-
-        Subscriptions in the file that all services once shared are moved here if they deliver to
-        our callback, or, where no callback is recorded yet, if they are of a configured mirror.
-
-        Args:
-            callback: The address below which hubs reach this service.
 
         Raises:
             LockedError: Another service of the same configuration runs.
             StorageError: The file cannot be opened.
         """
-
-        def is_ours(subscription: ChannelSubscription) -> bool:
-            return (
-                subscription.base == base
-                if subscription.base
-                else subscription.name in self.mirrors
-            )
-
-        base = callback if callback.endswith("/") else f"{callback}/"
-        with ExitStack() as stack:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(_exclusive_lock(self.path.with_suffix(".lock")))
-            store = stack.enter_context(closing(FileFollowers(self.path)))
-            store.take_over(self.folder / _SHARED, is_ours)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (
+            _exclusive_lock(self.path.with_suffix(".lock")),
+            closing(FileFollowers(self.path)) as store,
+        ):
             yield store
 
 
@@ -169,7 +149,7 @@ class PushSubscriptions:
         self._clock = clock
         self._bell = threading.Event()
         self._held = ExitStack()
-        self._store = self._held.enter_context(state.open_store(callback))
+        self._store = self._held.enter_context(state.open_store())
         self._messenger = _HubMessenger(clock)
         self._subscriber = Subscriber(
             self._store,

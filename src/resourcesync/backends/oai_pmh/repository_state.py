@@ -50,7 +50,7 @@ CREATE INDEX document_unwritten ON document (path) WHERE content IS NOT NULL;
 CREATE INDEX document_unwanted ON document (path) WHERE is_wanted = 0;
 CREATE TABLE file (
     uri TEXT PRIMARY KEY, status INTEGER NOT NULL, length INTEGER, media_type TEXT NOT NULL,
-    lastmod TEXT NOT NULL
+    lastmod TEXT NOT NULL, links TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE touched_item (identifier TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE touched_file (uri TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -63,7 +63,7 @@ _ALL_BUT_DOCUMENTS: Final = (
 _FORMAT: Final = SqliteFormat(
     noun="the state of a repository",
     application_id=_APPLICATION_ID,
-    migrations=(_SCHEMA, "ALTER TABLE file ADD COLUMN links TEXT NOT NULL DEFAULT '';"),
+    schema=_SCHEMA,
     durability=Durability.EXCLUSIVE,
     retained="what was harvested and published before",
     repair="move {path} away: everything is harvested again",
@@ -80,7 +80,7 @@ class RepositoryState:
 
     Raises:
         LockedError: Another run has the lock.
-        StateError: It is damaged, or from a newer version.
+        StateError: It is damaged, or from another version.
         StorageError: It cannot be opened.
     """
 
