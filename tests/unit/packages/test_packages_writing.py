@@ -14,8 +14,8 @@ from resourcesync.documents.packages.planning import (
     content_of,
     plan_packages,
 )
-from resourcesync.documents.packages.zip_directory import END, END64, LOCAL, LOCATOR
-from resourcesync.documents.packages.zip_writer import end_records, is_compact, write_package
+from resourcesync.documents.packages.zip_directory import LOCAL
+from resourcesync.documents.packages.zip_writer import is_compact, write_package
 from resourcesync.documents.writer import write
 from resourcesync.errors import DigestMismatchError, LengthMismatchError, PackageError
 from resourcesync.model.links import Link
@@ -315,30 +315,19 @@ def test_a_new_path_is_safe_and_tells_of_its_uri(uri: str, tail: str) -> None:
 # --- ZIP64 -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("count", "size", "offset", "is_wide"),
-    [
-        (0xFFFE, 1, 1, False),
-        (0xFFFF, 1, 1, True),
-        (1, 2**32 - 2, 1, False),
-        (1, 2**32 - 1, 1, True),
-        (1, 1, 2**40, True),
-    ],
-)
-def test_the_end_is_as_wide_as_its_numbers(
-    count: int, size: int, offset: int, is_wide: bool
-) -> None:
-    data = end_records(count, size, offset)
+def test_a_package_of_more_than_2_gib_is_read_in_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1_000)
+    long, short = os.urandom(300_000), b"short"
+    entries: list[ManifestEntry] = [
+        resource("http://h/1", long, "/1"),
+        resource("http://h/2", short, "/2"),
+        resource("http://h/3", long, "/3", "image/png"),
+    ]
 
-    assert len(data) == END.size + is_wide * (END64.size + LOCATOR.size)
-    if is_wide:
-        assert END64.unpack(data[: END64.size])[7:] == (count, size, offset)
-        assert LOCATOR.unpack(data[END64.size : -END.size]) == (b"PK\6\7", 0, offset + size, 1)
-    assert END.unpack(data[-END.size :])[4:7] == (
-        min(count, 0xFFFF),
-        min(size, 2**32 - 1),
-        min(offset, 2**32 - 1),
-    )
+    found = unpack(packed(entries, held(**{"1": long, "2": short, "3": long})))
+
+    assert found.given == [("http://h/1", long), ("http://h/2", short), ("http://h/3", long)]
+    assert (found.faults, found.unlisted) == ([], [])
 
 
 def test_a_member_that_may_pass_4_gib_says_its_sizes_in_64_bits_from_the_start() -> None:
