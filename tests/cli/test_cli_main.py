@@ -132,9 +132,9 @@ def test_a_mistyped_word_gets_the_nearest_one(
             "resourcesync publish --help",
         ),
         (
-            ["config", "nginx", "--bind"],
+            ["serve", "--bind"],
             "Option '--bind' requires an argument: --bind HOST:PORT",
-            "resourcesync config --help",
+            "resourcesync serve --help",
         ),
         (
             ["pull", "--dry-run=yes"],

@@ -172,7 +172,7 @@ def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
     assert "resourcesync publish" not in err
 
 
-@pytest.mark.parametrize("command", [["serve"], ["config", "nginx"], ["serve", "."]])
+@pytest.mark.parametrize("command", [["serve"], ["serve", "."]])
 def test_the_current_folder_is_not_published_because_no_folder_was_named(
     command: list[str], here: Path, said: Said
 ) -> None:

@@ -146,7 +146,7 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
         return self.well_known or self.root / ".well-known" / "resourcesync"
 
 
-__all__ = ["IMMUTABLE", "Application", "LinksOf", "ServedSource", "create_app", "no_links"]
+__all__ = ["Application", "LinksOf", "ServedSource", "create_app", "no_links"]
 
 _MOST_LOCATIONS: Final = 4096
 _REMEMBERED: Final = 256
@@ -172,7 +172,7 @@ _KINDS: Final = (
 _VARY: Final = {"vary": "accept-encoding"}
 # A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
 # does a package.
-IMMUTABLE: Final = re.compile(
+_IMMUTABLE: Final = re.compile(
     rb"resourcelist-.+-[0-9]{4,}\.xml|(?:resource|change)list_.+Z(?:-[0-9]+)?\.xml"
     rb"|(?:resource|change)dump-.+(?:\.zip|-manifest\.xml)",
     re.DOTALL,
@@ -400,7 +400,7 @@ class Application:
     def _locate_document(self, path: Names, names: Names) -> ServedLocation | None:
         if not names or is_hidden(names) or _kind(names[-1]) is None:
             return None
-        is_immutable = IMMUTABLE.fullmatch(names[-1]) is not None
+        is_immutable = _IMMUTABLE.fullmatch(names[-1]) is not None
         return ServedLocation(
             folder=self._documents,
             names=names,

@@ -1,14 +1,12 @@
 """``resourcesync config``: create, find, check and show the configuration file."""
 
 import json
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
-from msgspec.structs import replace
 
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -77,13 +75,10 @@ _ACTIONS: Final = ("init", "check", "show", "path", "schema")
 _SERVICES: Final = ("systemd", "cron", "compose", "launchd")
 _PRINTED: Final = (*_SERVICES, "grafana", "alerts")
 _LOGS: Final = ("postgres", "elasticsearch")
-_FRONTS: Final = ("nginx", "caddy")
 
 
 @click.command("config", cls=SectionedCommand)
-@click.argument(
-    "action", metavar="ACTION", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS, *_FRONTS])
-)
+@click.argument("action", metavar="ACTION", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS]))
 @option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
 @option("--events", is_flag=True, help="For schema: the schema of the lines that --json writes.")
 @option(
@@ -92,23 +87,6 @@ _FRONTS: Final = ("nginx", "caddy")
     type=options.PAIR,
     metavar="KEY=VALUE",
     help="For postgres: the settings of publish for the table. Repeat for several.",
-)
-@option(
-    "--tree",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="For nginx and caddy: the published folder; default: the current one.",
-)
-@option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="For nginx and caddy: the folder of the documents, as for serve.",
-)
-@option(
-    "--bind",
-    type=options.BINDING,
-    metavar="HOST:PORT",
-    help="For nginx and caddy: the address of serve; default: 127.0.0.1:8080.",
 )
 @options.CONFIG
 @options.output_options
@@ -130,8 +108,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
     grafana: a dashboard; alerts: rules for Prometheus; both use the metrics of watch
     postgres: the SQL that makes a table of PostgreSQL log its changes
     elasticsearch: the requests that create an index of resources, and one of their changes
-    nginx, caddy: the configuration of a web server for a published folder: it sends the files,
-            and passes on what only serve can answer
 
     The first of these files is used: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
     user's own, /etc/resourcesync/resourcesync.toml. A file inside a mirror is used only if named.
@@ -142,7 +118,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     def work(screen: Screen) -> CommandOutcome:
         if action in _SERVICES and any(mistakes_of(_find_file(named))):
             return _check(_find_file(named), screen)
-        if action in (*_PRINTED, *_LOGS, *_FRONTS):
+        if action in (*_PRINTED, *_LOGS):
             text = _generated_file(action, values, screen)
             return _print(text, screen, name=action, as_json=output.json)
         match action:
@@ -166,9 +142,6 @@ def _check_flags(action: str, values: Mapping[str, Any]) -> None:
     for flag, of in (("origin", "show"), ("events", "schema"), ("with", "postgres")):
         if values[flag] and action != of:
             raise click.UsageError(f"--{flag} is for {of}")
-    for flag in ("tree", "out", "bind"):
-        if values[flag] is not None and action not in _FRONTS:
-            raise click.UsageError(f"--{flag} is for nginx and caddy")
 
 
 def _find_file(named: Path | None) -> files.ConfigFile:
@@ -245,35 +218,11 @@ def _generated_file(name: str, values: Mapping[str, Any], screen: Screen) -> str
             return account_access.postgres_migration(dict(values["with"]))
         case "elasticsearch":
             return account_access.elasticsearch_indices()
-        case "nginx" | "caddy":
-            return _front_server(name, values)
         case _:
             configuration = MirrorConfiguration(files.find(values["config"]))
             for warning in service_files.missing_extras(name, configuration):
                 screen.report("warning", warning)
             return service_files.service_file(name, configuration)
-
-
-def _front_server(name: str, values: Mapping[str, Any]) -> str:
-    from resourcesync.app.serving import front_servers  # noqa: PLC0415 - seldom needed
-
-    host, port = values["bind"] or ("127.0.0.1", 8080)
-    backend = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    tree = values["tree"] or Path()
-    if not tree.is_dir():
-        raise ConfigurationError(f"there is no folder {tree}", hint="name it with --tree")
-    front = front_servers.find_front(tree, backend, values["out"])
-    if front.port == port and host in {"127.0.0.1", "::1", "localhost", front.host}:
-        raise ConfigurationError(
-            f"{name} and serve cannot both listen on port {port}",
-            evidence=(("address", front.base), ("serve", backend)),
-            hint="give serve another port: --bind HOST:PORT",
-        )
-    hub = " --hub" if front.hub else ""
-    where = f" --out {shlex.quote(str(values['out']))}" if values["out"] else ""
-    command = f"resourcesync serve {shlex.quote(str(front.root))}{where} --bind {backend}"
-    front = replace(front, command=f"{command} --url {front.base}{hub}")
-    return front_servers.FRONT_SERVERS[name](front)
 
 
 def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
