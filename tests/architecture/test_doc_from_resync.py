@@ -1,4 +1,4 @@
-"""The page on moving from resync is true: every option of both sides, every name, its examples."""
+"""The pages on moving from resync are true: every option of both sides, and every name of ours."""
 
 import importlib
 import importlib.util
@@ -13,11 +13,10 @@ import pytest
 
 import resourcesync
 from resourcesync.cli.main import COMMANDS, module_of
-from resourcesync.compat import resync as compat
 from tests.support.commands.run import script
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
-PAGES = ("from-resync.md", "from-resync-build.md", "keep-resync-imports.md")
+PAGES = ("from-resync.md", "from-resync-build.md")
 PAGE = "\n".join((HOW_TO / page).read_text("utf-8") for page in PAGES)
 
 _OF_ALL = {
@@ -118,25 +117,6 @@ def test_every_option_of_ours_exists(command: str) -> None:
     assert [found for found in names if not found or set(found) - set(COMMANDS)] == []
 
 
-def test_every_name_of_the_table_is_there_with_its_members() -> None:
-    table = list(rows("names"))
-    made = {
-        "Client": compat.Client(),
-        "Resource": compat.Resource("http://a.example/"),
-        "ResourceListBuilder": compat.ResourceListBuilder(),
-        "Sitemap": compat.Sitemap(),
-    }
-
-    assert len(table) > 15
-    for names, members, users in table:
-        (name,) = quoted(names)
-        value = getattr(compat, name)
-        is_list = isinstance(value, type) and issubclass(value, compat.ListBase)
-        owner = made.get(name) or (value() if is_list else value)
-        assert [member for member in quoted(members) if not hasattr(owner, member)] == [], name
-        assert set(users.split(", ")) <= {"WEKO3", "openBIS"}
-
-
 def test_our_own_names_are_there() -> None:
     for _, ours in rows("own names"):
         (name,) = quoted(ours)
@@ -144,18 +124,3 @@ def test_our_own_names_are_there() -> None:
         for part in name.split("."):
             found = getattr(found, part)
         assert found is not None
-
-
-def test_the_examples_for_programs_run(tmp_path: Path) -> None:
-    first, second = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    offline = second.replace("https://museum.example/", "http://127.0.0.1:9/")
-
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
-        )
-        for code in (first, offline)
-    ]
-
-    assert "<url><loc>https://museum.example/1</loc>" in said[0].stdout
-    assert "unavailable" in said[1].stdout or "connect" in said[1].stdout

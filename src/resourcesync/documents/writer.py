@@ -82,7 +82,7 @@ _NEVER_INDEXES: Final = frozenset(
 )
 
 
-def kind_of(header: Header) -> type[Entry]:
+def _kind_of(header: Header) -> type[Entry]:
     """Return the kind of the entries that such a document has."""
     return Part if header.is_index else _KINDS[header.capability]
 
@@ -110,7 +110,7 @@ def check_entries(entries: Sequence[Entry], header: Header) -> None:
     Raises:
         ValueError: One is of another kind, or breaks a rule of such documents.
     """
-    kind = kind_of(header)
+    kind = _kind_of(header)
     if isinstance(entries, ResourceRun) and kind is Resource:
         if _are_placed(entries.paths, header):
             return
@@ -366,7 +366,7 @@ def _rows_of(
     if form.is_feed:
         item = _FEED_ROWS[form.dialect]
         return lambda entries: [item(entry) for entry in entries]
-    kind = kind_of(header)
+    kind = _kind_of(header)
     in_package = header.capability is not None and header.capability.is_manifest
     if kind is Resource:
         return partial(resource_rows, in_package=in_package, texts=texts)

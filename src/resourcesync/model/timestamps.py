@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Final
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 _W3C: Final = re.compile(
@@ -152,7 +152,7 @@ def format_w3c(moment: datetime) -> str:
 
 def to_microseconds(moment: datetime) -> int:
     """Return ``moment`` as whole microseconds since 1970-01-01T00:00:00Z."""
-    return (moment - EPOCH) // _MICROSECOND
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def known_microseconds(moment: datetime | None) -> int | None:
@@ -165,12 +165,12 @@ def lastmod_microseconds(moment: datetime | None) -> int | None:
 
     A month does not show a change within it, so it is no better than no ``lastmod``.
     """
-    return None if moment is None or moment.fold else (moment - EPOCH) // _MICROSECOND
+    return None if moment is None or moment.fold else (moment - _EPOCH) // _MICROSECOND
 
 
 def from_microseconds(value: int) -> datetime:
     """Return the UTC moment ``value`` microseconds after 1970-01-01T00:00:00Z."""
-    return EPOCH + timedelta(microseconds=value)
+    return _EPOCH + timedelta(microseconds=value)
 
 
 @lru_cache(maxsize=1_024)  # many files share the second of their last change
@@ -179,7 +179,7 @@ def from_seconds(value: int) -> datetime:
 
     A moment before that, or after the year 9999, becomes the first or the last one there is.
     """
-    return EPOCH + timedelta(0, min(max(value, 0), _LAST_SECOND))
+    return _EPOCH + timedelta(0, min(max(value, 0), _LAST_SECOND))
 
 
 def end_of_lastmod(value: int) -> int:
