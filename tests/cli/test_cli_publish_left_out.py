@@ -38,7 +38,7 @@ def test_a_folder_without_such_files_has_no_such_line(here: Path, said: Said) ->
     Path("museum").mkdir()
     Path("museum/page.txt").write_text("page")
 
-    assert run([*ARGUMENTS, "--dumps", "all", "--sitemap", "--iiif", "Manifest"]) == 0
+    assert run([*ARGUMENTS, "--dumps", "all", "--sitemap"]) == 0
     assert run(["publish", "museum"]) == 0
 
     assert "Left out" not in said.readouterr().out

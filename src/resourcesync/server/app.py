@@ -4,8 +4,8 @@ Its answers:
 
 - ``GET`` and ``HEAD`` only; 405 for all else, 400 for a request with a body.
 - ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
-  only ``.xml`` files, the ``.zip`` packages of dumps and the stream of activities are served. The
-  plain sitemap of the publisher is at the top. All other paths are resources of the tree.
+  only ``.xml`` files and the ``.zip`` packages of dumps are served. The plain sitemap of the
+  publisher is at the top. All other paths are resources of the tree.
 - A folder, whose path ends with a slash, is its ``index.html``, with all the fields of that
   resource; without the slash it is redirected to (301). A folder without one is absent: its files
   are never listed. Only ``/`` is then a page that points to the lists. ``/robots.txt`` is that of
@@ -36,7 +36,6 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.documents.iiif.change_discovery import CONTEXT
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
@@ -160,13 +159,6 @@ _XML: Final = {"content-type": "application/xml"}
 _KINDS: Final = (
     (re.compile(rb".+\.xml", re.DOTALL), _XML),
     (re.compile(rb".+\.zip", re.DOTALL), {"content-type": "application/zip"}),
-    (
-        re.compile(rb"activities(?:-[0-9]{6,})?\.json"),
-        {  # IIIF Change Discovery §4.1
-            "content-type": f'application/ld+json;profile="{CONTEXT}"',
-            "access-control-allow-origin": "*",
-        },
-    ),
 )
 """The fields of documents, by their names."""
 _VARY: Final = {"vary": "accept-encoding"}

@@ -108,9 +108,6 @@ class PublisherOptions(TypedDict, total=False):
             0: never. In seconds, or text such as ``90s`` or ``7d``.
         dialect: The version of the format to write; default: 1.1.
         sitemap: Also write a plain sitemap for search engines.
-        iiif: Also write a stream of IIIF Change Discovery, with this type of each object,
-            such as Manifest; TYPE=GLOB is for the URIs that match, and others are left out.
-            Several are possible; an empty value ('') ends it.
         robots: Write robots.txt with the sitemap's address; never overwrite your own file.
         hubs: A WebSub hub for subscriptions to changes; the lists name it. Several are
             possible; an empty value ('') removes them.
@@ -145,7 +142,6 @@ class PublisherOptions(TypedDict, total=False):
     archive: float | str
     dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"]
     sitemap: bool
-    iiif: Sequence[str]
     robots: bool
     hubs: Sequence[str]
     notify: bool

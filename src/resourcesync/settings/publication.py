@@ -138,17 +138,6 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     sitemap: Annotated[
         bool, Setting("Also write a plain sitemap for search engines.", _DOC, is_stored=True)
     ] = False
-    iiif: Annotated[
-        tuple[str, ...],
-        Setting(
-            "Also write a stream of IIIF Change Discovery, with this type of each object, such as"
-            " Manifest; TYPE=GLOB is for the URIs that match, and others are left out. Repeat for"
-            " several; an empty value ('') ends it.",
-            _DOC,
-            metavar="TYPE[=GLOB]",
-            is_clearable=True,
-        ),
-    ] = ()
     robots: Annotated[
         bool,
         Setting(

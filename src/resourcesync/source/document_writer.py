@@ -62,7 +62,7 @@ class WrittenDocument(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Its name in the store.
         uri: Its public address.
-        capability: Its capability; ``None`` for a plain sitemap and a stream of activities.
+        capability: Its capability; ``None`` for a plain sitemap.
         entries: Number of its entries; for an index, of its parts.
         bytes: Size of the document.
     """
@@ -277,18 +277,15 @@ class DocumentWriter:
         """Record the start of a part's range, and whether its bytes separate its entries."""
         self.known[name] = replace(self.known[name], start=start, is_plain=is_plain)
 
-    def put_text(self, name: str, text: bytes) -> bool:
+    def put_text(self, name: str, text: bytes) -> None:
         """Write a file that is no document of the format, unless it is stored already.
-
-        Returns:
-            True if it was written.
 
         Raises:
             StorageError: It could not be written; the one before is still in place.
         """
         digest = hashlib.sha256(text).hexdigest()
         if self.has(name, digest):
-            return False
+            return
         size = self._store.write(name, iter((text,)))
         self.known[name] = DocumentRecord(
             key=self._dialect_key(digest),
@@ -297,7 +294,6 @@ class DocumentWriter:
             size=size,
             entries=0,
         )
-        return True
 
     def copy(self, source: str, name: str, key: str) -> bool:
         """Copy a document to another name; return whether it was stored with this content.

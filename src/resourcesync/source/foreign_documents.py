@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import BinaryIO, Final
 
 from resourcesync.documents import reader
-from resourcesync.documents.iiif.change_discovery import STREAM_START
 from resourcesync.errors import ConfigurationError, DocumentError, Remedy
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
@@ -89,27 +88,6 @@ def refuse_foreign_sitemap(documents: DocumentStore, record: PublicationRecord |
     for name in documents.names():
         if naming.is_sitemap(name) and name not in ours and not _is_plain_sitemap(documents, name):
             raise _conflict_error(name)
-
-
-def refuse_foreign_activities(documents: DocumentStore, record: PublicationRecord | None) -> None:
-    """Refuse to write a stream of activities where a file of somebody else would be replaced.
-
-    Args:
-        documents: The store of the documents.
-        record: The record of the last publication.
-
-    Raises:
-        ConfigurationError: The file with its name is none of ours.
-        StorageError: The existing file cannot be read.
-    """
-    name = naming.ACTIVITIES
-    stream = None if record is not None and name in record.documents else documents.open(name)
-    if stream is None:
-        return
-    with stream:
-        is_ours = stream.read(len(STREAM_START)) == STREAM_START
-    if not is_ours:
-        raise _conflict_error(name)
 
 
 def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:

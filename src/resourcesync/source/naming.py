@@ -27,8 +27,6 @@ CHANGE_NOTIFICATION: Final = "resourcesync/changenotification.xml"
 FRAMEWORK_NOTIFICATION: Final = "resourcesync/frameworknotification.xml"
 SITEMAP: Final = "resourcesync-sitemap.xml"
 """Top-level name, since a sitemap lists its own folder and below; no site uses it for its own."""
-ACTIVITIES: Final = "resourcesync/activities.json"
-"""The collection of a stream of activities (IIIF Change Discovery)."""
 ARCHIVES: Final = {
     capability: f"resourcesync/{capability.archived}archive.xml"
     for capability in Capability
@@ -45,11 +43,11 @@ CHANNELS: Final = {
 _HEADS: Final = frozenset(
     {
         *(RESOURCE_LIST, CHANGE_LIST, CAPABILITY_LIST, RESOURCE_DUMP, CHANGE_DUMP),
-        *(ABOUT, DESCRIPTION, ACTIVITIES, *ARCHIVES.values(), *CHANNELS.values()),
+        *(ABOUT, DESCRIPTION, *ARCHIVES.values(), *CHANNELS.values()),
     }
 )
 
-LIST_HEADS: Final = frozenset({CHANGE_LIST, ACTIVITIES, *ARCHIVES.values()})
+LIST_HEADS: Final = frozenset({CHANGE_LIST, *ARCHIVES.values()})
 """Documents that lead to lists, and that a Source may cease to offer."""
 
 _PART: Final = re.compile(r"resourcesync/resourcelist-\d{8}T\d{12}Z-\d{4,}\.xml")
@@ -64,7 +62,6 @@ _DUMP_PART: Final = re.compile(r"resourcesync/(?:resource|change)dump-[0-9a-f]{1
 _ARCHIVED_DUMP: Final = re.compile(
     r"resourcesync/(?:resource|change)dump_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z\.xml"
 )
-_ACTIVITY_PAGE: Final = re.compile(r"resourcesync/activities-(\d{6,})\.json")
 _SITEMAPS: Final = re.compile(r"resourcesync-sitemap(?:-\d{4,})?\.xml")
 
 
@@ -152,17 +149,6 @@ def change_list_number(name: str) -> int:
     return 0 if found is None else int(found[1])
 
 
-def activity_page(number: int) -> str:
-    """Return the name of a page of a stream of activities."""
-    return f"resourcesync/activities-{number:06}.json"
-
-
-def activity_page_number(name: str) -> int:
-    """Return the number of a page of a stream of activities; 0 for any other name."""
-    found = _ACTIVITY_PAGE.fullmatch(name)
-    return 0 if found is None else int(found[1])
-
-
 def resource_package(at: datetime, number: int) -> tuple[str, str]:
     """Return the names of a package of the moment ``at``, and of the copy of its manifest."""
     stem = f"resourcesync/resourcedump-{at:%Y%m%dT%H%M%S%f}Z-{number:04}"
@@ -200,7 +186,7 @@ def is_document(name: str) -> bool:
 
 def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
-    patterns = (_PART, _NUMBERED, _DATED, _ACTIVITY_PAGE)
+    patterns = (_PART, _NUMBERED, _DATED)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
 
 

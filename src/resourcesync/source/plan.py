@@ -308,7 +308,6 @@ DIALECTS: Final = (
 )
 """The versions that can be published; the first three know open Change Lists."""
 _NOTIFYING: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
-_ACTIVITY_RULE: Final = re.compile(r"[A-Za-z][A-Za-z0-9:/._-]{0,199}(?:=.{1,1000})?")
 _HUB_ADDRESS: Final = re.compile(r"https?://[!$-;=?-\[\]_a-z~]+", re.IGNORECASE)
 
 
@@ -353,12 +352,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         sitemap: True if a plain sitemap is written too, for search engines.
         dialect: The version of the format that is written.
         hubs: Hubs of the channels of notifications; empty for no channels.
-        activities: The rules for the types of objects in a stream of activities; empty for none.
 
     Raises:
         ConfigurationError: A time is below zero, the dialect cannot be written or lacks a requested
-            feature (open Change Lists, archives of Resource Lists, notifications), a hub has no
-            address, or a rule is invalid.
+            feature (open Change Lists, archives of Resource Lists, notifications), or a hub has no
+            address.
     """
 
     change_lists: ChangeLists = ChangeLists.APPEND
@@ -370,7 +368,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     sitemap: bool = False
     dialect: Dialect = Dialect.V1_1
     hubs: tuple[str, ...] = ()
-    activities: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse impossible choices."""
@@ -389,7 +386,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError("version 0.5 has no archives of Resource Lists")
         if self.hubs and self.dialect not in _NOTIFYING:
             raise ConfigurationError(f"version {self.dialect} has no notifications")
-        _check_texts(self.activities, self.hubs)
+        _check_hubs(self.hubs)
 
     @property
     def has_monitor(self) -> bool:
@@ -402,13 +399,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return self.change_lists is not ChangeLists.APPEND
 
 
-def _check_texts(rules: Iterable[str], hubs: Iterable[str]) -> None:
-    for rule in rules:
-        if _ACTIVITY_RULE.fullmatch(rule) is None:
-            raise ConfigurationError(
-                f"{rule[:200]!r} is not the type of an object",
-                hint="such as Manifest, or Manifest=*/manifest.json for some URIs",
-            )
+def _check_hubs(hubs: Iterable[str]) -> None:
     for hub in hubs:
         if _HUB_ADDRESS.fullmatch(hub) is None:
             raise ConfigurationError(

@@ -44,7 +44,6 @@ def publication_policy(settings: PublicationSettings) -> Policy:
         sitemap=settings.sitemap,
         dialect=Dialect(settings.dialect),
         hubs=settings.hubs,
-        activities=settings.iiif,
     )
 
 

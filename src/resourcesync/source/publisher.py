@@ -14,10 +14,6 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueSnapshot, CatalogueStore, DocumentStore
 from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
-from resourcesync.source.activities.activity_publisher import (
-    ActivityPublisher,
-    ActivityStreamRecord,
-)
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
@@ -123,9 +119,6 @@ class ListPublisher:
         self._limits = limits or PageLimits()
         self._policy = policy or Policy()
         self._described_by = described_by
-        self._activities = ActivityPublisher(
-            catalogue, documents, self._policy.activities, self._limits
-        )
 
     def publish(
         self,
@@ -168,15 +161,12 @@ class ListPublisher:
                 moment=snapshot.at,
             )
             plan = self._next_plan(task, record, snapshot, writer, counts)
-            # Before the plan: a run that starts over and is killed must start the stream over too.
-            stream = self._activities.publish(snapshot, writer, is_new=task.before is None)
             if plan != planned:
                 write_plan(self._catalogue, plan)
             offers = tuple(offer for offer in task.offers if offer.goes_with(plan))
             after = self._write(plan, record, snapshot, writer, offers)
             last_edit = snapshot.last_edit()
-        self._conclude(record, _with_stream(after, writer, stream))
-        self._activities.store(stream)
+        self._conclude(record, after)
         self._forget_changes(plan, after)
         if any(written.name == naming.RESOURCE_LIST for written in writer.written):
             self._catalogue.forget_edits(last_edit)
@@ -444,18 +434,6 @@ class ListPublisher:
         for _ in range(_MOST_FORGETS):
             if not self._catalogue.forget_changes(last):
                 break
-
-
-def _with_stream(
-    record: PublicationRecord, writer: DocumentWriter, stream: ActivityStreamRecord | None
-) -> PublicationRecord:
-    """Return a record with the documents of a stream, if there is one."""
-    further = {name: writer.known[name] for name in (() if stream is None else stream.names)}
-    return replace(
-        record,
-        documents=record.documents | further,
-        orphans={name: since for name, since in record.orphans.items() if name not in further},
-    )
 
 
 def _unplanned_changes(

@@ -377,7 +377,7 @@ def refuse_foreign(
         StorageError: The existing file cannot be read.
     """
     has_begun = is_known_place(settings, known)
-    if has_begun and not (settings.sitemap or settings.iiif):
+    if has_begun and not settings.sitemap:
         return
     from resourcesync.source import foreign_documents  # noqa: PLC0415 - few runs need it
 
@@ -389,8 +389,6 @@ def refuse_foreign(
     here = record if settings.out == known.out else None
     if settings.sitemap:
         foreign_documents.refuse_foreign_sitemap(documents, here)
-    if settings.iiif:
-        foreign_documents.refuse_foreign_activities(documents, here)
 
 
 def is_known_place(settings: PublicationSettings, known: PublicationSettings) -> bool:

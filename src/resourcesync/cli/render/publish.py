@@ -40,7 +40,7 @@ def report(done: "PublicationResult", screen: Screen) -> None:
             {
                 "name": written.name,
                 "uri": written.uri,
-                "capability": _kind(written.name, written.capability),
+                "capability": _kind(written.capability),
                 "entries": written.entries,
                 "bytes": written.bytes,
             },
@@ -215,8 +215,6 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
         if written.capability == "resourcelist":
             is_index = has_index and "/resourcelist." in written.name
             note = formatting.counted(written.entries, "list" if is_index else "resource")
-        elif written.name == naming.ACTIVITIES:
-            note = formatting.counted(written.entries, "activity", "activities")
         elif written is newest:
             note = _changes(done)
         label = _INDENT if lines else ""
@@ -225,10 +223,8 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     return lines
 
 
-def _kind(name: str, capability: Capability | None) -> str:
-    if capability is None:
-        return "activities" if name == naming.ACTIVITIES else "sitemap"
-    return capability.value
+def _kind(capability: Capability | None) -> str:
+    return "sitemap" if capability is None else capability.value
 
 
 def _document_folder(done: "PublicationResult", tree: Path) -> str:
