@@ -61,7 +61,11 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
         lastmod: ``lastmod`` of the Source's entry, UTC, if it is known to be that of these bytes.
         media_type: Media type by the ending of the address, else of the file's name;
             ``application/octet-stream`` if unknown.
+        fixity: How well its bytes are proven to be those that the Source lists: ``verified``,
+            ``server-verified``, ``weak``, ``unverified``, ``restored`` or ``stale``.
         fetched: Time when the copy was put in place, UTC.
+        confirmed: Last moment at which the Source is known to have had the resource, by its own
+            clocks, UTC; ``None`` if unknown.
     """
 
     uri: str
@@ -71,7 +75,9 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
     digests: tuple[Digest, ...]
     lastmod: datetime | None
     media_type: str
+    fixity: str
     fetched: datetime
+    confirmed: datetime | None
 
 
 def read_resources(folder: Path) -> Iterator[MirroredResource]:
@@ -93,7 +99,9 @@ def _resource(folder: Path, copy: "Copy", moved: MovedBases) -> MirroredResource
         digests=parse_digests(copy.digests) if is_known else (),
         lastmod=from_microseconds(copy.lastmod) if copy.lastmod is not None else None,
         media_type=_media_type(copy.uri, copy.path),
+        fixity=copy.fixity,
         fetched=from_microseconds(copy.installed),
+        confirmed=from_microseconds(copy.evidence) if copy.evidence else None,
     )
 
 

@@ -259,6 +259,11 @@ EVENTS: Final = {
             "sentence clause fix excerpt excerpt_column? document:any a:any b:any source:any"
         ),
     ),
+    "copy": EventSpec(
+        meaning="One copy of a mirror.",
+        always="uri path media_type:text fixity:text fetched:moment",
+        sometimes="bytes:integer hash lastmod confirmed:moment known_as:text",
+    ),
     "change": EventSpec(
         meaning="One change of a mirror's content.",
         always="seq change uri path bytes:integer time",

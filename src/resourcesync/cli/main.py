@@ -33,6 +33,7 @@ GROUPS: Final = {
         "pull": "copy what changed since last time",
         "watch": "keep mirrors up to date, as a service",
         "status": "show how far behind each mirror is",
+        "list": "list the copies of a mirror, for other programs",
         "changes": "list what changed in a mirror, for other programs",
         "audit": "compare every copy with the Source; write evidence",
         "repair": "fetch missing and damaged copies again",

@@ -1,8 +1,5 @@
 """``resourcesync changes``: the changes of a mirror, as text, JSON, paths or CSV."""
 
-import csv
-import io
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -12,9 +9,10 @@ import click
 import msgspec
 
 from resourcesync.cli import options
+from resourcesync.cli.csv_lines import CsvLines, write_text
 from resourcesync.cli.formatting import TextLine, escape, moment, stamp
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
@@ -227,9 +225,9 @@ def change_writer(form: str, screen: Screen) -> Callable[[LoggedChange, _ChangeP
         case "deleted-paths0":
             return lambda change, place: _write_path(change, there=False, state=place.state)
         case "csv":
-            write_row = _ChangeCsv()
-            return lambda change, place: write_row(
-                change._replace(uri=place.present_uri(change.uri))
+            lines = CsvLines(_CSV_COLUMNS)
+            return lambda change, place: lines.write(
+                _cells(change._replace(uri=place.present_uri(change.uri)))
             )
         case _:
             return lambda change, place: screen.report(
@@ -241,30 +239,12 @@ def change_writer(form: str, screen: Screen) -> Callable[[LoggedChange, _ChangeP
 def _write_path(change: LoggedChange, *, there: bool, state: MirrorStateStore) -> None:
     was_deleted = change.kind == MirrorChangeKind.DELETED
     if was_deleted is not there and (state.copy(change.uri) is not None) is there:
-        _write(f"{change.path}\0")
+        write_text(f"{change.path}\0")
 
 
-class _ChangeCsv:
-    """A writer of CSV: a header line, then a row for each change."""
-
-    def __init__(self) -> None:
-        self._row(_CSV_COLUMNS)
-
-    def __call__(self, change: LoggedChange) -> None:
-        time = stamp(from_microseconds(change.time))
-        uri, path = escape(change.uri), escape(change.path)
-        number, size = str(change.seq), str(change.length)
-        self._row((number, time, change.kind, uri, path, size, change.digests, change.previous))
-
-    def _row(self, cells: tuple[str, ...]) -> None:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow(cells)
-        _write(line.getvalue())
-
-
-def _write(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        raise OutputLostError(error) from error
+def _cells(change: LoggedChange) -> tuple[str, ...]:
+    """Return a change as a row of CSV."""
+    time = stamp(from_microseconds(change.time))
+    uri, path = escape(change.uri), escape(change.path)
+    number, size = str(change.seq), str(change.length)
+    return (number, time, change.kind, uri, path, size, change.digests, change.previous)

@@ -1,0 +1,94 @@
+"""``resourcesync list``: the copies of a mirror, as text, JSON lines or CSV."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from resourcesync.cli import options
+from resourcesync.cli.csv_lines import CsvLines
+from resourcesync.cli.formatting import TextLine, escape, moment, stamp
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.model.digests import format_digests
+from resourcesync.model.formatting import count
+
+if TYPE_CHECKING:
+    from resourcesync.app.mirror_changes import MirroredResource
+
+_CSV_COLUMNS: Final = (
+    *("uri", "path", "bytes", "hash", "lastmod", "media_type"),
+    *("fixity", "fetched", "confirmed", "known_as"),
+)
+
+
+@click.command("list", cls=SectionedCommand)
+@mirror_argument
+@option("--csv", is_flag=True, help="Write comma-separated values with a header line.")
+@options.CONFIG
+@options.output_options
+def command(output: OutputOptions, mirror: MirrorArgument, *, csv: bool) -> Job:
+    """List the copies that a mirror has, in the order of their URIs.
+
+    MIRROR is a mirror's folder, or its name in the configuration file.
+    Each copy has its URI, path, length, digests, lastmod and media type, how well its bytes are
+    proven (fixity), when it was fetched, and when it was last confirmed by the Source. Only the
+    mirror's state is read: no request is sent, no file is opened, and a pull may go on meanwhile.
+    To follow a mirror, use `changes`, which also has what was deleted.
+    """
+    if csv and output.json:
+        raise click.UsageError("choose one of --json and --csv")
+    return Job(
+        command="list",
+        output=output,
+        work=lambda screen: _list(mirror.folder, screen, csv=csv),
+        render=render_copy,
+        subject=mirror.folder.name,
+        fields={"mirror": str(mirror.folder)},
+    )
+
+
+def _list(folder: Path, screen: Screen, *, csv: bool) -> CommandOutcome:
+    from resourcesync.app.mirror_changes import read_resources  # noqa: PLC0415 - help stays quick
+
+    lines, number = CsvLines(_CSV_COLUMNS) if csv else None, 0
+    for resource in read_resources(folder):
+        number += 1
+        fields = _fields(resource, folder)
+        if lines is None:
+            screen.report("copy", {name: value for name, value in fields.items() if value != ""})
+        else:
+            lines.write(_cell(fields[name]) for name in _CSV_COLUMNS)
+    return CommandOutcome(fields={"mirror": str(folder), "copies": number})
+
+
+def _fields(resource: "MirroredResource", folder: Path) -> dict[str, object]:
+    """Return a copy as the fields of its event and of its row; an empty text is unknown."""
+    has_moved = resource.known_as != resource.uri
+    return {
+        "uri": resource.uri,
+        "known_as": resource.known_as if has_moved else "",
+        "path": resource.path.relative_to(folder).as_posix(),
+        "bytes": "" if resource.length is None else resource.length,
+        "hash": format_digests(resource.digests),
+        "lastmod": resource.lastmod or "",
+        "media_type": resource.media_type,
+        "fixity": resource.fixity,
+        "fetched": resource.fetched,
+        "confirmed": resource.confirmed or "",
+    }
+
+
+def _cell(value: object) -> str:
+    return stamp(value) if isinstance(value, datetime) else escape(str(value))
+
+
+def render_copy(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
+    """Yield the line of a copy."""
+    if event == "copy":
+        amount = f"{count(fields['bytes'])} B" if "bytes" in fields else "unknown"
+        at = moment(fields["fetched"])
+        yield TextLine(f"/{fields['path']}   {amount}   {fields['fixity']}   {at}")
