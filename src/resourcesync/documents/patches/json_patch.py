@@ -7,16 +7,19 @@ is written in it.
 
 import json
 import re
-from collections.abc import Callable
 from itertools import product
 from typing import Any, BinaryIO, Final, NamedTuple
+
+from jsonpatch import JsonPatch, JsonPatchException
+from jsonpointer import JsonPointer, JsonPointerException
 
 from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, read_all
 from resourcesync.errors import PatchError
 
 _MAX_VALUES: Final = 1 << 20
-"""Values that the operations of one patch may copy in all: copies of copies double."""
-_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+"""Values that the operations of one patch may copy in all, those that they bring too."""
+_MAX_REASON: Final = 200
+"""Characters of a reason: that of a test repeats both values."""
 _INDENT: Final = re.compile(r"\n([ \t]{1,16})\S")
 
 Json = Any
@@ -103,130 +106,39 @@ def apply_operations(document: Json, operations: Json) -> Json:
     """
     if not isinstance(operations, list) or len(operations) > MAX_OPERATIONS:
         raise PatchError(f"a JSON Patch is a list of at most {MAX_OPERATIONS:,} operations")
-    work = _PatchedDocument(document)
+    budget = _MAX_VALUES
     for number, operation in enumerate(operations, 1):
         try:
-            work.apply(operation)
-        except (KeyError, TypeError) as error:
-            raise PatchError(f"operation {number} of the JSON Patch is malformed") from error
-        except PatchError as error:
-            raise PatchError(f"operation {number} of the JSON Patch: {error.message}") from error
-    return work.document
+            step = JsonPatch([operation])
+            budget -= _cost(document, operation)
+            if budget < 0:
+                raise PatchError("the patch copies or moves too much")
+            document = step.apply(document, in_place=True)
+        except (JsonPatchException, JsonPointerException, TypeError) as error:
+            reason = str(error)[:_MAX_REASON]
+            raise PatchError(f"operation {number} of the JSON Patch: {reason}") from error
+    return document
 
 
-class _PatchedDocument:
-    """A document under operations."""
-
-    def __init__(self, document: Json) -> None:
-        self.document = document
-        self._budget = _MAX_VALUES
-        self._deeds: dict[str, Callable[[dict[str, Json], list[str]], None]] = {
-            "add": lambda fields, to: self._add(to, fields["value"]),
-            "remove": lambda _, at: self._remove(at),
-            "replace": lambda fields, at: self._replace(at, fields["value"]),
-            "move": self._move,
-            "copy": lambda fields, to: self._add(
-                to, self._copied(self._get(_tokens(fields["from"])))
-            ),
-            "test": self._test,
-        }
-
-    def apply(self, operation: dict[str, Json]) -> None:
-        deed = self._deeds.get(operation["op"])
-        if deed is None:
-            raise PatchError("it is unknown")
-        deed(operation, _tokens(operation["path"]))
-
-    def _get(self, tokens: list[str]) -> Json:
-        value = self.document
-        for token in tokens:
-            value = value[_key(value, token)]
-        return value
-
-    def _add(self, tokens: list[str], value: Json) -> None:
-        if not tokens:
-            self.document = value
-            return
-        holder, token = self._get(tokens[:-1]), tokens[-1]
-        if isinstance(holder, list):
-            self._spend(len(holder) >> 10)
-            at = len(holder) if token == "-" else _index(token, len(holder))  # noqa: S105 - RFC 6902's word for the end
-            holder.insert(at, value)
-        elif isinstance(holder, dict):
-            holder[token] = value
-        else:
-            raise PatchError("nothing can be added there")
-
-    def _remove(self, tokens: list[str]) -> Json:
-        if not tokens:
-            raise PatchError("the whole document cannot be removed")
-        holder, token = self._get(tokens[:-1]), tokens[-1]
-        self._spend(len(holder) >> 10 if isinstance(holder, list) else 0)
-        key = _key(holder, token)  # what is neither an object nor an array has no pop
-        return holder.pop(key)
-
-    def _replace(self, tokens: list[str], value: Json) -> None:
-        if not tokens:
-            self.document = value
-            return
-        holder, token = self._get(tokens[:-1]), tokens[-1]
-        holder[_key(holder, token)] = value
-
-    def _move(self, operation: dict[str, Json], to: list[str]) -> None:
-        start = _tokens(operation["from"])
-        if to[: len(start)] == start and to != start:
-            raise PatchError("it moves a value into itself")
-        if to != start:
-            self._add(to, self._remove(start))
-        else:
-            self._get(start)
-
-    def _test(self, operation: dict[str, Json], at: list[str]) -> None:
-        if not _equal(self._get(at), operation["value"]):
-            raise PatchError("its test fails")
-
-    def _copied(self, value: Json) -> Json:
-        self._spend(1 + (len(value) >> 6 if isinstance(value, str) else 0))
-        if isinstance(value, dict):
-            return {name: self._copied(item) for name, item in value.items()}
-        if isinstance(value, list):
-            return [self._copied(item) for item in value]
-        return value
-
-    def _spend(self, effort: int) -> None:
-        self._budget -= effort
-        if self._budget < 0:
-            raise PatchError("the patch copies or moves too much")
+def _cost(document: Json, operation: dict[str, Json]) -> int:
+    """Return the values that an operation copies, and a share of the items that it shifts."""
+    name = operation["op"]
+    if name == "test":
+        return 0
+    cost = _size(operation["value"]) if name in ("add", "replace") and "value" in operation else 0
+    if name == "replace":
+        return cost
+    for pointer in (operation["path"], operation.get("from", "")):
+        holder, _ = JsonPointer(pointer).to_last(document)
+        cost += len(holder) >> 10 if isinstance(holder, list) else 0
+    if name == "copy" and "from" in operation:
+        cost += _size(JsonPointer(operation["from"]).resolve(document))
+    return cost
 
 
-def _tokens(pointer: Json) -> list[str]:
-    """Return the parts of a JSON Pointer (RFC 6901)."""
-    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
-        raise PatchError("a JSON Pointer begins with a slash")
-    return [name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]]
-
-
-def _key(holder: Json, token: str) -> Any:
-    """Return what a token means in a value; it must be there."""
-    if isinstance(holder, list):
-        return _index(token, len(holder) - 1)
-    if not isinstance(holder, dict) or token not in holder:
-        raise PatchError("there is nothing at its place")
-    return token
-
-
-def _index(token: str, last: int) -> int:
-    if _INDEX.fullmatch(token) is None or int(token) > last:
-        raise PatchError("there is nothing at its place")
-    return int(token)
-
-
-def _equal(item: Json, other: Json) -> bool:
-    """True if two values are equal as in RFC 6902 §4.6: true is not 1."""
-    if isinstance(item, bool) or isinstance(other, bool):
-        return item is other
-    if isinstance(item, dict) and isinstance(other, dict):
-        return item.keys() == other.keys() and all(_equal(item[name], other[name]) for name in item)
-    if isinstance(item, list) and isinstance(other, list):
-        return len(item) == len(other) and all(map(_equal, item, other))
-    return bool(item == other)
+def _size(value: Json) -> int:
+    """Return how many values a value consists of; a long text counts as several."""
+    if isinstance(value, str):
+        return 1 + (len(value) >> 6)
+    items = value.values() if isinstance(value, dict) else value
+    return 1 + sum(map(_size, items)) if isinstance(value, (dict, list)) else 1
