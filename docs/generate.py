@@ -46,7 +46,6 @@ from docs import (  # noqa: E402 - as above
     scenario_text,
 )
 from docs.api_text import NAMES, part  # noqa: E402 - as above
-from docs.suite_text import suites  # noqa: E402 - as above
 
 from tests.support.rules.cases import CASES  # noqa: E402 - as above
 from tests.support.rules.source import EDITS, SOURCE  # noqa: E402 - as above
@@ -346,7 +345,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "scenario-keys": scenario_text.keys,
     "scenario-events": scenario_text.events,
     "scenario-figures": scenario_text.figures,
-    "suites": suites,
     "catalogue-schema": catalogue_schema,
     "imports": architecture_text.import_table,
 }

@@ -16,7 +16,9 @@ from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.originals import BucketOriginals
 from resourcesync.backends.s3.store import BucketStore, open_store
 from resourcesync.ports.originals import OriginalsOptions, PrefetchingOriginals
-from resourcesync.testing import CopiesSuite, DocumentStoreSuite, OriginalsSuite
+from tests.contracts.copies_suite import CopiesSuite
+from tests.contracts.document_suite import DocumentStoreSuite
+from tests.contracts.originals_suite import OriginalsSuite
 from tests.support.servers.interposed import Answer, Interposed, interposed
 from tests.support.servers.object_server import ObjectServer
 

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
-from resourcesync.testing import CatalogueSuite
+from tests.contracts.catalogue_suite import CatalogueSuite
 
 
 class TestFileCatalogue(CatalogueSuite):

@@ -10,7 +10,7 @@ from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.backends.shared_folder import FolderStore
-from resourcesync.testing import CopiesSuite
+from tests.contracts.copies_suite import CopiesSuite
 from tests.support.storage.storing import ShelfStore
 
 

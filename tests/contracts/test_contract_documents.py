@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.testing import DocumentStoreSuite
+from tests.contracts.document_suite import DocumentStoreSuite
 
 
 class TestFolderDocuments(DocumentStoreSuite):

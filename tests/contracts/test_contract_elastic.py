@@ -15,7 +15,7 @@ from resourcesync.backends.elasticsearch.documents import CHANGE_FIELDS
 from resourcesync.backends.elasticsearch.settings import parse_settings
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
-from resourcesync.testing import AccountSuite
+from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.dit_index import PREFIX, Between, DitIndex, ask, rel_path
 
 

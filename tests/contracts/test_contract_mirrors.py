@@ -19,7 +19,7 @@ from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.ports.mirror import Copy, EntryRow, Pending, PendingTask, StateTransaction
-from resourcesync.testing import AccountSuite
+from tests.contracts.account_suite import AccountSuite
 
 UP, MINE = "http://up.example/", "https://mine.example/"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.backends.oai_pmh import OaiAccount
-from resourcesync.testing import AccountSuite
+from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.harvested_repository import BASE, HarvestedRepository
 from tests.support.accounts.oai_provider import Item, Quirks
 

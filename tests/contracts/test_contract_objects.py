@@ -14,7 +14,7 @@ from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import BucketStore, Lease, open_store
 from resourcesync.errors import ConfigurationError, LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, ParallelStore, ReclaimableStore, Store
-from resourcesync.testing import StoreSuite
+from tests.contracts.store_suite import StoreSuite
 from tests.support.commands.run import free_port
 from tests.support.commands.started import python
 from tests.support.servers.interposed import Answer, interposed

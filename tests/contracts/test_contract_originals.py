@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
 from resourcesync.adapters.in_memory import ManualClock, MemoryOriginals
-from resourcesync.testing import OriginalsSuite
+from tests.contracts.originals_suite import OriginalsSuite
 from tests.support.sources import trees
 
 

@@ -28,7 +28,7 @@ from resourcesync.errors import (
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.ports.stores import ObjectContent, ParallelStore, Store
-from resourcesync.testing import StoreSuite
+from tests.contracts.store_suite import StoreSuite
 from tests.support.storage.sharing import COUNTERS, ENOUGH, KEYS
 
 ROOT = Path(__file__).parents[2]

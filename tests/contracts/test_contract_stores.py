@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.ports.stores import Store
-from resourcesync.testing import StoreSuite
+from tests.contracts.store_suite import StoreSuite
 from tests.support.storage.storing import ShelfStore
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from resourcesync.ports.accounts import ResourceAccount
-from resourcesync.testing import AccountSuite
+from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.postgres_tables import RECORDS, Records, account
 
 

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import CatalogueStore
-from resourcesync.testing.catalogues import FULL_SAMPLE, NOW
-from resourcesync.testing.catalogues import sample_resource as resource
+from tests.contracts.catalogue_suite import FULL_SAMPLE, NOW
+from tests.contracts.catalogue_suite import sample_resource as resource
 
 __all__ = ["FULL_SAMPLE", "NOW", "TICK", "changes", "record_first", "resource"]
 

@@ -24,7 +24,7 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.testing import AccountSuite
+from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.feeding import line, names, omissions
 from tests.support.waiting import PlannedClock
 

@@ -19,7 +19,7 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
-from resourcesync.testing import AccountSuite
+from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.feeding import line, names, omissions, options
 from tests.support.servers import redis_server
 from tests.support.waiting import PlannedClock

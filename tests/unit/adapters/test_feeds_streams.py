@@ -20,7 +20,7 @@ from resourcesync.errors import (
     StateError,
 )
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
-from resourcesync.testing import AccountSuite
+from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.feeding import line, names, omissions, options
 from tests.support.servers.event_server import EventServer
 from tests.support.waiting import once

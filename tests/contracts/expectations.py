@@ -1,16 +1,10 @@
-"""Assertions of the checks of all suites, each with the promise it proves.
-
-No test framework is needed: a check that fails raises ``AssertionError``, and one that cannot be
-made raises ``unittest.SkipTest``, which pytest and unittest both understand. ``assert`` would not
-do: pytest explains it in the modules of tests only, and Python removes it under ``-O``.
-"""
+"""Assertions of the checks of all suites, each with the promise it proves."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from types import TracebackType
-from typing import BinaryIO, Final, NoReturn, Self
-from unittest import SkipTest
+from typing import BinaryIO, Final, Self
 
 _MAX_SHOWN: Final = 500
 _TIMEOUT: Final = 60.0
@@ -105,11 +99,6 @@ def read_and_close(stream: BinaryIO | None) -> bytes | None:
         return None
     with stream:
         return stream.read()
-
-
-def skip_check(why: str) -> NoReturn:
-    """Skip a check that cannot be made, with the reason."""
-    raise SkipTest(why)
 
 
 def _short(value: object) -> str:

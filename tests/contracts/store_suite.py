@@ -7,6 +7,8 @@ from io import BufferedReader, BytesIO, RawIOBase
 from threading import Barrier, Event
 from typing import Any, BinaryIO, ClassVar, Final
 
+import pytest
+
 from resourcesync.errors import LockedError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.stores import (
@@ -16,13 +18,12 @@ from resourcesync.ports.stores import (
     Store,
     StoredObject,
 )
-from resourcesync.testing.assertions import (
+from tests.contracts.expectations import (
     expect,
     expect_equal,
     expect_error,
     read_and_close,
     run_repeatedly,
-    skip_check,
 )
 
 _KEYS: Final = (
@@ -51,7 +52,7 @@ class StoreSuite:
 
     has_conditional_writes: ClassVar[bool] = True
     """True if comparison and replacement are one step, as the port requires. Otherwise a second
-    program that writes the same keys may be overwritten: document that for your users."""
+    program that writes the same keys may be overwritten."""
 
     checks_digests: ClassVar[bool] = False
     """True if bytes that do not match ``ContentOpener.digests`` are refused."""
@@ -156,7 +157,7 @@ class StoreSuite:
     def test_one_of_several_concurrent_writers_succeeds(self, store: Store) -> None:
         """Comparison and replacement are one atomic step, whoever else writes."""
         if not self.has_conditional_writes:
-            skip_check("the store has no conditional writes")
+            pytest.skip("the store has no conditional writes")
         eyes = [self.reopen(store) for _ in range(_AT_ONCE)]
         version: str | None = None
         for turn in range(_TIMES):
@@ -192,7 +193,7 @@ class StoreSuite:
     def test_bytes_that_do_not_match_their_digests_are_refused(self, store: Store) -> None:
         """A store that verifies uploads refuses bytes that do not match their digests."""
         if not self.checks_digests:
-            skip_check("the store does not check digests")
+            pytest.skip("the store does not check digests")
         first = _put(store, "a.txt", b"old")
 
         with expect_error(Exception, "bytes that do not match their digests are refused"):
@@ -351,7 +352,7 @@ class StoreSuite:
         """After a program was killed, another gets the lock before long."""
         seconds = self.leave_stale_lock(store)
         if seconds is None:
-            skip_check("leave_stale_lock is not given")
+            pytest.skip("leave_stale_lock is not given")
 
         Event().wait(seconds)
 
@@ -361,9 +362,9 @@ class StoreSuite:
     def test_a_restarted_holder_reclaims_its_lock(self, store: Store) -> None:
         """With `lock_as`, if the store has it; a holder of another name is still refused."""
         if not isinstance(store, ReclaimableStore):
-            skip_check("the store knows no holder again")
+            pytest.skip("the store knows no holder again")
         if not self.die_holding_as(store, "the first"):
-            skip_check("die_holding_as is not given")
+            pytest.skip("die_holding_as is not given")
         other: Any = self.reopen(store)  # it can do the same, which no type says
 
         with (
@@ -377,7 +378,7 @@ class StoreSuite:
     def test_concurrent_calls_do_not_interfere(self, store: Store) -> None:
         """With `max_in_flight`: that many calls put and read at a time, each its own key."""
         if not isinstance(store, ParallelStore):
-            skip_check("the store accepts one call at a time")
+            pytest.skip("the store accepts one call at a time")
         threads = min(store.max_in_flight, _MOST_AT_ONCE)
         expect(threads > 0, "max_in_flight is at least 1")
         bodies = {f"{number}.txt": b"%d" % number * 999 for number in range(_TIMES * threads)}

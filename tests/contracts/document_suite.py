@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Final
 
 from resourcesync.ports.catalogue import DocumentStore
-from resourcesync.testing.assertions import (
+from tests.contracts.expectations import (
     expect,
     expect_equal,
     expect_error,

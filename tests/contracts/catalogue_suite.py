@@ -11,7 +11,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.vocabulary import ChangeKind, Relation
 from resourcesync.ports.catalogue import CatalogueStore
-from resourcesync.testing.assertions import expect, expect_equal, expect_error
+from tests.contracts.expectations import expect, expect_equal, expect_error
 
 NOW: Final = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 

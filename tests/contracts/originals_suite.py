@@ -7,16 +7,17 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
+import pytest
+
 from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import Originals
 from resourcesync.ports.originals import OriginalReader, PrefetchingOriginals
-from resourcesync.testing.assertions import (
+from tests.contracts.expectations import (
     expect,
     expect_equal,
     expect_error,
     read_and_close,
-    skip_check,
 )
 
 _NAMES: Final = ("b", "a/z", "a-b", "a.b", "a/b/c", "B", "x~1", "a_b")
@@ -126,7 +127,7 @@ class OriginalsSuite(ABC):
         uri = self.put("a", b"x")
         name = self.add_unpublished()
         if name is None:
-            skip_check("add_unpublished is not given")
+            pytest.skip("add_unpublished is not given")
         found = _uris(originals)
 
         reasons = {omission.name: omission.reason for omission in originals.omissions()}
@@ -138,7 +139,7 @@ class OriginalsSuite(ABC):
         self.put("a", b"x")
         trouble = self.outage()
         if trouble is None:
-            skip_check("outage is not given")
+            pytest.skip("outage is not given")
         with trouble, expect_error(ResourceSyncError, "scan raises when it cannot list"):
             list(originals.scan())
 
@@ -148,7 +149,7 @@ class OriginalsSuite(ABC):
             self.put(f"m/{number:05}", b"x")
         trouble = self.partial_failure()
         if trouble is None:
-            skip_check("partial_failure is not given")
+            pytest.skip("partial_failure is not given")
         with trouble, expect_error(StorageError, "scan raises when it cannot go on"):
             list(originals.scan())
 
@@ -204,7 +205,7 @@ class OriginalsSuite(ABC):
     def test_prefetching_does_not_change_measurements(self, originals: Originals) -> None:
         """With `prefetch`, if supported; also if not all prefetched originals are measured."""
         if not isinstance(originals, PrefetchingOriginals):
-            skip_check("the originals do not prefetch")
+            pytest.skip("the originals do not prefetch")
         held = {self.put(name, name.encode()): name.encode() for name in ("a", "bc", "def", "g")}
         listed = list(originals.scan())
 
@@ -219,7 +220,7 @@ class OriginalsSuite(ABC):
     def test_an_original_is_opened_by_its_uri(self, originals: Originals) -> None:
         """`open` reads all its bytes; ``None`` if there is no such original."""
         if not self.can_be_read:
-            skip_check("the originals cannot be read")
+            pytest.skip("the originals cannot be read")
         opened: Any = originals  # it is both, which no type says
         readable: OriginalReader = opened
         body = hashlib.shake_128(b"any").digest(300_000)

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import ClassVar, Final
 
+import pytest
+
 from resourcesync.errors import StateError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
 from resourcesync.ports.copies import CopyContent
-from resourcesync.testing.assertions import expect, expect_equal, read_and_close, skip_check
+from tests.contracts.expectations import expect, expect_equal, read_and_close
 
 _HOSTILE: Final = (
     "../outside.txt",
@@ -232,7 +234,7 @@ class CopiesSuite(ABC):
     def test_nothing_is_put_below_a_copy(self, copies: Copies) -> None:
         """A path is a file or a folder, never both."""
         if not self.has_folders:
-            skip_check("the copies are in no folders")
+            pytest.skip("the copies are in no folders")
         _put(copies, "a", b"a copy")
         _put(copies, "b/c", b"another")
         for path in ("a/b", "b"):
@@ -403,7 +405,7 @@ class CopiesSuite(ABC):
     def test_folders_emptied_by_moving_are_removed(self, copies: Copies) -> None:
         """Folders that are empty now go, those that are not stay; so their names are free."""
         if not self.has_folders:
-            skip_check("the copies are in no folders")
+            pytest.skip("the copies are in no folders")
         first = _put(copies, "a/b/c.txt", b"one")
         second = _put(copies, "d/e/f.txt", b"two")
         _put(copies, "d/g.txt", b"three")
@@ -419,7 +421,7 @@ class CopiesSuite(ABC):
     def test_nothing_is_moved_onto_a_folder(self, copies: Copies) -> None:
         """Nothing is moved below a copy either: a path is a file or a folder."""
         if not self.has_folders:
-            skip_check("the copies are in no folders")
+            pytest.skip("the copies are in no folders")
         signature = _put(copies, "a", b"a copy")
         _put(copies, "b/c", b"another")
         for path in ("b", "b/c/d"):

@@ -7,12 +7,14 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import ClassVar, Final
 
+import pytest
+
 from resourcesync.errors import DiscontinuityError, ResourceSyncError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount, WritableAccount
-from resourcesync.testing.assertions import expect, expect_equal, expect_error, skip_check
+from tests.contracts.expectations import expect, expect_equal, expect_error
 
 _MAX_BATCH: Final = 10_000
 _SHORT_WAIT: Final = 0.2
@@ -143,7 +145,7 @@ class AccountSuite(ABC):
         position = self._position(account) if self.has_changes else ""
         trouble = self.outage()
         if trouble is None:
-            skip_check("outage is not given")
+            pytest.skip("outage is not given")
         with trouble:
             if self.can_list_resources:
                 with expect_error(ResourceSyncError, "resources raises"):
@@ -158,7 +160,7 @@ class AccountSuite(ABC):
         self._fill(*(f"r{number:05}" for number in range(self.many)))
         trouble = self.partial_failure()
         if trouble is None:
-            skip_check("partial_failure is not given")
+            pytest.skip("partial_failure is not given")
         with trouble, expect_error(ResourceSyncError, "resources raises when it is cut short"):
             list(account.resources())
 
@@ -254,7 +256,7 @@ class AccountSuite(ABC):
         start = self._position(account)
         self._fill("a", "b")
         if not self.expire_changes():
-            skip_check("expire_changes is not given")
+            pytest.skip("expire_changes is not given")
         with expect_error(DiscontinuityError, "changes raises when some are forgotten"):
             list(account.changes(start, 0))
 
@@ -263,7 +265,7 @@ class AccountSuite(ABC):
     ) -> None:
         """`post` writes changes in order; posting them twice has the same result."""
         if not self.is_writable:
-            skip_check("the account is read-only")
+            pytest.skip("the account is read-only")
         expect(isinstance(account, WritableAccount), "it has the method post")
         assert isinstance(account, WritableAccount)
         uris = [self.put(name, b"old") for name in ("a", "b", "c")]
@@ -281,11 +283,11 @@ class AccountSuite(ABC):
 
     def _require_listing(self) -> None:
         if not self.can_list_resources:
-            skip_check("the account cannot list its resources")
+            pytest.skip("the account cannot list its resources")
 
     def _require_changes(self) -> None:
         if not self.has_changes:
-            skip_check("the account has no log of changes")
+            pytest.skip("the account has no log of changes")
 
     def _position(self, account: ResourceAccount) -> str:
         position = account.position()
