@@ -39,7 +39,9 @@ def test_every_row_names_tests_and_all_of_them_exist() -> None:
             text = (ROOT / "tests" / path).read_text("utf-8")
             if suite:  # a class that runs the checks of a port
                 (base,) = re.findall(rf"^class {suite[0]}\((\w+)\)", text, re.MULTILINE)
-                (checks,) = [text for text in SUITES if re.search(rf"^class {base}\b", text, re.M)]
+                (checks,) = [
+                    text for text in SUITES if re.search(rf"^class {base}\b", text, re.MULTILINE)
+                ]
                 assert re.search(rf"^    def {name}\(", checks, re.MULTILINE), f"{row}: {named}"
             else:
                 assert re.search(rf"^def {name}\(", text, re.MULTILINE), f"{row}: {named}"

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.conformance.clauses import ClauseReport, ClauseResult
-from resourcesync.conformance.scripted_source import CHANGES, RESOURCES, ScriptedSource
-from resourcesync.conformance.site import ScriptedAnswer, ScriptedSite, SiteServer
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.events import Judged, ValidationEvent, ValidationOptions
+from resourcesync.validator.events import Judged, ValidationEvent
 from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.sample import SampleSize
 from resourcesync.validator.second_visit import MOST_ENTRIES, VisitedEntries
 from resourcesync.validator.summaries import DocumentPlace, DocumentSummary, ListedResource
+from tests.conformance.scripted_site import ScriptedAnswer, ScriptedSite, SiteServer
+from tests.conformance.scripted_source import CHANGES, RESOURCES, ScriptedSource
 from tests.support.rules.judged import LONG, judged
 
 ALL = SampleSize(percent=100)
@@ -169,24 +168,6 @@ def test_a_resource_list_older_than_that_of_the_first_visit_is_not_judged(
     events = visited(server, after, after.with_answers({RESOURCES: before.answers[RESOURCES]}))
 
     assert untold(server, events) == []
-
-
-@pytest.mark.parametrize("moment", ["never", "between"])
-def test_a_source_that_keeps_all_clauses_conforms_if_something_changed(
-    moment: str, server: SiteServer
-) -> None:
-    source = begun(server)
-    before = source.site()
-    if moment == "between":
-        change(source)
-    report = ClauseReport(server.base, ValidationOptions(live=True, sample=ALL, again=LONG))
-
-    for event in visited(server, before, source.site()):
-        report.add(event)
-
-    expected = "conforms" if moment == "between" else "incomplete"
-    open_ = [out.rule.id for out in report.outcomes() if out.result is ClauseResult.NOT_TESTED]
-    assert (report.verdict().value, open_) == (expected, [] if moment == "between" else ["CH14"])
 
 
 def test_of_a_large_source_a_bounded_share_is_compared() -> None:

@@ -383,11 +383,6 @@ EVENTS: Final = {
     "row": EventSpec(
         meaning="A row of a catalogue that cannot be published.", always="place uri reason"
     ),
-    "conformance": EventSpec(
-        meaning="A client ran after a step of a scenario; `faults` is empty if it conforms.",
-        always="scenario:text step conforms:flag faults:texts evidence:texts exit:any"
-        " requests text",
-    ),
     "step": EventSpec(
         meaning="A step of the demonstration; its other fields depend on the step.",
         always="step text",

@@ -59,7 +59,6 @@ GROUPS: Final = {
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
         "simulate": "simulate a Source and Destinations, and measure",
-        "conformance": "judge any Source by clauses, or any client by scenarios",
     },
 }
 """The commands, in the groups of the help screen."""

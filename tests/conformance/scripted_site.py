@@ -74,13 +74,8 @@ class SiteServer:
         self._server.server_close()
 
     def serve(self, site: ScriptedSite) -> None:
-        """Serve a site from now on; the count of requests begins again."""
+        """Serve a site from now on."""
         self._server.serve_site(site)
-
-    @property
-    def requests(self) -> int:
-        """Number of requests for this site."""
-        return self._server.requests
 
 
 class _ScriptedServer(ThreadingHTTPServer):
@@ -93,19 +88,17 @@ class _ScriptedServer(ThreadingHTTPServer):
         self._lock = Lock()
         self._site = ScriptedSite({})
         self._failed: Counter[str] = Counter()
-        self.requests = 0
         self.stopped = Event()
 
     def serve_site(self, site: ScriptedSite) -> None:
         with self._lock:
-            self._site, self.requests = site, 0
+            self._site = site
             self._failed.clear()
 
     def answer(self, path: str) -> ScriptedAnswer:
-        """Return the answer to a request, and count it."""
+        """Return the answer to a request."""
         name = path.removeprefix("/")
         with self._lock:
-            self.requests += 1
             found = self._site.answers.get(name) or self._site.answers.get(unquote(name))
             if found is None:
                 return _NOT_FOUND
@@ -134,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
             fields["Location"] = found.location
         if found.links:
             fields["Link"] = found.links
-        if found.status == 503:  # noqa: PLR2004 - the status of RFC 9110
+        if found.status == 503:
             fields["Retry-After"] = "1"
         for name, value in fields.items():
             self.send_header(name, value)

@@ -8,7 +8,6 @@ from urllib.parse import quote, urljoin
 
 import msgspec
 
-from resourcesync.conformance.site import ScriptedAnswer, ScriptedSite
 from resourcesync.documents import (
     Capability,
     CapabilityEntry,
@@ -24,6 +23,7 @@ from resourcesync.documents import (
     Resource,
     write,
 )
+from tests.conformance.scripted_site import ScriptedAnswer, ScriptedSite
 
 _PAST: Final = timedelta(hours=1)
 _FOLDER: Final = "resourcesync/"
