@@ -3,8 +3,8 @@
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.mapping.tree import TreeMapping
 from tests.properties.test_mapping_laws import BASES, assert_laws
 from tests.support.documents.hostile_uris import seeded_uris
 
@@ -20,7 +20,7 @@ def run(asked: Asked) -> Outcome:
         count = min(_AT_A_TIME, asked.size - done)
         uris = list(seeded_uris(asked.seed + done, count))
         for profile in FileSystemProfile:
-            mapping = TreeMapping(base=BASES[done // _AT_A_TIME % len(BASES)], profile=profile)
+            mapping = EscapedMapping(base=BASES[done // _AT_A_TIME % len(BASES)], profile=profile)
             try:
                 accepted += assert_laws(mapping, uris)
             except AssertionError as error:

@@ -12,7 +12,6 @@ import pytest
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.commands.command_line import Said
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.aggregating import Site, via
 
@@ -193,33 +192,6 @@ def test_what_would_hide_our_own_documents_is_not_published(
 
 
 # --- mirrors with other names ---
-
-
-def test_a_mirror_with_the_names_of_older_versions_keeps_its_addresses(
-    source: TinySource, mirror: Site
-) -> None:
-    fill(source, mirror, {"/README": b"r", "/docs/": b"d"}, "--map", "tree/1")
-
-    assert mirror.resources().keys() == {f"{mirror.url}README%219", f"{mirror.url}docs/%219"}
-    assert get(mirror, "/README%219") == (200, b"r")
-
-
-def test_its_addresses_change_all_at_once_with_its_names(
-    source: TinySource, mirror: Site, said: Said
-) -> None:
-    files = {"/README": b"r", "/docs/": b"d", "/a.txt": b"a", "/b.txt": b"b", "/c.txt": b"c"}
-    fill(source, mirror, files, "--map", "tree/1")
-    before = set(mirror.resources())
-
-    assert pull(source, mirror, "--map", "tree/2") == 0
-    assert mirror.publish() == 0
-
-    assert mirror.resources().keys() == {mirror.url + file.removeprefix("/") for file in files}
-    assert get(mirror, "/README") == (200, b"r")
-    changes = get(mirror, "/resourcesync/changelist.xml")[1].decode()
-    for address in before - mirror.resources().keys():
-        assert f"<loc>{address}</loc>" in changes
-    assert run(["validate", mirror.url]) == 0
 
 
 def test_rules_of_the_operator_say_the_addresses_too(source: TinySource, mirror: Site) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.mapping.rules import PluggedMapping, tree
+from resourcesync.destination.mapping.rules import PluggedMapping
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.worlds.loose_source import LooseSource
@@ -187,11 +187,3 @@ def test_uris_are_refused_as_ever_before_a_mapper_sees_them() -> None:
     with pytest.raises(OutOfScopeError) as caught:
         told.path("http://source.example/../a")
     assert (caught.value.code, seen) == ("URL_DOT_SEGMENT", [])
-
-
-def test_our_own_mapping_has_the_form_of_a_plug_in() -> None:
-    ours = tree(BASE, tells_case=True)
-    path = ours.to_path(BASE + "a/b?c=1")
-    assert ours.to_uri(path) == BASE + "a/b?c=1"
-    assert PluggedMapping("tree", tree, BASE, FileSystemProfile.POSIX).path(BASE + "A") == "A!9"
-    assert PluggedMapping("tree", tree, BASE, FileSystemProfile.PORTABLE).path(BASE + "A") == "!a!9"

@@ -2,7 +2,6 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -336,89 +335,33 @@ def test_why_knows_whose_file_it_is(world: World[PublishedSource], name: str) ->
     assert found.verdict is ResourceVerdict.AS_LISTED
 
 
-# --- mirrors that exist ---
+# --- killed ---
 
 
-def old_mirror(world: World[PublishedSource], *names: str) -> None:
-    fill(world, *names)
-    world.source.publish()
-    world.pull(mapper="tree/1")
-
-
-OLD = ("README", "v1.2/notes", "docs/", "a", "a/b", "x.html")
-
-
-@pytest.mark.parametrize("asked", ["", "tree", "tree/1"])
-def test_a_mirror_with_the_old_names_keeps_them(world: World[PublishedSource], asked: str) -> None:
-    old_mirror(world, *OLD)
-    before = paths(world)
-    fill(world, "LICENSE")
-    world.source.publish()
-
-    world.pull(mapper=asked)
-
-    assert before["README"] == "README!9"
-    assert paths(world) == {**before, "LICENSE": "LICENSE!9"}
-
-
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_its_files_get_their_names_when_asked_for(world: World[PublishedSource], mode: str) -> None:
-    old_mirror(world, *OLD)
-
-    world.pull(mapper="tree/2", mode=mode)
-
-    assert not [uri for uri in world.fetcher.asked if uri.removeprefix(BASE) in OLD]
-    assert paths(world) == {
-        "README": "README",
-        "v1.2/notes": "v1.2/notes",
-        "docs/": "docs/index.html",
-        "a": "a!9",
-        "a/b": "a/b",
-        "x.html": "x.html",
-    }
-    assert not (world.folder / "v1.2!8").exists()
-    assert world.in_sync()
-    world.pull()
-    assert world.audit().in_sync
-
-
-def test_spellings_of_one_name_keep_their_content_when_they_are_renamed(
-    world: World[PublishedSource],
-) -> None:
-    old_mirror(world, "a+b.html", "a%2Bb.html")
-
-    world.pull(mapper="tree/2")
-
-    assert paths(world) == {"a%2Bb.html": "a+b.html", "a+b.html": "a+b.html!9"}
-    assert contents(world) == {"a%2Bb.html", "a+b.html"}
-    assert not aside(world)
-
-
-def test_a_dry_run_lists_the_moves(world: World[PublishedSource]) -> None:
-    old_mirror(world, "README", "x.html")
-    before = paths(world)
-
-    world.pull(mapper="tree/2", dry_run=True)
-
-    assert moves(world) == [("README!9", "README")]
-    assert paths(world) == before
-    world.pull()
-    assert paths(world) == before
-
-
-def test_the_renaming_can_be_killed_at_any_moment(tmp_path: Path) -> None:
+def test_the_moves_can_be_killed_at_any_moment(tmp_path: Path) -> None:
     deaths = 0
     for fuse in range(1, 40):
         world = World(tmp_path / f"m{fuse}")
-        old_mirror(world, *OLD)
+        fill(world, "README", "a", "docs/", "v+", "x.html")
+        world.source.publish()
+        world.pull()
+        fill(world, "a/b", "docs/index.html", "v%2B")
+        world.source.publish()
         try:
-            burn(world, fuse, mapper="tree/2")
+            burn(world, fuse)
         except Killed:
             deaths += 1
-        world.pull(mapper="tree/2")
-        assert paths(world)["README"] == "README"
-        assert paths(world)["docs/"] == "docs/index.html"
-        assert len(paths(world)) == len(OLD)
+        world.pull()
+        assert paths(world) == {
+            "README": "README",
+            "a": "a!9",
+            "a/b": "a/b",
+            "docs/": "docs/!9",
+            "docs/index.html": "docs/index.html",
+            "v%2B": "v+",
+            "v+": "v+!9",
+            "x.html": "x.html",
+        }
         assert world.audit().in_sync
         world.pull(mode="baseline")
         assert world.in_sync()
@@ -427,12 +370,12 @@ def test_the_renaming_can_be_killed_at_any_moment(tmp_path: Path) -> None:
     assert deaths > 5
 
 
-def burn(world: World[PublishedSource], fuse: int, **options: Any) -> None:
+def burn(world: World[PublishedSource], fuse: int) -> None:
     """Pull, and be killed at an operation on files or state."""
     match = Fuse(fuse, how=fuse % 3)
     world.home.before = lambda port: Dying(port, match)
     try:
-        world.pull(**options)
+        world.pull()
     finally:
         world.home.before = lambda port: port
 

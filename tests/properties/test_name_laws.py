@@ -1,4 +1,4 @@
-"""Laws of the mapping ``tree/2``: files have the names that their URIs say, but where two clash."""
+"""Laws of the mapping ``tree``: files have the names that their URIs say, but where two clash."""
 
 import re
 import unicodedata
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from resourcesync.destination.mapping.escapes import MAX_PATH, EscapedMapping
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.mapping.tree import MAX_PATH, TreeMapping
 from resourcesync.destination.path_assignment import relocated_uris
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import OutOfScopeError
@@ -126,33 +126,6 @@ def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: FileSyst
 
 
 @LAWFUL
-@given(hostile_uris(), hostile_uris(), st.sampled_from(PROFILES))
-def test_no_old_path_is_the_new_one_of_a_uri_that_it_does_not_clash_with(
-    uri: str, other: str, profile: FileSystemProfile
-) -> None:
-    assert_no_cross(accepted([uri, other]), profile)
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_old_and_new_paths_of_many_uris_cross_only_where_names_clash(
-    profile: FileSystemProfile,
-) -> None:
-    extra = [f"{BASE}{leaf}" for leaf in ("x!a.html", "xA.html", "x!A.html", "x!21a.html")]
-
-    assert_no_cross(accepted([*seeded_uris(7, 5_000), *extra]), profile)
-
-
-def assert_no_cross(uris: list[str], profile: FileSystemProfile) -> None:
-    """So files can be renamed one after the other, those first that yield."""
-    old, new = TreeMapping(base=BASE, profile=profile), NameMapping(base=BASE, profile=profile)
-    owners = {seen(old.path(uri), profile): uri for uri in uris}
-    for uri in uris:
-        owner = owners.get(seen(new.preferred_path(uri), profile), uri)
-        names = {seen(new.preferred_path(name), profile) for name in (owner, uri)}
-        assert len(names) == 1, (owner, uri)
-
-
-@LAWFUL
 @given(CLASHING, st.sampled_from(PROFILES), st.integers(0, 99))
 def test_who_yields_depends_on_the_set_alone(
     uris: list[str], profile: FileSystemProfile, seed: int
@@ -215,7 +188,7 @@ def test_no_path_has_a_name_that_a_file_system_takes_for_the_own_folder(
         assert ".resourcesync" not in map(unlike, found)
         assert not any(re.match(r"(?i)resour~1", name) for name in found)
         assert is_copy_path(path)
-        assert is_copy_path(TreeMapping(base=BASE, profile=profile).path(normal))
+        assert is_copy_path(EscapedMapping(base=BASE, profile=profile).path(normal))
         assert mapping.uris(path)
 
 

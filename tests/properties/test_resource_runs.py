@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.external_sort import ExternalSorter, SorterClosedError
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
+from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.destination.scope import Scope
 from resourcesync.model.resources import ResourceRun
 from resourcesync.ports.mirror import RefusedRow
@@ -70,7 +70,7 @@ def selection(
     profile: FileSystemProfile, told: list[RefusedRow], **filters: object
 ) -> ResourceSelection:
     scope = Scope(origins=frozenset({BASE[:-1]}), **filters)  # type: ignore[arg-type]  # drawn
-    return ResourceSelection(scope, TreeMapping(base=BASE, profile=profile), Refusals(told.append))
+    return ResourceSelection(scope, NameMapping(base=BASE, profile=profile), Refusals(told.append))
 
 
 MOMENTS = st.none() | st.integers(0, 3).map(
@@ -129,7 +129,7 @@ def test_a_source_speaks_for_no_neighbour_in_a_run_either() -> None:
     told: list[RefusedRow] = []
     scope = Scope(origins=frozenset({"https://other.example"}))
     chosen = ResourceSelection(
-        scope, TreeMapping(base=BASE, profile=FileSystemProfile.POSIX), Refusals(told.append)
+        scope, NameMapping(base=BASE, profile=FileSystemProfile.POSIX), Refusals(told.append)
     )
     uris = [f"{BASE}a/{number}.txt" for number in range(3)]
     nothing = [None] * 3

@@ -29,7 +29,6 @@ ENGINES: Final = "resourcesync.engines"
 
 _OURS: Final = "resourcesync"
 _CORE: Final[Mapping[str, Mapping[str, str]]] = {
-    MAPPERS: {"tree": "resourcesync.destination.mapping.rules:tree"},
     PATCHES: {
         "application/json-patch+json": "resourcesync.documents.patches.json_patch:apply",
         "application/json-patch": "resourcesync.documents.patches.json_patch:apply",

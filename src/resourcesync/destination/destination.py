@@ -13,8 +13,8 @@ from resourcesync.destination.links import PatchSizeLimits, link_filter
 from resourcesync.destination.lists.list_version import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
-from resourcesync.destination.mapping.names import check_mapper, is_rule, mapper_of, normalise_rule
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.names import check_mapper, is_rule, normalise_rule
+from resourcesync.destination.mapping.path_mapping import TREE, FileSystemProfile
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
@@ -322,19 +322,13 @@ class Destination:
                 self._sync_state.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._moved_identity or self._sync_state.identity
         identity = identity or self._new_identity(address, found, options)
-        requested = _requested_mapper(options, identity.mapper)
-        check_mapper(requested, identity.mapper)
-        is_renamed = requested != identity.mapper
-        if is_renamed:
-            identity = structs.replace(identity, mapper=requested)
+        check_mapper(_requested_mapper(options), identity.mapper)
         selection = self._new_selection(identity, filters)
         if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._sync_state.write(identity=identity, found_at=now)
         pull = SyncSession(equipment, options, found, selection, identity)
         self._path_assignments.append(pull.path_assignment)
-        if is_renamed:
-            pull.path_assignment.switch_mapping(identity)
         pull.path_assignment.resume_moves()
         return pull
 
@@ -361,7 +355,7 @@ class Destination:
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=FileSystemProfile.POSIX if is_posix else FileSystemProfile.PORTABLE,
             set_uri=found.set_uri if options.set_name else "",
-            mapper=_requested_mapper(options),
+            mapper=_requested_mapper(options) or TREE,
         )
 
     def repair(
@@ -522,6 +516,6 @@ def _incremental(pull: SyncSession, are_others: Callable[[], bool]) -> "Incremen
     return Incremental(pull, are_others)
 
 
-def _requested_mapper(options: PullOptions, known: str = "") -> str:
-    requested = options.mapper
-    return normalise_rule(requested) if is_rule(requested) else mapper_of(requested, known)
+def _requested_mapper(options: PullOptions) -> str:
+    """Return the mapper that the operator names, as it is recorded; empty for none."""
+    return normalise_rule(options.mapper) if is_rule(options.mapper) else options.mapper

@@ -24,7 +24,7 @@ from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile, PathMapping
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
-from resourcesync.destination.sync_state import MOVING, MirrorIdentity, SyncState
+from resourcesync.destination.sync_state import MOVING, SyncState
 from resourcesync.errors import Remedy, StorageError, SyncError
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.timestamps import to_microseconds
@@ -185,25 +185,6 @@ class PathAssignment:
         self._finish_moves()
         return changed > stay
 
-    def switch_mapping(self, identity: MirrorIdentity) -> None:
-        """Move all copies to the paths of another mapping.
-
-        Args:
-            identity: Identity of the mirror with that mapping.
-
-        Raises:
-            SyncError: There are too many relocations; nothing was changed.
-            StorageError: The mirror cannot be written.
-        """
-        mapping = self._mapping
-        assert isinstance(mapping, NameMapping), "no other mapping is a target"
-        found = self._find_relocated(mapping, ())
-        self._selection.change_mapping(replace(mapping, relocated=found), found)
-        if self._dry_run:
-            self.move_all()
-        else:
-            self._sync_state.write(identity=identity, yielding=sorted(found), **{MOVING: True})
-
     def resume_moves(self) -> None:
         """Move the files that a killed run left to be moved."""
         if not self._dry_run and self._sync_state.is_note_set(MOVING):
@@ -305,8 +286,8 @@ def _check_count(uris: Iterable[str]) -> Iterator[str]:
             raise SyncError(
                 f"more than {_MAX_RELOCATED:,} listed resources have names that clash with others",
                 evidence=(("for instance", uri), ("kept", "nothing was changed")),
-                hint="start a new mirror with the mapper tree/1, which has a path for each",
-                remedy=Remedy("map-paths", value="tree/1"),
+                hint="start a new mirror with a rule for its paths: then no two clash",
+                remedy=Remedy("map-paths", value="'{path*} => {path*}'"),
                 code="names",
             )
         yield uri

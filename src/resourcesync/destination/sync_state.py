@@ -11,7 +11,6 @@ from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.mapping.path_mapping import (
-    NAMES,
     TREE,
     FileSystemProfile,
     MapperFactory,
@@ -49,8 +48,7 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         origins: Origins that the Source may list by itself.
         profile: Profile of the mapping.
         set_uri: The set that the operator chose; empty if there was no choice.
-        mapper: Mapper of URIs to paths: ``tree/2``, ``tree`` (that is ``tree/1``), a plug-in's
-            name, or a rule.
+        mapper: Mapper of URIs to paths: ``tree``, a plug-in's name, or a rule.
         moved: Pairs of the Source's new base and the one that the mirror knows, each ending in a
             slash: what is listed at the first was listed at the second.
     """
@@ -106,15 +104,11 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: The plug-in is missing, or cannot be used.
         """
-        if self.mapper == NAMES:
+        if self.mapper == TREE:
             from resourcesync.destination.mapping.names import NameMapping  # noqa: PLC0415 - one of these
 
             yields = frozenset(yielding)
             return NameMapping(base=self.base, profile=self.profile, relocated=yields)
-        if self.mapper == TREE:
-            from resourcesync.destination.mapping.tree import TreeMapping  # noqa: PLC0415 - one of these
-
-            return TreeMapping(base=self.base, profile=self.profile)
         from resourcesync.destination.mapping import names, rules  # noqa: PLC0415 - one of these
 
         if names.is_rule(self.mapper):

@@ -52,8 +52,7 @@ class MirrorKeywords(TypedDict, total=False):
             it, as its filters.
         mapper: The mapping from URIs to paths: tree (the names of the Source), a plug-in,
             or a rule such as 'bitstream/{item}/{name} => {item}/{name}'. It cannot be
-            changed later, except that tree/2 renames the files of a mirror with the names
-            of older versions, without fetching.
+            changed later.
     """
 
     prune: bool

@@ -249,9 +249,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Setting(
             "The mapping from URIs to paths: tree (the names of the Source), a plug-in, or a rule "
-            "such as 'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later, "
-            "except that tree/2 renames the files of a mirror with the names of older versions, "
-            "without fetching.",
+            "such as 'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later.",
             _STO,
             metavar="NAME|RULE",
             key="map",

@@ -1,4 +1,4 @@
-"""A pull that moves copies, and its power is cut: clashes of names that come and go, a new mapping.
+"""A pull that moves copies, and its power is cut: clashes of names that come and go.
 
 Contents are told apart by their bytes, so a copy that is on its way may be at either of its paths.
 """
@@ -24,30 +24,29 @@ _PAIRS: Final = (
 
 
 class Renaming(Pulling):
-    """A pull with which names clash, or do not any more, or ``--map`` of a mirror of ``tree/1``."""
+    """A pull with which names clash, or do not any more."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         luck = random.Random(f"rename {seed}")
         self._where = "mirror"
         self._world = world = World(folder / self._where)
         self._how: dict[str, Any] = luck.choice(
-            ({}, {"mode": "baseline"}, {"mapper": "tree"}, {"mode": "baseline", "goes": True})
+            ({}, {"mode": "baseline"}, {"mode": "baseline", "goes": True})
         )
         goes = self._how.pop("goes", False)
-        is_old = "mapper" in self._how
         pairs = luck.sample(_PAIRS, luck.randrange(1, len(_PAIRS) + 1))
         first, later = ([pair[number] for pair in pairs] for number in (0, 1))
         self._fill(luck, ["README", "v1.2/notes.txt", *first])
-        if goes or is_old:
+        if goes:
             self._fill(luck, later)
         world.source.publish()
-        world.pull(**({"mapper": "tree/1"} if is_old else {}))
+        world.pull()
         if goes:
             for name in later:
                 world.source.remove(name)
             world.source.publish()
             world.pull()
-        elif not is_old:
+        else:
             self._fill(luck, later)
         self._fill(luck, [name for name in ("README", *first) if luck.random() < 0.3])
         if luck.random() < 0.5:

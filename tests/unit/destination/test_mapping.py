@@ -1,18 +1,17 @@
-"""The mapping ``tree/1``: tables of hostile and ordinary URIs."""
+"""The mapping by escapes, which rules use: tables of hostile and ordinary URIs."""
 
 import re
 
 import pytest
 
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.discovery.uris import normalise
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import ConfigurationError
 from tests.support.documents.hostile_uris import BASE, assert_safe
-from tests.support.storage.memory_use import memory_use
 
-POSIX = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
-PORTABLE = TreeMapping(base=BASE, profile=FileSystemProfile.PORTABLE)
+POSIX = EscapedMapping(base=BASE, profile=FileSystemProfile.POSIX)
+PORTABLE = EscapedMapping(base=BASE, profile=FileSystemProfile.PORTABLE)
 
 
 def test_the_longest_uri_is_accepted() -> None:
@@ -140,54 +139,18 @@ def test_a_place_that_is_too_long_becomes_a_digest_of_the_normal_uri() -> None:
 
 
 @pytest.mark.parametrize("length", range(880, 905))
-def test_a_place_has_at_most_900_characters_on_every_way_to_it(length: int) -> None:
+def test_a_place_has_at_most_900_characters(length: int) -> None:
     folder = "/".join(["d" * 139] * 5) + "/"
-    warm = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
-    warm.path(f"{BASE}{folder}x.html")
     leaf = "x" * (length - len(folder) - len("!21")) + "!"
 
-    path = warm.path(f"{BASE}{folder}{leaf}")
+    path = POSIX.path(f"{BASE}{folder}{leaf}")
 
-    assert path == TreeMapping(base=BASE, profile=FileSystemProfile.POSIX).path(
-        f"{BASE}{folder}{leaf}"
-    )
     assert len(path) <= 900
     assert path.startswith("!7/" if length + len("!9") > 900 else "d")
 
 
-@pytest.mark.parametrize("length", range(690, 905, 5))
-def test_a_plain_name_in_a_long_folder_is_no_exception(length: int) -> None:
-    folder = "/".join(["d.d" + "d" * (length // 5 - 6)] * 5)
-    warm = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
-    warm.path(f"{BASE}{folder}/x.html")
-
-    for leaf in ("x" * 190, "x" * 10, "", "!" * 50):
-        path = warm.path(f"{BASE}{folder}/{leaf}")
-
-        assert len(path) <= 900
-        assert path == TreeMapping(base=BASE, profile=FileSystemProfile.POSIX).path(
-            f"{BASE}{folder}/{leaf}"
-        )
-
-
-@pytest.mark.parametrize("leaf", ["x" * 180, "x" * 100 + "?" + "y" * 200, "x" * 248])
-@pytest.mark.parametrize("letters", [590, 600, 615, 625])
-def test_a_uri_is_too_long_even_when_its_folder_is_known(letters: int, leaf: str) -> None:
-    folder = "/".join(["%41" * (letters // 5)] * 5)
-    warm = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
-    warm.path(f"{BASE}{folder}/x.html")
-    uri = f"{BASE}{folder}/{leaf}"
-
-    if len(uri) <= 2_048:
-        assert warm.uri(warm.path(uri)) == normalise(uri)
-    else:
-        with pytest.raises(OutOfScopeError) as raised:
-            warm.path(uri)
-        assert raised.value.code == "URL_TOO_LONG"
-
-
 def test_the_base_ends_at_a_segment() -> None:
-    mapping = TreeMapping(base="http://h/a.b(c/", profile=FileSystemProfile.POSIX)
+    mapping = EscapedMapping(base="http://h/a.b(c/", profile=FileSystemProfile.POSIX)
 
     assert mapping.path("http://h/a.b(c/x.txt") == "x.txt"
     assert mapping.path("http://h/a.b(c") == "!6/http/h/a.b!28c"
@@ -205,7 +168,7 @@ def test_the_base_ends_at_a_segment() -> None:
 )
 def test_a_base_that_is_no_normal_folder_is_refused(base: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
-        TreeMapping(base=base, profile=FileSystemProfile.POSIX)
+        EscapedMapping(base=base, profile=FileSystemProfile.POSIX)
 
     assert raised.value.code == "base"
     assert base in raised.value.message
@@ -259,25 +222,3 @@ def test_a_base_that_is_no_normal_folder_is_refused(base: str) -> None:
 def test_a_path_that_the_mapping_never_makes_has_no_uri(path: str) -> None:
     assert POSIX.uri(path) is None
     assert PORTABLE.uri(path) is None
-
-
-def test_more_folders_than_are_remembered_change_nothing() -> None:
-    mapping = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
-    most = 0
-
-    with memory_use() as used:
-        for number in range(10_000):
-            assert mapping.path(f"{BASE}{number:06}/x.html") == f"{number:06}/x.html"
-            if number == 4_000:
-                most = used()
-        assert used() <= most * 1.1
-
-
-def test_mappings_are_equal_when_they_map_alike() -> None:
-    used = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
-    used.path(f"{BASE}a/b.html")
-
-    assert used == POSIX
-    assert hash(used) == hash(POSIX)
-    assert used != PORTABLE
-    assert "folders" not in repr(used)

@@ -9,8 +9,8 @@ from resourcesync.destination.changes.times import ListPrefix, ReadingStart, spa
 from resourcesync.destination.changes.window import OVERLAP
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
+from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.destination.scope import Scope
 from resourcesync.discovery.document_fetcher import FetchedDocument
@@ -77,7 +77,7 @@ def read(
     reading.has_undated = undated
     selection = ResourceSelection(
         Scope(origins=frozenset({BASE.rstrip("/")})),
-        TreeMapping(base=BASE, profile=FileSystemProfile.POSIX),
+        NameMapping(base=BASE, profile=FileSystemProfile.POSIX),
         Refusals(lambda _: None),
     )
     now = to_microseconds(NOON + HOUR)

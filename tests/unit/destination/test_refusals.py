@@ -3,8 +3,8 @@
 import pytest
 
 from resourcesync.destination.lists.selection import MAX_REFUSED, Refusals, ResourceSelection
+from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.destination.scope import Scope
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change, Resource
@@ -70,7 +70,7 @@ def test_an_entry_that_could_not_be_read_is_refused_no_more_after_a_change_that_
 ) -> None:
     scope, mapping = (
         Scope(origins=frozenset({BASE[:-1]})),
-        TreeMapping(base=BASE, profile=FileSystemProfile.POSIX),
+        NameMapping(base=BASE, profile=FileSystemProfile.POSIX),
     )
     found = refusals(home + name)
     selection = ResourceSelection(

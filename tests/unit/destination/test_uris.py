@@ -2,13 +2,13 @@
 
 import pytest
 
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
-from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE
 
-POSIX = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
+POSIX = EscapedMapping(base=BASE, profile=FileSystemProfile.POSIX)
 
 REFUSED = [
     *(

@@ -21,8 +21,7 @@ from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.publishing.published_tree import base_address
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
-from resourcesync.destination.mapping.path_mapping import NAMES
-from resourcesync.destination.mapping.tree import published_tail
+from resourcesync.destination.mapping.published_addresses import published_tail
 from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.task_codes import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, Remedy
@@ -138,7 +137,7 @@ class MirrorAccount:
         """Return number and time of the newest change, and whether addresses have other names."""
         newest = self._state.change_bounds()[1]
         last = next(self._state.changes(newest - 1), None) if newest else None
-        return _position(newest, 0 if last is None else last.time, base_address(self._state))
+        return _position(newest, 0 if last is None else last.time)
 
     def resources(self) -> Iterator[Resource]:
         """Yield the present copies, as they are at one moment.
@@ -163,29 +162,24 @@ class MirrorAccount:
             StateError: The state is damaged.
         """
         until = self._clock.monotonic() + wait
-        named = base_address(self._state)
-        cursor = self._cursor(after, named)
+        cursor = self._cursor(after)
         while True:
             reader = ChangeLogReader(
                 state=self._state, position=ChangeLogPosition(cursor), include_touched=True
             )
             rows = reader.read_new()
             while batch := list(islice(rows, _BATCH)):
-                if base_address(self._state) != named:
-                    raise _position_lost_error(after)
                 cursor = batch[-1].seq
-                yield ChangeBatch(
-                    _position(cursor, batch[-1].time, named), self._latest_changes(batch)
-                )
+                yield ChangeBatch(_position(cursor, batch[-1].time), self._latest_changes(batch))
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
             self._clock.sleep(min(_POLL_SECONDS, left))
 
-    def _cursor(self, position: str, named: str) -> int:
-        """Return the number of a position, if it is one of this log and of these addresses."""
-        number, time, before = (*position.split(" "), "", "")[:3]
-        if number.isdecimal() and time.isdecimal() and bool(before) == bool(named):
+    def _cursor(self, position: str) -> int:
+        """Return the number of a position, if it is one of this log."""
+        number, time = (*position.split(" "), "")[:2]
+        if number.isdecimal() and time.isdecimal():
             cursor, forgotten = int(number), self._state.change_bounds()[0]
             last = next(self._state.changes(cursor - 1), None) if cursor > forgotten else None
             if last is None or (last.seq, last.time) == (cursor, int(time)):
@@ -212,13 +206,13 @@ class MirrorAccount:
         return self._state.entry_changed(row.uri) == row.seq
 
 
-def _position(number: int, time: int, named: str) -> str:
-    return f"{number} {time} {NAMES}" if named else f"{number} {time}"
+def _position(number: int, time: int) -> str:
+    return f"{number} {time}"
 
 
 def _position_lost_error(position: str) -> ChangesLostError:
     return ChangesLostError(
-        "the mirror's change log is another one than before, or its addresses changed",
+        "the mirror's change log is another one than before",
         evidence=(("position", position[:100]),),
         hint="all copies are read again",
     )

@@ -12,8 +12,8 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
 from resourcesync.app.publishing import document_stores
 from resourcesync.destination.mapping.names import owner_of
-from resourcesync.destination.mapping.path_mapping import NAMES
-from resourcesync.destination.mapping.tree import uri_of_published
+from resourcesync.destination.mapping.path_mapping import TREE
+from resourcesync.destination.mapping.published_addresses import uri_of_published
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, ResourceSyncError
@@ -148,11 +148,10 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
 def base_address(state: MirrorStateStore) -> str:
     """Return the base of a mirror whose addresses keep what follows it in the URIs; else nothing.
 
-    Where the operator chose other paths, or the mirror has the names of older versions, the path
-    of a copy is its address.
+    Where the operator chose other paths, the path of a copy is its address.
     """
     identity = SyncState(state).identity
-    return identity.base if identity is not None and identity.mapper == NAMES else ""
+    return identity.base if identity is not None and identity.mapper == TREE else ""
 
 
 def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:

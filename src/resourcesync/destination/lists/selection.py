@@ -18,7 +18,6 @@ from resourcesync.destination.links import (
 from resourcesync.destination.lists.fetch_locations import memento_of, mirrors_of
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.mapping.path_mapping import PathMapping
-from resourcesync.destination.mapping.tree import TreeMapping
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.discovery.uris import (
@@ -327,7 +326,7 @@ class ResourceSelection:
         the same head are judged together by the first of them, then singly by their last segment.
         """
         mapping = self.mapping
-        if self._scope.has_filters or not isinstance(mapping, TreeMapping | NameMapping):
+        if self._scope.has_filters or not isinstance(mapping, NameMapping):
             yield from filter(None, map(self.resource_row, run))
             return
         is_plain = mapping.plain_name.fullmatch
@@ -344,13 +343,14 @@ class ResourceSelection:
                 moment = lastmod_microseconds(lastmod)
                 when = None if moment is None else lastmod
             if folder is not None and is_plain(name):
-                path = f"{folder}{name}" if "." in name else f"{folder}{name}{mapping.ending}"
                 known = uri if home == head else f"{home}/{name}"
-                yield _new_row((known, uri, path, digests, length, moment, "", *_ROW_DEFAULTS))
+                yield _new_row(
+                    (known, uri, f"{folder}{name}", digests, length, moment, "", *_ROW_DEFAULTS)
+                )
             elif (row := self.resource_row(Resource(uri=uri))) is not None:
                 yield row._replace(hash=digests, length=length, lastmod=moment)
 
-    def _plain_folder(self, mapping: TreeMapping | NameMapping, head: str) -> str | None:
+    def _plain_folder(self, mapping: NameMapping, head: str) -> str | None:
         """Return the folder of plain names, if the Source may list what is in it."""
         folder = mapping.plain_folder(head)
         return None if folder is None or not self._scope.speaks_for(f"{head}/") else folder

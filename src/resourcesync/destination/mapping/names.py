@@ -1,4 +1,4 @@
-"""Mapping ``tree/2``: from a URI to its path in a mirror; and the names of mappers. Pure.
+"""Mapping ``tree``: from a URI to its path in a mirror; and the names of mappers. Pure.
 
 Files have the names in their URIs: below the base a URI loses scheme and host, ``%XX`` is decoded,
 and a URI that ends in ``/`` becomes ``index.html`` in its folder. So a mirror can be served,
@@ -7,7 +7,7 @@ searched and compared as the tree that it is a copy of. The exceptions:
 - What cannot be a name stays escaped, in its segment: ``%XX`` that is not readable text, a slash, a
   control character, a query, a name over 255 bytes; at any depth, a name that some file system
   takes for a mirror's own folder; and, on a file system without case, what such systems refuse. A
-  path over 900 bytes becomes a digest. All of that is as in ``tree/1``.
+  path over 900 bytes becomes a digest. All of that is as in ``EscapedMapping``.
 - Where two URIs cannot both have their names, one of them is relocated (see ``path_assignment``):
   its name gets ``!9`` at its end, and a digest where several could get the same.
 
@@ -24,16 +24,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from resourcesync.destination.mapping.path_mapping import (
-    NAMES,
-    TREE,
-    FileSystemProfile,
-    PathMapping,
-)
-from resourcesync.destination.mapping.tree import (
+from resourcesync.destination.mapping.escapes import (
     FOREIGN_FOLDER,
     MAX_PATH,
-    MAX_URI,
     QUERY,
     check_base,
     decode_name,
@@ -44,7 +37,8 @@ from resourcesync.destination.mapping.tree import (
     root_of,
     split_name,
 )
-from resourcesync.discovery.uris import normalise
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile, PathMapping
+from resourcesync.discovery.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
 from resourcesync.model.own_names import LIKE_OWN, has_own_name
 from resourcesync.ports.mirror import MirrorStateStore
@@ -54,15 +48,13 @@ INDEX: Final = "index.html"
 RELOCATED: Final = "!9"
 """Suffix of the name of a relocated URI."""
 
-_OWN_PREFIX: Final = "tree"
-_VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
 ARROW: Final = "=>"
 """Mark of a rule, between its pattern and its template."""
 _MAX_NAME: Final = 255
 _DIGEST: Final = 16
 _CACHE_SIZE: Final = 4_096
 _TRIPLETS: Final = re.compile(r"(?:%[0-9A-F]{2})+")
-# Where tree/1 escapes letters with !, no name has it before a letter either.
+# Where letters are escaped with !, no name has it before a letter either.
 _BANG: Final = {
     FileSystemProfile.POSIX: re.compile(r"!(?=[0-9])"),
     FileSystemProfile.PORTABLE: re.compile(r"!(?=[0-9A-Za-z])"),
@@ -139,11 +131,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _heads(self) -> frozenset[str]:
         """Heads of relocated URIs, up to the last slash: a quick test for all others."""
         return frozenset(uri.rpartition("/")[0] for uri in self.relocated)
-
-    @property
-    def ending(self) -> str:
-        """Suffix of a plain name without a dot."""
-        return ""
 
     def path(self, uri: str) -> str:
         """Return the path of a URI in the mirror: relative, with ``/``.
@@ -380,23 +367,8 @@ def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | 
     return None
 
 
-def mapper_of(asked: str, known: str = "") -> str:
-    """Return the recorded form of a mapper's name.
-
-    Args:
-        asked: The name; ``tree`` is the built-in mapper in the mirror's version. Empty: the
-            mirror's mapper.
-        known: The mirror's mapper; empty for a new mirror.
-    """
-    if asked in ("", _OWN_PREFIX):
-        return known if known in _VERSIONS.values() or (known and not asked) else NAMES
-    return _VERSIONS.get(asked, asked)
-
-
 def check_mapper(asked: str, known: str) -> None:
     """Refuse a mapper other than the mirror's: its copies would lose their paths.
-
-    Only the change from ``tree/1`` to ``tree/2`` is supported.
 
     Args:
         asked: The mapper that the operator names; empty for none.
@@ -405,14 +377,12 @@ def check_mapper(asked: str, known: str) -> None:
     Raises:
         ConfigurationError: It is another one.
     """
-    if asked not in ("", known) and (known, asked) != (TREE, NAMES):
-        names = {recorded: name for name, recorded in _VERSIONS.items()}
-        here, there = names.get(known, known), names.get(asked, asked)
+    if asked not in ("", known):
         raise ConfigurationError(
-            f"the mirror's paths come from the mapper {here!r}, not from {there!r}",
+            f"the mirror's paths come from the mapper {known!r}, not from {asked!r}",
             evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with the mapper {here!r}",
-            remedy=Remedy("map-paths", value=here),
+            hint=f"pull into another folder, or with the mapper {known!r}",
+            remedy=Remedy("map-paths", value=known),
             code="other-mapper",
         )
 

@@ -6,10 +6,8 @@ from typing import Final, Protocol
 
 from resourcesync.errors import ConfigurationError
 
-NAMES: Final = "tree/2"
-"""The built-in mapper of every new mirror unless another is chosen."""
 TREE: Final = "tree"
-"""The first built-in mapper, ``tree/1``, as recorded: mirrors that have it keep it until asked."""
+"""The built-in mapper, of every mirror unless another is chosen."""
 
 
 class FileSystemProfile(StrEnum):

@@ -1,14 +1,14 @@
-"""Mappers: from URI to path and back, by a plug-in, by a rule, or by the built-in mapping.
+"""Mappers: from URI to path and back, by a plug-in or by a rule.
 
 A mapper is pure: it depends on the URI alone, and always gives the same path. Each answer of a
 plug-in is checked: a path must be safe, and must lead back to its URI. A function that can be
 inverted gives no two URIs one path, so no list of paths is needed to know that no copy takes the
 path of another.
 
-A rule, ``PATTERN => TEMPLATE``, rewrites what follows the base in a URI; the built-in
-mapping gives the result its path, so it is safe on every file system, and no folder is where a file
-belongs. URIs that do not fit the pattern keep their own path. Of two URIs with one path the inverse
-leads to one only; the other is refused before anything is fetched.
+A rule, ``PATTERN => TEMPLATE``, rewrites what follows the base in a URI; the result is escaped to a
+path, so it is safe on every file system, and no folder is where a file belongs. URIs that do not
+fit the pattern keep their own path. Of two URIs with one path the inverse leads to one only; the
+other is refused before anything is fetched.
 """
 
 import re
@@ -16,9 +16,9 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
+from resourcesync.destination.mapping.escapes import MAX_PATH, EscapedMapping
 from resourcesync.destination.mapping.names import ARROW, normalise_rule
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile, Mapper, MapperFactory
-from resourcesync.destination.mapping.tree import MAX_PATH, TreeMapping
+from resourcesync.destination.mapping.path_mapping import FileSystemProfile, MapperFactory
 from resourcesync.discovery.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.own_names import has_own_name
@@ -27,20 +27,6 @@ _MAX_SEGMENT: Final = 255
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
 _DEVICE: Final = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9]|conin\$|conout\$)(?:\.|\Z)")
 _MAX_SHOWN: Final = 100
-
-
-class _TreePlugin:
-    """The built-in mapping in the form of a plug-in."""
-
-    def __init__(self, mapping: TreeMapping) -> None:
-        self.to_path = mapping.path
-        self.to_uri = mapping.uri
-
-
-def tree(base: str, tells_case: bool) -> Mapper:  # noqa: FBT001 - as in every mapper
-    """Return the built-in mapper ``tree/1``."""
-    profile = FileSystemProfile.POSIX if tells_case else FileSystemProfile.PORTABLE
-    return _TreePlugin(TreeMapping(base=base, profile=profile))
 
 
 class PluggedMapping:
@@ -182,7 +168,7 @@ class TemplateMapping:
         if sorted(_fields(pattern, rule)) != sorted(_fields(template, rule)):
             raise _invalid_rule(rule, "both sides must have the same names, each of them once")
         self._base = base
-        self._tree = TreeMapping(base=base, profile=profile)
+        self._escaped = EscapedMapping(base=base, profile=profile)
         wide = {match[1] for match in _FIELD.finditer(pattern) if match[2]}
         self._pattern = _RuleSide(pattern, wide)
         self._template = _RuleSide(template, wide)
@@ -201,11 +187,11 @@ class TemplateMapping:
             raise OutOfScopeError(
                 f"the path that the rule {self._rule!r} gives it {why}", uri=uri, code="mapper"
             )
-        return self._tree.path(to)
+        return self._escaped.path(to)
 
     def uri(self, path: str) -> str | None:
         """Return the normalised URI of a path; ``None`` if there is none."""
-        found = self._tree.uri(path)
+        found = self._escaped.uri(path)
         return None if found is None else self._original_of(found)
 
     def _original_of(self, to: str) -> str | None:
