@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.page_checkers import barriers, markup_faults
 
+pytestmark = pytest.mark.night
+
 DOCS = Path(__file__).parents[2] / "docs"
 SITE = DOCS / "_build" / "html"
 # An older version of the checker does not know that a checkbox has its state of itself.

@@ -107,7 +107,7 @@ def test_what_the_project_asks_for_is_pinned() -> None:
         "main": named(dependencies),
         "image": named(dependencies + extras["watch"]),
         "test": named(groups["test"]),
-        "spark": named(groups["spark"]),
+        "night": named(groups["night"]),
         "dev": named(groups["lint"] + groups["test"] + groups["docs"]),
     }
     pinned = {path.stem: named(path.read_text("utf-8").splitlines()) for path in REQUIREMENTS}

@@ -147,6 +147,7 @@ class Paused:
         return not name
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("host", ["127.0.0.1", "plain.example"])
 def test_chromium_may_send_the_form_of_an_operator(
     browser: Any, pages: WatchPages, host: str
@@ -167,6 +168,7 @@ def test_chromium_may_send_the_form_of_an_operator(
         assert operations.done == ["museum"]
 
 
+@pytest.mark.night
 def test_chromium_follows_the_pages_and_shows_when_the_connection_is_lost(
     browser: Any, pages: WatchPages, running: Running
 ) -> None:
@@ -185,6 +187,7 @@ def test_chromium_follows_the_pages_and_shows_when_the_connection_is_lost(
     page.locator("#live", has_text="connection lost, shown as of ").wait_for()
 
 
+@pytest.mark.night
 def test_chromium_does_not_call_the_page_of_a_removed_mirror_live(
     browser: Any, configuration: MirrorConfiguration, running: Running
 ) -> None:

@@ -90,7 +90,7 @@ def spark_missing() -> str:
     if shutil.which("java") is None:
         return "there is no Java here"
     if find_spec("pyspark") is None:
-        return "Spark is not installed: pip install -r requirements/spark.txt"
+        return "Spark is not installed: pip install -r requirements/night.txt"
     return ""
 
 
