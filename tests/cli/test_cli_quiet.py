@@ -62,7 +62,7 @@ def test_an_answer_is_given_all_the_same(mirror: Path, said: Said) -> None:
         ["config", "cron", "-q"],
         ["rule", "RS402", "-q"],
         ["status", "-q"],
-        ["status", "--format", "nagios", "-q"],
+        ["status", "--format", "prom", "-q"],
     ):
         assert run(command) == 0
         assert said.readouterr().out, command

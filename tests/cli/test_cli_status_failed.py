@@ -60,7 +60,7 @@ def test_programs_are_told_why_the_last_run_failed(away: TinySource, said: Said)
     assert mirror["failed_run"]["message"].startswith("no ResourceSync documents")
     assert mirror["failed_run"]["hint"] == NEXT
     assert mirror["last_run"] is not None
-    assert run([*MUSEUM, "--format", "nagios"]) == 2
+    assert run([*MUSEUM, "--check"]) == 1
 
 
 def test_what_is_remembered_of_a_failed_pull_ends_with_one_that_comes_through(

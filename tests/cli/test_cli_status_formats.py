@@ -1,17 +1,13 @@
-"""``status`` for programs that watch: one line for Nagios, figures for Prometheus, the order."""
+"""``status`` for programs that watch: figures for Prometheus, the order."""
 
 import re
 from datetime import UTC, datetime
 
 import pytest
 
-from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
-from resourcesync.cli.output import Problem
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
-    UnreadableMirror,
-    nagios_line,
     prometheus_lines,
 )
 from resourcesync.destination.reports import MirrorState, MirrorStatus
@@ -35,50 +31,6 @@ def seen(name: str, state: MirrorState, lag: float | None = 60, **more: float) -
 
 
 IN_SYNC = MirrorState.IN_SYNC
-
-
-@pytest.mark.parametrize(
-    ("mirrors", "unknown", "word", "code", "names"),
-    [
-        ([seen("a", IN_SYNC)], 0, "OK", 0, "1 of 1 in sync"),
-        ([seen("a", IN_SYNC, max_lag=60)], 0, "OK", 0, "1 of 1 in sync"),
-        ([seen("a", IN_SYNC, max_lag=59)], 0, "WARNING", 1, "0 of 1 in sync, a late by 1 min"),
-        ([seen("a", IN_SYNC, None, max_lag=9)], 0, "WARNING", 1, "0 of 1 in sync, a late"),
-        ([seen("a", MirrorState.BEHIND)], 0, "WARNING", 1, "0 of 1 in sync, a behind"),
-        ([seen("a", MirrorState.NEW)], 0, "WARNING", 1, "0 of 1 in sync, a new"),
-        ([seen("a", MirrorState.FAILING)], 0, "CRITICAL", 2, "0 of 1 in sync, a failing"),
-        (
-            [seen("a", MirrorState.BEHIND), seen("b", MirrorState.STOPPED), seen("c", IN_SYNC)],
-            1,
-            "CRITICAL",
-            2,
-            "1 of 4 in sync, b stopped, a behind, u cannot be read: damaged",
-        ),
-        ([seen("a", IN_SYNC)], 1, "UNKNOWN", 3, "1 of 2 in sync, u cannot be read: damaged"),
-        (
-            [seen("a", MirrorState.BEHIND)],
-            1,
-            "UNKNOWN",
-            3,
-            "0 of 2 in sync, a behind, u cannot be read: damaged",
-        ),
-        ([], 0, "UNKNOWN", 3, "0 of 0 in sync"),
-    ],
-)
-def test_a_line_of_a_plug_in_names_what_is_wrong(
-    mirrors: list[CheckedMirror], unknown: int, word: str, code: int, names: str
-) -> None:
-    problem = Problem(code="state", message="damaged", exit=ExitCode.LOCAL)
-    line, exit_code = nagios_line(mirrors, [UnreadableMirror("u", problem)] * unknown)
-
-    assert exit_code == code
-    assert line.partition(" | ")[0] == f"RESOURCESYNC {word} - {names}"
-
-
-def test_the_figures_of_a_plug_in_can_be_drawn() -> None:
-    line, _ = nagios_line([seen("it's", IN_SYNC, 61.4, max_lag=3600, pending=2)], [])
-
-    assert line.partition(" | ")[2] == "'it_s lag'=61s;3600 'it_s failing'=2"
 
 
 def test_the_figures_for_prometheus_are_well_formed() -> None:
@@ -114,28 +66,10 @@ def test_status_speaks_to_programs_that_watch(source: TinySource, said: Said) ->
     run(["pull", source.url, "late"])
     said.readouterr()
 
-    assert run(["status", "museum", "--format", "nagios"]) == 0
-    fine = said.readouterr().out
-    assert run(["status", "museum", "--format", "nagios", "--max-lag", "0s"]) == 1
-    assert run(["status", "--format", "nagios"]) == 1
-    both = said.readouterr().out.splitlines()[-1]
     assert run(["status", "--format", "prom"]) == 0
     figures = said.readouterr().out
 
-    assert fine.startswith("RESOURCESYNC OK - 1 of 1 in sync | 'museum lag'=")
-    assert len(fine.splitlines()) == 1
-    assert both.startswith("RESOURCESYNC WARNING - 1 of 2 in sync, late behind | ")
     assert 'resourcesync_mirror_pending_resources{mirror="late"} 1\n' in figures
-
-
-def test_a_mirror_that_cannot_be_read_is_unknown(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    said.readouterr()
-
-    assert run(["status", "museum", "no-mirror", "--format", "nagios"]) == 3
-
-    line = said.readouterr().out
-    assert line.startswith("RESOURCESYNC UNKNOWN - 1 of 2 in sync, no-mirror cannot be read: ")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "hash": "--hash {value|ALGORITHM}",
     "name-hub": "resourcesync publish {target|DIR} --hub {value|https://HOST/hub}",
     "notify-hub": "resourcesync publish {target|DIR} --hub {value|https://HOST/hub} --notify",
-    "dump": "resourcesync publish {target|DIR} --dumps resources",
     "import-catalogue": "resourcesync catalogue import {target|CATALOGUE} {value|FILE}",
     "check-catalogue": "resourcesync catalogue check {target|CATALOGUE}",
     "post-changes": "resourcesync catalogue post {target|CATALOGUE} {value|FILE}",

@@ -19,7 +19,6 @@ from resourcesync.cli.render.status_formats import (
     CheckedMirror,
     DiskSpace,
     UnreadableMirror,
-    nagios_line,
     prometheus_lines,
 )
 from resourcesync.cli.render.status_table import (
@@ -47,11 +46,10 @@ from resourcesync.settings.mirror import FreshnessSettings
 @option(
     "--format",
     "format",
-    type=click.Choice(["text", "json", "nagios", "prom"]),
+    type=click.Choice(["text", "json", "prom"]),
     default="text",
     show_default=True,
-    help="json is the same as --json; nagios is one line, with the exit codes of Nagios plug-ins;"
-    " prom are metrics for Prometheus.",
+    help="json is the same as --json; prom are metrics for Prometheus.",
 )
 @option(
     "--sort",
@@ -77,9 +75,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     check: bool = values["check"]
     limits = FreshnessSettings(max_lag=values["max_lag"], max_quiet=values["max_quiet"])
     style: str = values["format"]
-    if limits != FreshnessSettings() and not check and style != "nagios":
+    if limits != FreshnessSettings() and not check:
         name = "--max-quiet" if limits.max_lag is None else "--max-lag"
-        raise click.UsageError(f"{name} needs --check or --format nagios")
+        raise click.UsageError(f"{name} needs --check")
     if style == "json":
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
@@ -87,11 +85,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
         found = read_statuses(
             places, configuration, screen, StatusCheck(is_requested=check, limits=limits)
         )
-        if style == "nagios":
-            line, code = nagios_line(found.mirrors, found.unreadable)
-            return CommandOutcome(
-                exit=code, closing=(TextLine(line, level=QUIET),), shows_exit=True
-            )
         if style == "prom":
             figures = prometheus_lines(found.mirrors, found.unreadable)
             lines = tuple(TextLine(text, level=QUIET) for text in figures)

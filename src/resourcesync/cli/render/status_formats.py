@@ -1,12 +1,10 @@
-"""Formats of ``status`` for monitoring: a line for Nagios, metrics for Prometheus."""
+"""Mirrors as ``status`` and ``watch`` find them, and their metrics for Prometheus."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from resourcesync.cli import formatting
-from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 Labels = tuple[tuple[str, str], ...]
 _PREFIX: Final = "resourcesync_mirror_"
 _LEAST_ROOM: Final = 1024 * 1024
-_WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW})
 
 
 class DiskSpace(NamedTuple):
@@ -77,64 +74,6 @@ class UnreadableMirror(NamedTuple):
 def _is_over(seconds: float | None, most: float | None) -> bool:
     """True if a time is over a limit; an unknown time is."""
     return most is not None and (seconds is None or seconds > most)
-
-
-def nagios_line(
-    mirrors: Sequence[CheckedMirror], unreadable: Sequence[UnreadableMirror]
-) -> tuple[str, ExitCode]:
-    """Return the line and the exit code of a plug-in: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
-
-    A mirror that is behind or late is a warning; one whose pulls fail or were stopped is critical.
-
-    Args:
-        mirrors: The mirrors.
-        unreadable: Those that cannot be read.
-    """
-    critical = [mirror for mirror in mirrors if _is_critical(mirror)]
-    warning = [mirror for mirror in mirrors if not _is_critical(mirror) and not mirror.is_fine]
-    fine = len(mirrors) - len(critical) - len(warning)
-    word, code = "OK", ExitCode.OK
-    if critical:
-        word, code = "CRITICAL", ExitCode.USAGE
-    elif unreadable or not mirrors:
-        word, code = "UNKNOWN", ExitCode.PARTIAL
-    elif warning:
-        word, code = "WARNING", ExitCode.FINDINGS
-    parts = [f"{fine} of {len(mirrors) + len(unreadable)} in sync"]
-    parts += [
-        f"{formatting.escape(mirror.status.folder)} {_reason(mirror)}"
-        for mirror in (*critical, *warning)
-    ]
-    parts += [
-        f"{formatting.escape(name)} cannot be read: {formatting.escape(problem.message)}"
-        for name, problem in unreadable
-    ]
-    figures = " ".join(_performance(mirrors))
-    return f"RESOURCESYNC {word} - {', '.join(parts)} | {figures}".rstrip(" |"), code
-
-
-def _is_critical(seen: CheckedMirror) -> bool:
-    return seen.status.judged not in _WARNING and seen.status.judged is not MirrorState.IN_SYNC
-
-
-def _reason(seen: CheckedMirror) -> str:
-    if seen.status.judged is not MirrorState.IN_SYNC:
-        return seen.status.judged.value
-    if not seen.is_late:
-        return "its Source has not published" + (
-            "" if seen.quiet is None else f" for {formatting.age(seen.quiet)}"
-        )
-    return "late" if seen.lag is None else f"late by {formatting.age(seen.lag)}"
-
-
-def _performance(mirrors: Sequence[CheckedMirror]) -> Iterator[str]:
-    """Yield the figures in the form of the plug-in guidelines; labels cannot hold quotes."""
-    for seen in mirrors:
-        name = seen.status.folder.replace("'", "_").replace("=", "_")
-        if seen.lag is not None:
-            limit = "" if seen.limits.max_lag is None else f";{seen.limits.max_lag:g}"
-            yield f"'{formatting.escape(name)} lag'={seen.lag:.0f}s{limit}"
-        yield f"'{formatting.escape(name)} failing'={seen.status.pending}"
 
 
 def prometheus_lines(
