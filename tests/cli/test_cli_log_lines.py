@@ -1,20 +1,16 @@
 """The lines of a log: for each run and each failure, as ``--json`` has them, and never fatal."""
 
 import json
-import os
 import shutil
 import signal
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resourcesync.cli.event_schema import event_schema
-from resourcesync.cli.log_file import JOURNAL, open_log
+from resourcesync.cli.log_file import open_log
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, check_event, rows
 from tests.support.commands.meanwhile import meanwhile
@@ -183,95 +179,6 @@ def test_a_log_that_becomes_unwritable_does_not_stop_watch(source: TinySource) -
 
     with meanwhile(begun, vanish, Path("copies/museum/new.txt").exists):
         assert run(["watch"]) == 0
-
-
-# --- the journal ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[socket.socket]:
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as received:
-        received.bind(str(tmp_path / "socket"))
-        received.settimeout(10)
-        yield received
-
-
-def entry(received: socket.socket) -> dict[str, str]:
-    """Return the fields of the next entry, as journald reads them."""
-    data, fields = received.recv(1 << 20), {}
-    while data:
-        name, mark, rest = data.partition(b"\n")
-        if b"=" in name:
-            key, _, value = name.partition(b"=")
-            data = rest
-        else:
-            assert mark
-            size = int.from_bytes(rest[:8], "little")
-            key, value, data = name, rest[8 : 8 + size], rest[8 + size :]
-            assert data[:1] == b"\n"
-            data = data[1:]
-        fields[key.decode()] = value.decode()
-    return fields
-
-
-def test_the_journal_gets_each_line_with_its_fields(journal: socket.socket, tmp_path: Path) -> None:
-    fields = {"type": "watch.pull", "mirror": "a\nb", "exit": 4, "seconds": 0.5, "again": None}
-    with open_log(Path(journal.getsockname()), "journal", run="01R") as note:
-        note("a failed  https://me:secret@a.example/", {**fields, "list": [1]}, 30)
-
-    assert entry(journal) == {
-        "MESSAGE": "a failed https://(hidden)@a.example/",
-        "PRIORITY": "4",
-        "SYSLOG_IDENTIFIER": "resourcesync",
-        "RESOURCESYNC_V": "1",
-        "RESOURCESYNC_TYPE": "watch.pull",
-        "RESOURCESYNC_RUN": "01R",
-        "RESOURCESYNC_LOGGER": "resourcesync.cli",
-        "RESOURCESYNC_MIRROR": "a\nb",
-        "RESOURCESYNC_EXIT": "4",
-        "RESOURCESYNC_SECONDS": "0.5",
-    }
-
-
-def test_a_message_that_the_journal_cannot_have_whole_is_cut(journal: socket.socket) -> None:
-    with open_log(Path(journal.getsockname()), "journal") as note:
-        note("a" * 10_000_000, {"code": "x"})
-
-    found = entry(journal)
-    assert found["MESSAGE"] == "a" * 1_000
-    assert found["RESOURCESYNC_CODE"] == "x"
-
-
-def test_a_journal_that_is_restarted_gets_later_messages(tmp_path: Path) -> None:
-    path = tmp_path / "socket"
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as first:
-        first.bind(str(path))
-        log = open_log(path, "journal")
-        note = log.__enter__()
-    note("lost")
-    path.unlink()
-    note("lost too")
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as second:
-        second.bind(str(path))
-        second.settimeout(10)
-        note("again")
-        assert entry(second)["MESSAGE"] == "again"
-    log.__exit__(None, None, None)
-
-
-def test_a_full_journal_is_not_waited_for(journal: socket.socket) -> None:
-    with open_log(Path(journal.getsockname()), "journal") as note:
-        for number in range(5_000):
-            note(f"{number}", {"code": "x" * 1_000})
-
-    assert entry(journal)["MESSAGE"] == "0"
-
-
-@pytest.mark.skipif(os.path.lexists(JOURNAL), reason="this machine has a journal")
-def test_a_machine_without_a_journal_warns_and_pulls(source: TinySource, said: Said) -> None:
-    assert run(["pull", source.url, "museum", "--log-format", "journal"]) == 0
-    assert "warning[log]: cannot write the log to systemd's journal: " in said.readouterr().err
-    assert files_of(Path("museum")) == MIRRORED
 
 
 def test_a_text_of_a_source_controls_no_terminal_that_shows_the_log(tmp_path: Path) -> None:

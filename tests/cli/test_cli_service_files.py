@@ -60,15 +60,6 @@ def test_the_unit_may_write_the_log_where_there_is_one(said: Said, tmp_path: Pat
     assert f"ReadWritePaths=-{tmp_path}/logs\n" in printed(said, "systemd")
 
 
-def test_the_journal_has_the_log_with_its_fields_where_no_file_has_it(said: Said) -> None:
-    put(TABLES)
-    assert " --log-format journal -qq\n" in printed(said, "systemd")
-    put(SOURCES)
-    assert " --log-format journal -qq %i\n" in printed(said, "systemd")
-    put(f'{TABLES}[log]\nfile = "watch.log"\n')
-    assert "--log-format" not in printed(said, "systemd")
-
-
 def test_a_word_of_the_unit_is_quoted_as_systemd_reads_it() -> None:
     text = systemd(ServiceInstallation(command=("/opt/a b/resourcesync", 'x"$%\\')))
     assert 'ExecStart="/opt/a b/resourcesync" "x\\"$$%%\\\\" watch --state ' in text

@@ -2,7 +2,7 @@
 
 import os
 
-from resourcesync.adapters.system import JournalSocket, Supervisor, SystemClock
+from resourcesync.adapters.system import Supervisor, SystemClock
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
@@ -27,15 +27,6 @@ def supervisor() -> tuple[Supervisor, float]:
     """Return the service manager, and its watchdog interval in seconds; 0 for none."""
     service = environment.read_service()
     return Supervisor(service.address), service.watchdog
-
-
-def open_journal(address: str) -> JournalSocket:
-    """Return a connection to systemd's journal.
-
-    Raises:
-        OSError: There is no journal at this address.
-    """
-    return JournalSocket(address)
 
 
 def new_run_id(clock: Clock) -> str:

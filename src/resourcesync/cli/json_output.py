@@ -104,7 +104,7 @@ def json_text(value: object) -> str:
 
     What is not printable is ``\uXXXX``, so the value is the same when it is read; é and 漢 stay.
     """
-    text = _encode(json_safe(value)).decode()
+    text = _encode(_json_safe(value)).decode()
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
@@ -115,7 +115,7 @@ def _escaped(character: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def json_safe(value: object) -> object:
+def _json_safe(value: object) -> object:
     """Return ``value`` as it may be shown in JSON.
 
     Times become text and lone surrogates are escaped, since JSON has neither; the user information
@@ -124,9 +124,9 @@ def json_safe(value: object) -> object:
     if isinstance(value, Digest):
         return str(value)
     if isinstance(value, Mapping):
-        return {_without_surrogates(str(key)): json_safe(item) for key, item in value.items()}
+        return {_without_surrogates(str(key)): _json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [json_safe(item) for item in value]
+        return [_json_safe(item) for item in value]
     if isinstance(value, datetime):
         return stamp(value)
     if isinstance(value, str) and not isinstance(value, Enum):

@@ -3,15 +3,13 @@
 import logging
 import logging.handlers
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-import msgspec
-
-from resourcesync.app.machine import open_journal, system_clock
+from resourcesync.app.machine import system_clock
 from resourcesync.cli.formatting import (
     DETAIL,
     NORMAL,
@@ -20,7 +18,7 @@ from resourcesync.cli.formatting import (
     labelled,
     without_users,
 )
-from resourcesync.cli.json_output import VERSION, json_safe, json_text, warning_event
+from resourcesync.cli.json_output import VERSION, json_text, warning_event
 from resourcesync.cli.output import CommandOutcome, Job, Problem, Screen
 from resourcesync.errors import StorageError
 
@@ -36,25 +34,21 @@ class LogFunction(Protocol):
         """Log a message; a log in JSON has the fields too."""
 
 
-JOURNAL: Final = Path("/run/systemd/journal/socket")
-"""The socket of systemd's journal."""
-
-
 @contextmanager
 def open_log(path: Path, form: str, *, level: str = "info", run: str = "") -> Iterator[LogFunction]:
-    """Append log messages to a file or the journal; yield the function that logs a line.
+    """Append log messages to a file; yield the function that logs a line.
 
     A file that is moved away, as by logrotate, is created again. A message that cannot be written
     later is lost, and nothing is raised: the log is for diagnostics only.
 
     Args:
-        path: The file, or the journal's socket.
-        form: ``text``, ``json`` or ``journal``.
+        path: The file.
+        form: ``text`` or ``json``.
         level: The least level of the messages.
         run: The id of the run.
 
     Raises:
-        StorageError: The file or the journal cannot be opened.
+        StorageError: The file cannot be opened.
     """
     handler = _open_handler(path, form, run)
     least = logging.getLevelNamesMapping()[level.upper()]
@@ -93,15 +87,10 @@ def check_log(path: Path) -> None:
 
 def _open_handler(path: Path, form: str, run: str) -> logging.Handler:
     try:
-        if form == "journal":
-            journal = open_journal(str(path))
-            return _JournalHandler(journal.send, journal.close, run)
         handler = _LogHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        is_file = form != "journal"
-        target = f"the log {path}" if is_file else "the log to systemd's journal"
         raise StorageError(
-            f"cannot write {target}: {error.strerror or error}",
+            f"cannot write the log {path}: {error.strerror or error}",
             code="log",
             hint="name a file in a folder that exists and is writable: --log-file FILE",
         ) from error
@@ -117,45 +106,6 @@ class _LogHandler(logging.handlers.WatchedFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base's name
         """Drop the message: stderr belongs to the screen."""
-
-
-class _JournalHandler(logging.Handler):
-    """A handler that sends each message with its fields; numbers and flags as JSON has them."""
-
-    def __init__(
-        self,
-        send: Callable[[Mapping[str, str]], None],
-        close: Callable[[], None],
-        run: str,
-    ) -> None:
-        super().__init__()
-        self._send, self._close, self._run = send, close, run
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send a message; one that cannot be sent is lost."""
-        row = json_safe(_log_row(record, self._run))
-        assert isinstance(row, dict)
-        entry = {
-            "MESSAGE": _one_line(record),
-            "PRIORITY": str(_PRIORITIES.get(record.levelno, 6)),
-            "SYSLOG_IDENTIFIER": _NAME,
-        }
-        for name, value in row.items():
-            if name not in _JOURNAL_OWN and isinstance(value, str | int | float):
-                text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-                entry[f"{_NAME}_{name}".upper()] = text
-        with suppress(OSError):
-            self._send(entry)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._close()
-        super().close()
-
-
-_PRIORITIES: Final = {logging.DEBUG: 7, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
-_JOURNAL_OWN: Final = frozenset({"message", "time", "level"})
-"""Fields that an entry of the journal has by other names."""
 
 
 class _TextFormatter(logging.Formatter):

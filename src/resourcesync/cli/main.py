@@ -361,14 +361,13 @@ def _run_id() -> str:
 def _with_log(job: Job, screen: Screen, held: ExitStack, run: str) -> Screen:
     """Return the screen, with a log if one is requested; an unwritable log is a warning."""
     output = job.output
-    form = output.log_format or "text"
-    if output.log_file is None and form != "journal":
+    if output.log_file is None:
         return screen
-    from resourcesync.cli.log_file import JOURNAL, LoggedScreen, open_log  # noqa: PLC0415 - quick start
+    from resourcesync.cli.log_file import LoggedScreen, open_log  # noqa: PLC0415 - quick start
 
-    path = JOURNAL if form == "journal" else Path(str(output.log_file))
+    form = output.log_format or "text"
     level = output.log_level or ("debug" if output.verbose > 1 else "info")
-    log = open_log(path, form, level=level, run=run)
+    log = open_log(Path(output.log_file), form, level=level, run=run)
     try:
         return LoggedScreen(job, screen, held.enter_context(log))
     except StorageError as error:

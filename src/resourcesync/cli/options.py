@@ -333,8 +333,8 @@ _LOG_FILE: Final = output_option(
 )
 _LOG_FORMAT: Final = output_option(
     "--log-format",
-    type=click.Choice(["text", "json", "journal"]),
-    help="The format of the log; default: text. journal: to systemd's journal, without a file.",
+    type=click.Choice(["text", "json"]),
+    help="The format of the log; default: text.",
 )
 _LOG_LEVEL: Final = output_option(
     "--log-level",

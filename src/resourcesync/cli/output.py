@@ -23,7 +23,7 @@ from resourcesync.errors import (
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
 ColorStyle = Literal["auto", "always", "never"]
-LogFormat = Literal["text", "json", "journal"]
+LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 Renderer = Callable[[str, Mapping[str, object]], Iterable[TextLine]]
@@ -43,7 +43,7 @@ class OutputOptions(NamedTuple):
         verbose: 1 adds a line per resource.
         color: The use of colours.
         log_file: The log file; ``None`` for none.
-        log_format: ``text``, ``json`` or ``journal``; ``None`` for ``text``.
+        log_format: ``text`` or ``json``; ``None`` for ``text``.
         log_level: The least level of the log; ``None`` for ``info``.
     """
 

@@ -413,11 +413,8 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     file: Annotated[str | None, Setting("Append log messages to this file.", form=FILE)] = None
     format: Annotated[
-        Literal["text", "json", "journal"],
-        Setting(
-            "The format of the log; journal: fields in systemd's journal, and no file.",
-            shown="text",
-        ),
+        Literal["text", "json"],
+        Setting("The format of the log.", shown="text"),
     ] = "text"
     level: Annotated[
         Literal["debug", "info", "warning", "error"],

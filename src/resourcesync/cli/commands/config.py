@@ -60,7 +60,7 @@ EXAMPLE: Final = """\
 
 #[log]
 #file = "resourcesync.log"      # a relative path starts at the folder of this file
-#format = "json"                # or text, or journal (systemd's, without a file)
+#format = "json"                # or text
 #level = "info"                 # or debug, warning, error
 
 # A secret is never written in this file, only the place where it is:

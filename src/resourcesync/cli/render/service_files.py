@@ -158,7 +158,7 @@ def systemd(here: ServiceInstallation) -> str:
     """Return a unit of systemd for ``watch``; without mirrors, for ``publish`` of each Source."""
     own = "\n".join(_unit_lines(here))
     if not here.has_mirrors:
-        arguments = here.command_arguments("publish", "--watch", *_journal_options(here))
+        arguments = here.command_arguments("publish", "--watch")
         words = " ".join(map(_systemd_quote, arguments))
         return f"""\
 # /etc/systemd/system/resourcesync-publish@.service, a unit for each [source.NAME]:
@@ -174,9 +174,7 @@ User={here.user}
 ExecStart={words} %i
 {own}
 {_UNIT_LIMITS}"""
-    arguments = here.command_arguments(
-        "watch", "--state", "/var/lib/resourcesync", *_journal_options(here)
-    )
+    arguments = here.command_arguments("watch", "--state", "/var/lib/resourcesync")
     command = " ".join(map(_systemd_quote, arguments))
     return f"""\
 # /etc/systemd/system/resourcesync-watch.service
@@ -195,11 +193,6 @@ StateDirectory=resourcesync
 WatchdogSec=120
 {own}
 {_UNIT_LIMITS}"""
-
-
-def _journal_options(here: ServiceInstallation) -> tuple[str, ...]:
-    """Return the options by which the journal gets fields, in the place of lines of text."""
-    return () if here.log is not None else ("--log-format", "journal", "-qq")
 
 
 _UNIT_ORDER: Final = """\
