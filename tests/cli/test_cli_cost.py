@@ -167,7 +167,6 @@ def test_a_source_without_a_resource_list_needs_the_number_of_its_resources(
         (["--cost"], "name a SOURCE; only --cost with --resources needs none"),
         (["https://museum.example", "--poll", "1h"], "--poll needs --cost"),
         (["https://museum.example", "--changes", "9"], "--changes needs --cost"),
-        (["--cost", "--tui", "--resources", "9"], "choose one"),
         (["--cost", "--resources", "9", "--poll", "0s"], "more than 0"),
     ],
 )

@@ -1,7 +1,5 @@
 """``explore``: the tree of a Source, its counts, its failures."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -266,30 +264,6 @@ def test_the_road_to_the_source_is_shown(source: TinySource, said: Said) -> None
 
     assert run(["explore", f"{source.url}/capabilitylist.xml"]) == 0
     assert "found by" not in said.readouterr().out
-
-
-# --- the whole terminal ---
-
-
-def test_without_its_extra_the_interface_says_how_to_get_it() -> None:
-    code = (
-        "import sys; sys.modules['textual'] = None; from resourcesync.cli.main import run;"
-        "sys.exit(run(['explore', 'http://127.0.0.1:9', '--tui']))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-
-    assert ran.returncode == 2
-    assert ran.stdout == ""
-    lines = ran.stderr.splitlines()
-    assert lines[0] == "error[config]: --tui needs a package that is not installed: textual"
-    assert "pip install 'resourcesync[tui]'" in ran.stderr
-
-
-def test_the_interface_needs_a_terminal_and_no_json(said: Said) -> None:
-    assert run(["explore", "http://127.0.0.1:9", "--tui"]) == 2
-    assert run(["explore", "http://127.0.0.1:9", "--tui", "--json"]) == 2
-
-    assert said.readouterr().err.startswith("error[config]: --tui needs a ")
 
 
 def test_a_folder_that_is_a_mirror_leads_to_its_source(source: TinySource, said: Said) -> None:

@@ -17,19 +17,14 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from types import ModuleType
 
 MOST = 1 << 20
-_SELDOM = ("textual",)
-"""What is large, and seldom needed: each child would have to take it over."""
 _LATER = ("encodings.utf_8_sig", "protego")
 """What is imported only when it is used, by almost each child."""
 
 
 def import_all(package: str) -> None:
     """Import all of a package, and with it what it needs, so that no child has to."""
-    hidden: dict[str, ModuleType | None] = dict.fromkeys(_SELDOM)
-    sys.modules.update(hidden)  # type: ignore[arg-type]  # none of that name can be imported
     path = importlib.import_module(package).__path__
     for module in pkgutil.walk_packages(path, f"{package}.", onerror=lambda _: None):
         with suppress(Exception):  # who needs it will say so
@@ -37,8 +32,6 @@ def import_all(package: str) -> None:
     for name in _LATER:
         with suppress(ImportError):
             importlib.import_module(name)
-    for name in _SELDOM:
-        del sys.modules[name]
 
 
 def _take_on(asked: bytes, streams: list[int]) -> None:

@@ -1,6 +1,5 @@
 """``resourcesync explore``: show a Source's documents as a tree, or what its mirrors cost it."""
 
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +8,6 @@ from click.core import ParameterSource
 
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import SourceAccess, source_options
@@ -38,7 +36,6 @@ _COST_DEPTH: Final = 4
     help="Levels to show: 3 reaches the lists and dumps, 4 the parts of indexes and archives and "
     "the packages of dumps, 5 the copies of their manifests.",
 )
-@option("--tui", is_flag=True, help="Browse the tree in the terminal; q quits, / searches.")
 @option(
     "--cost",
     is_flag=True,
@@ -71,7 +68,6 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     \b
     resourcesync explore https://museum.example --depth 3
     resourcesync explore ./public
-    resourcesync explore https://museum.example --tui
     resourcesync explore https://museum.example --cost --poll 15m --mirrors 20
     resourcesync explore --cost --resources 2400000 --mean-size 12k --changes 1800
 
@@ -80,15 +76,11 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     """  # noqa: D301 - click's mark for lines that are not to be filled
     given = _cost_inputs(click.get_current_context())
     (source, asking), depth = asking.resolve(values["source"]), values["depth"]
-    if values["tui"] and output.json:
-        raise click.UsageError("--tui is for people, --json for programs: choose one")
 
     def work(screen: Screen) -> CommandOutcome:
         try:
             if values["cost"]:
                 return _estimate(source, given, asking, screen)
-            if values["tui"]:
-                return _browse(source, depth, asking)
             return _explore(source, depth, asking, screen)
         except ResourceMissingError as error:
             _refuse_mirror(source, error)
@@ -136,8 +128,6 @@ def _cost_inputs(context: click.Context) -> dict[str, Any]:
         for option, name in _COST_INPUTS.items()
         if context.get_parameter_source(option) is not ParameterSource.DEFAULT
     }
-    if values["cost"] and values["tui"]:
-        raise click.UsageError("--tui shows the tree, --cost a table: choose one")
     if given and not values["cost"]:
         first = next(name for name, key in _COST_INPUTS.items() if key in given)
         raise click.UsageError(f"--{first.replace('_', '-')} needs --cost")
@@ -199,29 +189,3 @@ def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> C
     return CommandOutcome(
         exit=code, closing=totals.lines(cancel.clock.monotonic() - began), fields=totals.fields()
     )
-
-
-def _browse(source: str, depth: int, asking: SourceAccess) -> CommandOutcome:
-    try:
-        from resourcesync.cli.render import explore_tui  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "textual":
-            raise
-        raise ConfigurationError(
-            "--tui needs a package that is not installed: textual",
-            hint="pip install 'resourcesync[tui]'",
-        ) from error
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):  # where keys come from and lines go
-        raise ConfigurationError("--tui needs a terminal", hint=f"resourcesync explore {source}")
-    from resourcesync.app import document_access, machine  # noqa: PLC0415 - help stays quick
-
-    cancel = machine.new_cancel_token()
-    began = cancel.clock.monotonic()
-    steps = document_access.explore(
-        source, network=asking.network(source), cancel=cancel, depth=depth
-    )
-    totals, is_whole = explore_tui.browse(steps, source)
-    lines = totals.lines(cancel.clock.monotonic() - began)
-    if not is_whole:
-        lines += (TextLine("  ended before all documents were read", level=QUIET),)
-    return CommandOutcome(exit=ExitCode.PARTIAL if totals.failed else ExitCode.OK, closing=lines)
