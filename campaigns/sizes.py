@@ -16,7 +16,6 @@ SIZES: Final = {
     "bucket": Sizes(10),
     "changes": Sizes(5_000_000),
     "clients": Sizes(12),
-    "cost": Sizes(8_000),
     "crash": Sizes(10_000),
     "cursor": Sizes(5_000),
     "elasticsearch": Sizes(1_000_000),

@@ -4,19 +4,17 @@ import random
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from campaigns import cost, fuzz
+from campaigns import fuzz
 from campaigns.__main__ import NAMES, load, main
 from campaigns.arxiv import Truth
 from campaigns.dated import live_dated
 from campaigns.generated import installed
 from campaigns.outcome import Asked, Campaign, Outcome, line, table
-from campaigns.paced import PacedSource
 from fuzz.targets import TARGETS
 from resourcesync.model.resources import Change
 from tests.support.storage.racing import race
@@ -268,38 +266,6 @@ def test_a_change_that_no_list_tells_of_is_found_by_the_campaign(
     asked = Asked(size=50, seed=1, folder=tmp_path, days=1, changes=5)
 
     assert any("is held as" in violation for violation in load("arxiv").run(asked).violations)
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_real_mirrors_cost_what_the_simulator_and_the_calculator_say(tmp_path: Path) -> None:
-    outcome, sample = Outcome(), replace(cost.SAMPLES["arxiv"], changes=60, polls=2)
-
-    for mode in cost.MODES[:2]:
-        folder = tmp_path / mode.name
-        folder.mkdir()
-        asked = Asked(size=400, seed=2026, folder=folder)
-        cost.compare(outcome, "arxiv", sample, mode, asked)
-
-    # So few changes may cost a tenth more or less, as chance has it; a first copy never.
-    assert not [text for text in outcome.violations if "first_" in text]
-    assert [label for label, _ in outcome.rows][:3] == [
-        "arxiv, change-lists, simulated",
-        "arxiv, change-lists, measured",
-        "arxiv, change-lists, calculated",
-    ]
-    assert "first 405 requests" in str(outcome.rows[1][1])
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_a_cost_that_differs_from_the_simulated_one_is_a_violation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(PacedSource, "change", lambda _self, _count: None)
-    outcome, sample = Outcome(), replace(cost.SAMPLES["arxiv"], changes=60, polls=2)
-
-    cost.compare(outcome, "arxiv", sample, cost.MODES[0], Asked(size=200, seed=1, folder=tmp_path))
-
-    assert any("requests simulated" in violation for violation in outcome.violations)
 
 
 def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:

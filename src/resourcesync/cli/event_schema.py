@@ -303,11 +303,6 @@ EVENTS: Final = {
             "entries"
         ),
     ),
-    "cost": EventSpec(
-        meaning="What mirrors cost a Source: the inputs of the estimate, the cost of one mirror by "
-        "each way to follow, and the recommended settings. Times are in seconds.",
-        always="inputs:table modes:rows recommended:table",
-    ),
     "sum": EventSpec(
         meaning="The sum of the parts of an index.",
         always="uri branches parts listed entries refused bytes",
