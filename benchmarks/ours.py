@@ -60,7 +60,7 @@ def serve(tree: Path, bind: str, *more: str) -> list[str | Path]:
 
 def dump(tree: Path, url: str) -> list[str | Path]:
     """Return the command that packs a tree into a Resource Dump."""
-    return [_command(), "dump", tree, "--url", url, "--quiet"]
+    return [_command(), "publish", tree, "--url", url, "--dumps", "resources", "--quiet"]
 
 
 def catalogue(action: str, file: Path, lines: Path) -> list[str | Path]:

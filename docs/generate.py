@@ -20,9 +20,9 @@ from resourcesync import errors
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import schema
 from resourcesync.cli import main
-from resourcesync.cli.commands.rule import CODES
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.remedies import COMMANDS
 from resourcesync.settings.environment import PREFIX
 from resourcesync.settings.json_schema import value_schema

@@ -47,14 +47,14 @@ def run(bench: Bench) -> Iterator[JobResult]:
 
         contenders = [
             Contender(
-                name="resourcesync dump, first",
+                name="resourcesync publish --dumps, first",
                 role="ours",
                 items=files,
                 once=first,
                 note="lists and catalogue included, hashed, read back, durable",
             ),
             Contender(
-                name=f"resourcesync dump, {_CHANGED} files changed",
+                name=f"resourcesync publish --dumps, {_CHANGED} files changed",
                 role="ours",
                 items=files,
                 once=again,

@@ -39,5 +39,5 @@ def _measure(bench: Bench, size: int) -> Row:
     with bench.folder() as folder:
         tree = inputs.make_large_tree(folder / "tree", files, _FILE)
         sample = bench.run(ours.dump(tree.root, _URL), limit=_LIMIT).sample
-    name = f"resourcesync dump, {files * _FILE / _GIB:.1f} GiB"
+    name = f"resourcesync publish --dumps, {files * _FILE / _GIB:.1f} GiB"
     return Row(name=name, role="ours", items=files, samples=[sample])

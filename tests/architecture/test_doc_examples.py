@@ -11,7 +11,7 @@ import click
 import pytest
 
 from resourcesync import errors
-from resourcesync.cli.commands.rule import CODES
+from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.main import COMMANDS, cli
 from resourcesync.settings.environment import PREFIX
 from resourcesync.validator.rule import FAMILIES, find_rule

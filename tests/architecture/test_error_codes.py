@@ -1,4 +1,4 @@
-"""Each code that the program prints can be explained by ``resourcesync rule CODE``."""
+"""Each code that the program prints can be explained by ``resourcesync why CODE``."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync import errors
-from resourcesync.cli.commands.rule import CODES
+from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.main import run
 
 SOURCE = Path(errors.__file__).parent
@@ -31,7 +31,7 @@ def test_codes_are_found_in_the_source() -> None:
 
 @pytest.mark.parametrize("code", sorted(printed() | {"tolerated", "output"}))
 def test_each_printed_code_is_explained(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["rule", code]) == 0
+    assert run(["why", code]) == 0
 
     said = capsys.readouterr().out
     assert said.startswith(f"{code}  ")

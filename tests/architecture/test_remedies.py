@@ -188,7 +188,7 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert not parses(cli, ["pull", "DIR", "--mode", "mood"])
     assert not parses(cli, ["catalogue", "forget", "FILE"])
     assert not parses(cli, ["catalogue", "check"])
-    assert not parses(cli, ["plugins", "DIR"])
+    assert not parses(cli, ["dump", "DIR"])
     assert not any(has_options(command, ["--mood", "x"]) for command in all_commands())
     assert not any(has_options(command, ["--allow-empty", "x", "y"]) for command in all_commands())
 

@@ -86,7 +86,7 @@ def importers() -> dict[str, set[str]]:
     for path, tree in TREES.items():
         for target in imported(tree):
             found[target].add(module_name(path))
-    for command in (*main.COMMANDS, *main.FORMER):  # imported by their names, when they are used
+    for command in main.COMMANDS:  # imported by their names, when they are used
         found[main.module_of(command)].add(main.__name__)
     return found
 

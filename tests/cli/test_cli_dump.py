@@ -1,4 +1,4 @@
-"""``dump``: what it packs, says and leads to; and links by rule in what is published."""
+"""``publish --dumps``: what it packs, says and leads to; and links by rule in what is published."""
 
 import zipfile
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def served(here: Path) -> Iterator[str]:
     """Dump the tree for an address, and serve it there."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
-    assert run(["dump", "public", "--url", url, "--changes", "-q"]) == 0
+    assert run(["publish", "public", "--dumps", "all", "--url", url, "-q"]) == 0
     command = (script("resourcesync"), "serve", "public", "--bind", url[7:-1])
     with running(*command, port=port, cwd=here):
         yield url
@@ -30,8 +30,10 @@ def archives() -> list[Path]:
     return sorted(DOCUMENTS.glob("*.zip"))
 
 
-def test_dump_publishes_and_packs_everything(tree: Path, said: Said) -> None:
-    assert run(["dump", "public", "--url", "https://museum.example"]) == 0
+def test_a_publication_with_dumps_packs_everything(tree: Path, said: Said) -> None:
+    assert (
+        run(["publish", "public", "--dumps", "resources", "--url", "https://museum.example"]) == 0
+    )
 
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith("Scanned   12 files")
@@ -45,7 +47,7 @@ def test_dump_publishes_and_packs_everything(tree: Path, said: Said) -> None:
     assert not (DOCUMENTS / "changedump.xml").exists()
 
 
-def test_publish_packs_what_dump_packs(tree: Path, said: Said) -> None:
+def test_all_dumps_have_the_files_and_then_the_changes(tree: Path, said: Said) -> None:
     assert run(["publish", "public", "--url", "https://museum.example", "--dumps", "all"]) == 0
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith("Scanned   12 files")
@@ -61,7 +63,7 @@ def test_publish_packs_what_dump_packs(tree: Path, said: Said) -> None:
     assert (DOCUMENTS / "changedump-000001.zip").exists()
 
 
-def test_a_package_of_publish_has_the_size_that_is_given(tree: Path) -> None:
+def test_a_package_has_the_size_that_is_given(tree: Path) -> None:
     words = ["--dumps", "resources", "--max-package", "40"]
     assert run(["publish", "public", "--url", "https://museum.example", *words]) == 0
 
@@ -86,15 +88,26 @@ def test_dumps_are_refused_where_they_cannot_be_made(
     assert not DOCUMENTS.exists()
 
 
-def test_dump_again_packs_only_what_changed(tree: Path, said: Said) -> None:
-    run(["dump", "public", "--url", "https://museum.example", "--max-package", "40"])
+def test_dumping_again_packs_only_what_changed(tree: Path, said: Said) -> None:
+    run(
+        [
+            "publish",
+            "public",
+            "--dumps",
+            "resources",
+            "--url",
+            "https://museum.example",
+            "--max-package",
+            "40",
+        ]
+    )
     before = {path: path.read_bytes() for path in archives()}
     said.readouterr()
 
-    assert run(["dump", "public"]) == 0
+    assert run(["publish", "public", "--dumps", "resources"]) == 0
     unchanged = said.readouterr().out
     (tree / "objects/0000.txt").write_text("altered\n")
-    assert run(["dump", "public", "--changes"]) == 0
+    assert run(["publish", "public", "--dumps", "all"]) == 0
     changed = said.readouterr().out.splitlines()
 
     assert unchanged == "Nothing changed\nPacked    nothing new; 3 packages unchanged\n"
@@ -107,12 +120,12 @@ def test_dump_again_packs_only_what_changed(tree: Path, said: Said) -> None:
 def test_a_dump_that_is_superseded_is_archived_for_as_long_as_lists_are(
     tree: Path, said: Said
 ) -> None:
-    run(["dump", "public", "--url", "https://museum.example"])
+    run(["publish", "public", "--dumps", "resources", "--url", "https://museum.example"])
     (before,) = archives()
     run(["publish", "public", "--archive", "30d"])
     (tree / "objects/0000.txt").write_text("altered\n")
 
-    assert run(["dump", "public"]) == 0
+    assert run(["publish", "public", "--dumps", "resources"]) == 0
 
     assert before in archives()
     assert len(list(DOCUMENTS.glob("resourcedump_*.xml"))) == 1
@@ -120,8 +133,21 @@ def test_a_dump_that_is_superseded_is_archived_for_as_long_as_lists_are(
     assert "resourcedump_" in (DOCUMENTS / "resourcedumparchive.xml").read_text()
 
 
-def test_dump_tells_programs_what_it_packed(tree: Path, said: Said) -> None:
-    assert run(["dump", "public", "--url", "https://museum.example", "--json"]) == 0
+def test_dumping_tells_programs_what_it_packed(tree: Path, said: Said) -> None:
+    assert (
+        run(
+            [
+                "publish",
+                "public",
+                "--dumps",
+                "resources",
+                "--url",
+                "https://museum.example",
+                "--json",
+            ]
+        )
+        == 0
+    )
 
     lines = rows(said)
     package = next(line for line in lines if line["type"] == "package")
@@ -131,21 +157,13 @@ def test_dump_tells_programs_what_it_packed(tree: Path, said: Said) -> None:
     assert (end["packed_entries"], end["packages_kept"]) == (12, 0)
 
 
-@pytest.mark.usefixtures("tree")
-def test_nothing_to_dump_is_a_usage_error(said: Said) -> None:
-    assert run(["dump", "public", "--url", "https://museum.example", "--no-resources"]) == 2
-
-    assert "--changes" in said.readouterr().err
-    assert not DOCUMENTS.exists()
-
-
 def test_a_dump_of_somebody_else_is_never_replaced(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     foreign = DOCUMENTS / "resourcedump.xml"
     foreign.write_text("<urlset/>")
     said.readouterr()
 
-    assert run(["dump", "public"]) == 2
+    assert run(["publish", "public", "--dumps", "resources"]) == 2
 
     assert "was not written by resourcesync" in said.readouterr().err
     assert foreign.read_text() == "<urlset/>"
@@ -157,7 +175,7 @@ def test_older_versions_have_no_such_dumps(tree: Path, said: Said) -> None:
     assert run(["publish", "public", "--url", "https://museum.example", *old]) == 0
     said.readouterr()
 
-    assert run(["dump", "public"]) == 2
+    assert run(["publish", "public", "--dumps", "resources"]) == 2
     assert "--dialect 1.1" in said.readouterr().err
 
 
@@ -166,7 +184,7 @@ def test_a_mirror_is_made_from_the_dump_and_the_judge_finds_nothing(
 ) -> None:
     with served(here) as url:
         (tree / "objects/0001.txt").write_text("altered\n")
-        assert run(["dump", "public", "--changes", "-q"]) == 0
+        assert run(["publish", "public", "--dumps", "all", "-q"]) == 0
         said.readouterr()
         assert run(["pull", url, "mirror", "--dumps", "always", "--json"]) == 0
         end = rows(said)[-1]
@@ -182,7 +200,7 @@ def test_the_judge_finds_nothing_in_a_dump_that_grew(tree: Path, here: Path, sai
         for number in range(3):
             (tree / f"objects/000{number}.txt").write_text("altered\n")
             (tree / f"objects/000{number + 5}.txt").unlink()
-            assert run(["dump", "public", "--changes", "-q"]) == 0
+            assert run(["publish", "public", "--dumps", "all", "-q"]) == 0
         said.readouterr()
 
         assert run(["validate", url, "--live", "--fail-on", "warning"]) == 0, said.readouterr().out

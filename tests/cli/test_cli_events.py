@@ -57,7 +57,7 @@ def test_every_kind_that_is_reported_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("code", ["RS402", "RS4", "hash-mismatch"])
 def test_what_rule_writes_is_all_named(code: str, said: Said) -> None:
-    assert run(["rule", code, "--json"]) == 0
+    assert run(["why", code, "--json"]) == 0
     assert lines(said) > {"run.start", "run.end"}
 
 
@@ -128,6 +128,6 @@ def test_what_the_commands_that_look_write_is_all_named(
     say("explore", str(tree))
     run(["validate", source.url, "--json"])
     seen.update(lines(said))
-    say("rule", "RS402")
+    say("why", "RS402")
     say("convert", str(tree / "resourcesync/resourcelist.xml"), "--to", "1.0", "--out", "c.xml")
     assert {"document", "written", "rule", "finding"} <= seen

@@ -71,18 +71,6 @@ def test_the_short_help_of_a_command_fits_a_screen_and_leads_to_the_whole(
     assert re.fullmatch(rf"All \d+ options: resourcesync {name} --help", lines[-1])
 
 
-@pytest.mark.parametrize("name", main.FORMER)
-def test_a_former_name_works_and_no_help_names_it(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for arguments in ([], ["--help"]):
-        assert main.run(arguments) == 0
-        assert not re.search(rf"(?m)^.{{11}}{name} |[ ,]{name},", capsys.readouterr().out)
-
-    assert main.run([name, "--help"]) == 0
-    assert capsys.readouterr().out.startswith(f"Usage: resourcesync {name} ")
-
-
 def test_help_and_a_command_show_the_whole_help_of_the_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

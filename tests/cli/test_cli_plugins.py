@@ -116,7 +116,7 @@ class Changing:
 def test_all_plug_ins_are_listed_with_their_distributions_and_none_is_imported(
     site: Path,
 ) -> None:
-    ran = child(site, "plugins", "--json")
+    ran = child(site, "doctor", "--plugins", "--json")
     assert ran.code == 0
     found = {(event["group"], event["name"]): event for event in ran.events("plugin")}
     flat = found["resourcesync.mappers", "flat"]
@@ -126,7 +126,7 @@ def test_all_plug_ins_are_listed_with_their_distributions_and_none_is_imported(
     assert (ours["distribution"], ours["ours"]) == ("resourcesync", True)
     assert ran.end["others"] == 3
 
-    text = child(site, "plugins").stdout
+    text = child(site, "doctor", "--plugins").stdout
     assert "mappers    flat  (acme_sync 1.2)" in text
     assert "3 of other packages" in text
 

@@ -241,7 +241,7 @@ def test_an_empty_pipe_is_no_empty_source(tmp_path: Path) -> None:
 
 
 def test_the_systems_are_listed_with_the_plug_ins(said: Said) -> None:
-    assert run(["plugins"]) == 0
+    assert run(["doctor", "--plugins"]) == 0
 
     listed = said.readouterr().out
     for name in ("eventstreams", "feed", "redis", "rediss", "sse"):

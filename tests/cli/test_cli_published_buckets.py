@@ -106,7 +106,7 @@ def test_the_documents_of_a_folder_go_into_a_bucket(
     assert run(["validate", f"{web}resourcesync/capabilitylist.xml"]) == 0
     assert run(["pull", f"{web}resourcesync/capabilitylist.xml", "mirror"]) == 0
     assert mirrored(bucket)["objects/0001.txt"] == b"newer than that\n"
-    assert run(["dump", str(tree)]) == 0
+    assert run(["publish", str(tree), "--dumps", "resources"]) == 0
     assert any(name.endswith(".zip") for name in store.keys("resourcesync/"))
 
 
@@ -315,7 +315,7 @@ def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(
     link = "describedby:{path}.xml only=*0001.txt always"
     assert run(["publish", bucket, "--url", web, "--out", "out", "--link", link]) == 0
     assert "0001.txt.xml" in Path("out/resourcesync/resourcelist.xml").read_text()
-    assert run(["dump", "out"]) == 0
+    assert run(["publish", "out", "--dumps", "resources"]) == 0
     (package,) = Path("out/resourcesync").glob("*.zip")
     with ZipFile(package) as opened:
         bodies = {opened.read(name) for name in opened.namelist()}

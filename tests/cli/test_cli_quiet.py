@@ -37,7 +37,7 @@ def test_a_mirror_that_is_well_is_no_news(command: list[str], mirror: Path, said
 def test_a_tree_that_is_published_is_no_news(tree: Path, said: Said) -> None:
     for _ in range(2):
         assert run(["publish", str(tree), "--url", "https://museum.example", "-q"]) == 0
-    assert run(["dump", str(tree), "-q"]) == 0
+    assert run(["publish", str(tree), "--dumps", "resources", "-q"]) == 0
     assert said.readouterr() == ("", "")
 
 
@@ -60,7 +60,7 @@ def test_an_answer_is_given_all_the_same(mirror: Path, said: Said) -> None:
     for command in (
         ["why", "museum", next(iter(FILES)).removeprefix("/"), "-q", "--offline"],
         ["config", "cron", "-q"],
-        ["rule", "RS402", "-q"],
+        ["why", "RS402", "-q"],
         ["status", "-q"],
         ["status", "--format", "prom", "-q"],
     ):

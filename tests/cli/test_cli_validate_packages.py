@@ -157,7 +157,7 @@ def dumped(tree: Path, source: TinySource, said: Said) -> Path:
     assert run(["publish", str(tree), "--url", source.url]) == 0
     for name in ("0001", "0002"):
         (tree / f"objects/{name}.txt").write_text(f"{name} is another")
-    assert run(["dump", str(tree), "--changes"]) == 0
+    assert run(["publish", str(tree), "--dumps", "all"]) == 0
     said.readouterr()
     return tree
 
@@ -253,7 +253,7 @@ def test_a_package_that_is_not_in_the_folder_is_told(dumped: Path, said: Said) -
 def test_a_resource_that_no_package_has_is_found_without_copies_of_manifests(
     tree: Path, said: Said
 ) -> None:
-    assert run(["dump", str(tree), "--url", "http://h.example/"]) == 0
+    assert run(["publish", str(tree), "--dumps", "resources", "--url", "http://h.example/"]) == 0
     edited(found(tree, "resourcedump.xml"), '<rs:ln rel="contents"[^>]*>', "")
     assert run(["validate", str(tree)]) == 0
     said.readouterr()

@@ -123,7 +123,9 @@ def test_an_engine_that_does_not_answer_changes_nothing(
 def test_packages_of_a_dump_are_unpacked_and_workers_fetch_the_rest(
     site: Site, pool: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
-    assert run(["dump", str(site.root), "--max-package", "150", "-q"]) == 0
+    assert (
+        run(["publish", str(site.root), "--dumps", "resources", "--max-package", "150", "-q"]) == 0
+    )
     (site.root / "data" / "07.txt").write_text("newer than the dump\n")
     site.publish()
     store = tmp_path / "store"

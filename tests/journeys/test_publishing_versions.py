@@ -102,11 +102,11 @@ def test_a_version_that_is_no_longer_there_comes_from_its_memento(server: str, s
 def test_every_version_is_packed_with_its_patch_and_the_judge_finds_nothing(
     server: str, said: Said
 ) -> None:
-    assert run(["dump", "public", "--changes", "-q"]) == 0
+    assert run(["publish", "public", "--dumps", "all", "-q"]) == 0
     for number in (2, 3):
         write(number)
         assert run(["publish", "public", "-q"]) == 0
-    assert run(["dump", "public", "--changes", "-q"]) == 0
+    assert run(["publish", "public", "--dumps", "all", "-q"]) == 0
 
     with zipfile.ZipFile(PUBLIC / "resourcesync/changedump-000001.zip") as package:
         bodies = [package.read(name) for name in package.namelist() if name.endswith("a.json")]
@@ -139,7 +139,7 @@ def test_without_versions_a_change_dump_begins_after_what_is_gone_and_then_keeps
     assert run(["publish", "public", "--url", "https://museum.example", "-q"]) == 0
     changed_twice(said)
 
-    assert run(["dump", "public", "--changes"]) == 0
+    assert run(["publish", "public", "--dumps", "all"]) == 0
     assert "3 changes cannot be packed" in said.readouterr().err
     assert packed() == [3]
     assert run(["validate", "public", "--fail-on", "warning"]) == 0, said.readouterr().out
@@ -150,7 +150,7 @@ def test_without_versions_a_change_dump_begins_after_what_is_gone_and_then_keeps
     assert b"memento" not in CHANGES.read_bytes()
     assert any(path.is_file() for path in Path("public/.resourcesync/versions").rglob("*"))
     said.readouterr()
-    assert run(["dump", "public", "--changes"]) == 0
+    assert run(["publish", "public", "--dumps", "all"]) == 0
     assert "cannot be packed" not in said.readouterr().err
     assert packed() == [4, 5]
     assert run(["validate", "public", "--fail-on", "warning"]) == 0, said.readouterr().out

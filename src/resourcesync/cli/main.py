@@ -65,10 +65,6 @@ GROUPS: Final = {
 
 COMMANDS: Final = {name: text for group in GROUPS.values() for name, text in group.items()}
 
-FORMER: Final = ("dump", "plugins", "rule")
-"""Names of commands that are part of another command now; they work, and help does not name them.
-"""
-
 FIRST: Final = ("pull", "status", "watch", "publish", "serve")
 """The commands of the first hour."""
 
@@ -143,7 +139,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command; ``None`` for an unknown name."""
         del ctx
-        if cmd_name not in COMMANDS and cmd_name not in FORMER:
+        if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(module_of(cmd_name)).command
         assert isinstance(command, click.Command)
@@ -153,7 +149,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown name gets the nearest one as a hint."""
-        if args[0] not in (*COMMANDS, *FORMER) and not args[0].startswith("-"):
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise click.NoSuchCommand(args[0], possibilities=list(COMMANDS), ctx=ctx)
         return super().resolve_command(ctx, args)
 
@@ -302,7 +298,7 @@ def _intended_word(error: click.NoSuchCommand | click.NoSuchOption) -> str:
 
 def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environment) -> Job:
     """Return a job that reports a wrong command line, as text or JSON."""
-    names = [argument for argument in arguments if argument in (*COMMANDS, *FORMER)]
+    names = [argument for argument in arguments if argument in COMMANDS]
     command = names[0] if names else ""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
 

@@ -46,11 +46,11 @@ def command(output: OutputOptions, target: str | None, *, plugins: bool, **value
     give files their paths.
     """
     if plugins:
-        from resourcesync.cli.commands import plugins as installed  # noqa: PLC0415 - rarely needed
+        from resourcesync.cli.installed_plugins import plugins_job  # noqa: PLC0415 - rarely needed
 
         if target is not None:
             raise click.UsageError("--plugins lists all plug-ins: name no mirror and no Source")
-        return installed.job_of("doctor", output)
+        return plugins_job(output)
     named: Path | None = values.pop("config")
     way = options.pop_connection(values)
 

@@ -310,7 +310,7 @@ def _publish_dumps(
     """
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
-    from resourcesync.cli.commands.dump import request_dumps, with_packages  # noqa: PLC0415 - rarely needed
+    from resourcesync.cli.packed_dumps import request_dumps, with_packages  # noqa: PLC0415 - rarely needed
 
     if publish_inputs.is_originals_address(target) or publish_inputs.external_name(target):
         raise ConfigurationError(f"--dumps is only for folders; {target} is not a folder")

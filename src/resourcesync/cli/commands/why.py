@@ -50,9 +50,9 @@ def command(output: OutputOptions, subject: str, resource: str | None, **values:
     resourcesync why RS402
     """  # noqa: D301 - click's mark for lines that are not to be filled
     if resource is None:
-        from resourcesync.cli.commands import rule  # noqa: PLC0415 - for codes only
+        from resourcesync.cli.explained_codes import explanation_job  # noqa: PLC0415 - for codes only
 
-        return rule.job_of("why", subject, output)
+        return explanation_job(subject, output)
     mirror = resolve_mirror(subject, values["config"], options.pop_connection(values))
     return _job(output, mirror, resource, offline=values["offline"])
 

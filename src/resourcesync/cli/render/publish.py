@@ -1,4 +1,4 @@
-"""The output of ``publish`` and ``dump``: closing lines, and the fields of ``run.end``."""
+"""The output of ``publish``: closing lines, and the fields of ``run.end``."""
 
 import glob
 import os

@@ -1,4 +1,4 @@
-"""``rule``: every code of the judge and of the errors is explained."""
+"""``why CODE``: every code of the judge and of the errors is explained."""
 
 from pathlib import Path
 
@@ -23,9 +23,9 @@ CODES = sorted(
 def test_a_rule_is_explained_by_its_code_and_by_its_id(said: Said) -> None:
     rule = RULES["CH05"]
 
-    assert run(["rule", rule.code]) == 0
+    assert run(["why", rule.code]) == 0
     by_code = said.readouterr().out
-    assert run(["rule", "ch05"]) == 0
+    assert run(["why", "ch05"]) == 0
 
     assert said.readouterr().out == by_code
     lines = by_code.splitlines()
@@ -38,7 +38,7 @@ def test_a_rule_is_explained_by_its_code_and_by_its_id(said: Said) -> None:
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.code)
 def test_every_rule_has_its_page(rule: Rule, said: Said) -> None:
-    assert run(["rule", rule.code]) == 0
+    assert run(["why", rule.code]) == 0
 
     lines = said.readouterr().out.splitlines()
     assert len(lines) == 7
@@ -47,7 +47,7 @@ def test_every_rule_has_its_page(rule: Rule, said: Said) -> None:
 
 
 def test_the_beginning_of_a_code_lists_its_family(said: Said) -> None:
-    assert run(["rule", "RS4"]) == 0
+    assert run(["why", "RS4"]) == 0
 
     lines = said.readouterr().out.splitlines()
     assert [line[:5] for line in lines] == [
@@ -57,7 +57,7 @@ def test_the_beginning_of_a_code_lists_its_family(said: Said) -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_code_of_every_error_is_explained(code: str, said: Said) -> None:
-    assert run(["rule", code]) == 0
+    assert run(["why", code]) == 0
 
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith(f"{code}  ")
@@ -66,7 +66,7 @@ def test_the_code_of_every_error_is_explained(code: str, said: Said) -> None:
 
 
 def test_a_rule_is_a_json_line(said: Said) -> None:
-    assert run(["rule", "G01", "--json"]) == 0
+    assert run(["why", "G01", "--json"]) == 0
 
     _, rule, end = rows(said)
     assert (rule["type"], rule["id"], rule["severity"]) == ("rule", "G01", "error")
@@ -75,7 +75,7 @@ def test_a_rule_is_a_json_line(said: Said) -> None:
 
 @pytest.mark.parametrize("name", ["RS4o2", "", "nothing", " "])
 def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
-    assert run(["rule", name]) == 2
+    assert run(["why", name]) == 2
 
     err = said.readouterr().err
     assert err.startswith("error[config]: there is no rule")

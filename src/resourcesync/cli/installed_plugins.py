@@ -1,25 +1,15 @@
-"""The list of installed plug-ins; ``resourcesync plugins``."""
+"""The list of installed plug-ins, for ``resourcesync doctor --plugins``."""
 
 from collections.abc import Iterator, Mapping
 
-import click
-
-from resourcesync.cli import formatting, options
+from resourcesync.cli import formatting
 from resourcesync.cli.formatting import NORMAL, TextLine
-from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 
-@click.command("plugins", cls=SectionedCommand)
-@options.output_options
-def command(output: OutputOptions) -> Job:
-    """List the installed plug-ins, as ``resourcesync doctor --plugins`` does."""
-    return job_of("plugins", output)
-
-
-def job_of(command: str, output: OutputOptions) -> Job:
-    """Return the job of a command that lists the plug-ins."""
-    return Job(command=command, output=output, work=_list, render=_render)
+def plugins_job(output: OutputOptions) -> Job:
+    """Return the job that lists the plug-ins."""
+    return Job(command="doctor", output=output, work=_list, render=_render)
 
 
 def _list(screen: Screen) -> CommandOutcome:

@@ -1,4 +1,4 @@
-"""Explanations of the rules of the standard, and of the codes of errors; ``resourcesync rule``.
+"""Explanations of the rules of the standard, and of the codes of errors, for ``resourcesync why``.
 
 The codes that errors and warnings carry besides those of their kinds, and what they mean.
 """
@@ -6,12 +6,8 @@ The codes that errors and warnings carry besides those of their kinds, and what 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import click
-
-from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine, clause_of
-from resourcesync.cli.options import SectionedCommand
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
@@ -19,31 +15,13 @@ if TYPE_CHECKING:
     from resourcesync.validator.rule import Rule
 
 
-@click.command("rule", cls=SectionedCommand)
-@click.argument("name", metavar="ID")
-@options.output_options
-def command(output: OutputOptions, name: str) -> Job:
-    """Explain a rule or the code of an error, as ``resourcesync why CODE`` does.
-
-    ID is a rule's code (RS402) or its row in the table of requirements (CH05); the beginning of
-    one (RS4, CH) lists all that begin so. The code of an error (hash-mismatch) is explained too.
-    """
-    return job_of("rule", name, output)
-
-
-def job_of(command: str, code: str, output: OutputOptions) -> Job:
-    """Return the job of a command that explains a code.
-
-    Args:
-        command: The command's name.
-        code: The code, or the beginning of codes of rules.
-        output: The output options.
-    """
+def explanation_job(code: str, output: OutputOptions) -> Job:
+    """Return the job that explains a code, or the rules whose codes begin so."""
 
     def work(screen: Screen) -> CommandOutcome:
         return _explain(code, screen)
 
-    return Job(command=command, output=output, work=work, render=_render_rule, fields={"id": code})
+    return Job(command="why", output=output, work=work, render=_render_rule, fields={"id": code})
 
 
 DOCS: Final = "docs"
