@@ -92,10 +92,10 @@ SUITES: Final = (
     ),
     Suite(
         name="SSE contract",
-        had="our own cases: `tests/unit/adapters/test_feeds_event_stream.py`",
+        had="our own cases: `tests/unit/adapters/test_eventstreams_reader.py`",
         judges="the reader of event streams: byte order mark, line ends, chunks, size",
         cases=8,
-        run=_tests("tests/unit/adapters/test_feeds_event_stream.py"),
+        run=_tests("tests/unit/adapters/test_eventstreams_reader.py"),
     ),
     Suite(
         name="memento-client",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands.run import free_port
-from tests.support.servers import nginx, redis_server, second_try
+from tests.support.servers import nginx, second_try
 from tests.support.servers.object_server import program, running
 from tests.support.servers.second_try import NotStartedError, Program, started
 
@@ -84,12 +84,6 @@ def test_a_server_that_never_becomes_ready_is_ended_and_tried_again(tmp_path: Pa
 def test_nginx_starts_at_the_second_try(taken_first: int, tmp_path: Path) -> None:
     with nginx.serving(tmp_path, tmp_path / "run") as server:
         assert not server.url.endswith(f":{taken_first}")
-
-
-@pytest.mark.skipif(not redis_server.installed(), reason="there is no redis-server here")
-def test_redis_starts_at_the_second_try(taken_first: int, tmp_path: Path) -> None:
-    with redis_server.running(tmp_path) as address:
-        assert f":{taken_first}/" not in address
 
 
 @pytest.mark.skipif(program() is None, reason="SeaweedFS is not installed")

@@ -11,11 +11,8 @@ import pytest
 
 from resourcesync.cli import publish_inputs
 from resourcesync.cli.main import run
-from tests.support.accounts.feeding import line
 from tests.support.accounts.scripted_account import ScriptedSystem, scripted
 from tests.support.commands.command_line import Said, rows
-from tests.support.commands.run import run as run_program
-from tests.support.commands.run import script
 
 URL = ("--url", "https://h/", "--out", "out")
 
@@ -101,8 +98,7 @@ def test_a_system_that_is_down_is_an_error_and_all_stays(
         (["told:one", *URL, "--auth", "nobody"], "[auth.nobody]"),
         (["public", "--url", "https://h/", "--with", "key=1"], "--with is only for other systems"),
         (["ndjson:x", *URL, "--watch"], "--watch is only for folders and other systems"),
-        (["feed:none.ndjson", *URL], "there is no file none.ndjson"),
-        (["feed:none.ndjson", *URL, "--with", "wiki=enwiki"], "has no option wiki"),
+        (["eventstreams:https://h/s", *URL, "--with", "page=1"], "has no option page"),
         (["nosuch:thing", *URL], "nosuch:thing"),
     ],
 )
@@ -192,57 +188,9 @@ def test_what_fails_at_the_first_time_ends_the_watching(system: ScriptedSystem, 
         assert run(["publish", "told:one", *URL, "--watch"]) == 4
 
 
-def test_a_file_that_grows_is_followed_and_an_interrupted_run_goes_on(said: Said) -> None:
-    feed = Path("changes.ndjson")
-    feed.write_bytes(line("a", "created") + b"{]\n")
-    stopping = stop(lambda: "https://h/b" in listed("changelist"))
-
-    def add() -> None:
-        while not listed():
-            time.sleep(0.01)
-        with feed.open("ab") as stream:
-            stream.write(line("b", "created"))
-
-    adding = threading.Thread(target=add)
-    adding.start()
-    assert run(["publish", "feed:changes.ndjson", *URL, "--watch", "--every", "1s"]) == 0
-    stopping.join()
-    adding.join()
-    assert "{] is not published: " in said.readouterr().err
-
-    with feed.open("ab") as stream:
-        stream.write(line("a", "deleted"))
-    assert run(["publish", "feed:changes.ndjson", "--out", "out"]) == 0
-    assert listed("changelist").count("<url>") == 2
-    feed.write_bytes(b"")
-    assert run(["publish", "feed:changes.ndjson", "--out", "out"]) == 7
-    assert "--with gaps=accept" in said.readouterr().err
-
-
-def test_the_following_of_standard_input_ends_with_it(tmp_path: Path) -> None:
-    lines = b"".join(line(f"n{number}", "created") for number in range(100)).decode()
-    words = ["publish", "feed:-", "--url", "https://h/", "--out", "out", "--watch", "--json"]
-
-    done = run_program(script("resourcesync"), *words, cwd=tmp_path, lines=lines)
-
-    assert done.code == 0, done.said
-    assert (tmp_path / "out/resourcesync/resourcelist.xml").read_text().count("<url>") == 100
-    assert done.end["exit"] == 0
-
-
-def test_an_empty_pipe_is_no_empty_source(tmp_path: Path) -> None:
-    words = ["publish", "feed:-", "--url", "https://h/", "--out", "out"]
-
-    done = run_program(script("resourcesync"), *words, cwd=tmp_path)
-
-    assert done.code == 2
-    assert "feed:- lists no resource" in done.stderr
-    assert not (tmp_path / "out/resourcesync").exists()
-
-
 def test_the_systems_are_listed_with_the_plug_ins(said: Said) -> None:
     assert run(["doctor", "--plugins"]) == 0
 
     listed = said.readouterr().out
-    for name in ("eventstreams", "feed", "redis", "rediss", "sse"):
+    for name in ("elasticsearch", "eventstreams", "oai"):
         assert f"accounts   {name} " in listed

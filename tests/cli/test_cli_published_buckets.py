@@ -13,6 +13,7 @@ from resourcesync.backends.s3 import store as objects
 from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import open_store
 from resourcesync.cli.main import run
+from tests.support.accounts.scripted_account import scripted
 from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
 from tests.support.servers.interposed import Answer, Interposed, SpoilAnswer, interposed
 from tests.support.servers.object_server import ObjectServer
@@ -326,19 +327,19 @@ def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(
 
 
 def test_what_another_system_tells_is_published_into_a_bucket(
-    bucket: str, objects_of: Bucket, said: Said
+    bucket: str, objects_of: Bucket, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = '{"uri": "https://museum.example/a", "change": "created", "length": 1}\n'
-    Path("feed.ndjson").write_text(told)
-    url = "https://museum.example/"
-    publish = ["publish", "feed:feed.ndjson", "--url", url, "--out", f"{bucket}/lists"]
-    assert run(publish) == 2
-    assert "--state DIR" in said.readouterr().err
-    assert end(said, *publish, "--state", "kept")["resources"] == 1
-    Path("feed.ndjson").write_text(told + told.replace("/a", "/b"))
-    assert end(said, *publish, "--state", "kept")["created"] == 1
+    url = "https://h/"
+    publish = ["publish", "told:one", "--url", url, "--out", f"{bucket}/lists"]
+    with scripted(monkeypatch, "one") as (system,):
+        system.put("a", b"a")
+        assert run(publish) == 2
+        assert "--state DIR" in said.readouterr().err
+        assert end(said, *publish, "--state", "kept")["resources"] == 1
+        system.put("b", b"b")
+        assert end(said, *publish, "--state", "kept")["created"] == 1
     stream = objects_of.open("lists/resourcesync/changelist.xml")
     assert stream is not None
-    assert b"<loc>https://museum.example/b</loc>" in stream.read()
+    assert b"<loc>https://h/b</loc>" in stream.read()
     assert run(["publish", "oai:https://a.example/oai", *publish[2:], "--state", "x"]) == 2
     assert "--out must be a folder" in said.readouterr().err

@@ -254,7 +254,7 @@ StateError
 SyncError
   names              The names of too many resources clash with others; see the hint.
 DiscontinuityError
-  feed-gap           A feed lost changes before they were read; see the hint.
+  feed-gap           An event stream lost changes before they were read; see the hint.
   bad-position       The stored position of a log is not of this version; all is read again.
 SourceUnavailableError
   lost-view          The server lost the point in time during the read; run again.

@@ -263,8 +263,6 @@ class ExternalInput(msgspec.Struct, frozen=True, kw_only=True):
                 failures += 1
                 on_failed(error, pause)
                 clock.sleep(pause)
-            else:
-                return
 
     def _followed(self) -> "FollowedAccount":
         from resourcesync.app.publishing.accounts import FollowedAccount  # noqa: PLC0415 - help stays quick

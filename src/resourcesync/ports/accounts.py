@@ -1,7 +1,7 @@
 """Accounts: other systems that list their resources for a Source to publish (ADR 0057).
 
-A repository, an index, a database or a feed knows its resources; it is queried, never changed. Its
-answers are recorded in our own catalogue, and only that is published.
+A repository, an index, a database or an event stream knows its resources; it is queried, never
+changed. Its answers are recorded in our own catalogue, and only that is published.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,8 +54,7 @@ class ChangeBatch(NamedTuple):
         changes: Oldest first, 10,000 at most; empty if only the position moved, or to give the
             caller a chance to stop. ``Change.time`` is recorded if it is later than all recorded
             before, and not in the future.
-        omissions: Input that is no change, such as a line that is no JSON.
-        is_last: True if no batch will follow: the other system closed the feed.
+        omissions: Input that is no change, such as an event that is no JSON.
         warnings: Warnings for the operator on the log itself: a stable code and a sentence for
             each. Those of the last batch count.
     """
@@ -63,7 +62,6 @@ class ChangeBatch(NamedTuple):
     position: str
     changes: Sequence[Change]
     omissions: Sequence[Omission] = ()
-    is_last: bool = False
     warnings: Sequence[tuple[str, str]] = ()
 
 
@@ -76,7 +74,7 @@ class ResourceAccount(Protocol):
 
     @property
     def can_list_resources(self) -> bool:
-        """True if ``resources`` can list them all: a mere feed of changes has only ``changes``."""
+        """True if ``resources`` can list them all: an event stream has only ``changes``."""
 
     def position(self) -> str:
         """Return the present end of the log of changes; empty without a log.

@@ -213,9 +213,6 @@ class FillableCatalogue(Protocol):
     def count(self) -> int:
         """Return the number of resources."""
 
-    def has_records(self) -> bool:
-        """True if it ever had an entry."""
-
     def find(self, uri: str) -> Resource | None:
         """Return a resource; ``None`` if it is not known."""
 

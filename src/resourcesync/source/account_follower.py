@@ -134,9 +134,6 @@ class AccountFollower:
         catalogue: The catalogue that follows it.
         publish: Publishes the catalogue.
         clock: Time.
-
-    Attributes:
-        is_over: True if the account's feed was closed.
     """
 
     def __init__(
@@ -152,18 +149,17 @@ class AccountFollower:
         self._catalogue = catalogue
         self._publish = publish
         self._clock = clock
-        # Each of several feeds has a position of its own: changing between them loses nothing.
-        is_feed = not account.can_list_resources
-        self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
+        # Each of several streams has a position of its own: changing between them loses nothing.
+        tells_only_changes = not account.can_list_resources
+        self._position_note = f"{_POSITION} {followed.address}" if tells_only_changes else _POSITION
         # The entries depend on these: when one changes, all is read again.
         self._kept = {SYSTEM_NOTE: followed.address}
-        if not is_feed:
+        if not tells_only_changes:
             self._kept |= {_BASE: followed.base_uri, VALUES_NOTE: followed.values}
         self._sayable = PublishableFilter()
         self._warnings: list[LeftFile] = []
         self._told: Sequence[tuple[str, str]] = ()
         self._left: int | None = None
-        self.is_over = False
 
     def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
         """Update the catalogue: by the changes where possible, else by reading all.
@@ -225,7 +221,7 @@ class AccountFollower:
         return isinstance(account, AnnouncingAccount) and account.announces_changes
 
     def _check_can_read_all(self, error: DiscontinuityError) -> None:
-        """Warn that all is read again; a mere feed cannot be, so its error is raised."""
+        """Warn that all is read again; where that cannot be, raise the error."""
         if not self._account.can_list_resources:
             raise error
         self._warn(f"{error.message}: all is read again")
@@ -234,13 +230,7 @@ class AccountFollower:
         self._warnings.append(LeftFile(code="log-lost", reason=reason))
 
     def publish(self, counts: Posted, asked: PublishRequest) -> PublicationResult:
-        """Publish the present content of the catalogue.
-
-        Raises:
-            ConfigurationError: The feed is closed, and it never had an entry.
-        """
-        if self.is_over and not (asked.allow_empty or self._catalogue.has_records()):
-            raise self._empty_account_error()
+        """Publish the present content of the catalogue."""
         done = self._publish(asked)
         if isinstance(self._account, PublishedAccount):
             self._account.published()
@@ -303,7 +293,7 @@ class AccountFollower:
                     position = batch.position
                 for omission in batch.omissions:
                     self._sayable.omit(omission)
-                self.is_over, self._told = batch.is_last, batch.warnings
+                self._told = batch.warnings
                 is_news = wait > 0 and self.is_prompt and batch.changes
                 if is_news or self._clock.monotonic() >= until:
                     break
@@ -324,7 +314,7 @@ class AccountFollower:
     def _loss(self) -> LossLimit | None:
         """Return the limit on losses relative to the last publication, half of which may go.
 
-        A mere feed names each deletion, and cannot be read in full: it is trusted.
+        What tells changes only names each deletion, and cannot be read in full: it is trusted.
         """
         if not self._account.can_list_resources:
             return None
@@ -347,10 +337,7 @@ class AccountFollower:
             return chain((first,), resources)
         if allow_empty:
             return ()
-        raise self._empty_account_error()
-
-    def _empty_account_error(self) -> ConfigurationError:
-        return ConfigurationError(
+        raise ConfigurationError(
             f"{self._followed.address} lists no resource",
             evidence=(("kept", "what was recorded before"),),
             hint="if it is really empty, allow that",

@@ -1,1 +1,1 @@
-"""Systems that are published from accounts of them: feeds, OAI-PMH, indexes and tables."""
+"""Systems that are published from accounts of them: event streams, OAI-PMH, indexes and tables."""

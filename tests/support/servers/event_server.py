@@ -26,7 +26,6 @@ class Manners:
         prelude: What is sent first.
         line_end: What ends a line.
         oldest: The number of the oldest event that is kept.
-        is_resetting: Whether who comes with an older one is told ``reset``.
     """
 
     statuses: list[int] = field(default_factory=list)
@@ -39,7 +38,6 @@ class Manners:
     prelude: bytes = b":ok\n\n"
     line_end: bytes = b"\n"
     oldest: int = 0
-    is_resetting: bool = False
 
 
 class EventServer:
@@ -148,11 +146,7 @@ class EventServer:
             number = self._first(handler)
             self._listening += 1
             self._changed.notify_all()
-        if number < manners.oldest:
-            if manners.is_resetting:
-                end = manners.line_end
-                send(b"event: reset" + end + b"id: -" + end + b"data: {}" + end * 2)
-            number = manners.oldest
+        number = max(number, manners.oldest)
         sent = 0
         while not self._stops:
             with self._changed:

@@ -100,17 +100,6 @@ def test_a_feed_that_never_rests_is_published_while_it_goes_on(follower: Followe
     assert told <= 40
 
 
-def test_a_feed_that_is_closed_ends_the_following(follower: Follower) -> None:
-    follower.system.put("a", b"a")
-    follower.publish()
-    last = Change(kind=ChangeKind.CREATED, resource=Resource(uri="https://h/last"))
-    follower.system.lots = [ChangeBatch("after 2", [last], is_last=True)]
-
-    (done,) = follower.keep()
-
-    assert counts(done) == (1, 0, 0, 0)
-
-
 def test_what_only_lets_the_caller_stop_writes_nothing(follower: Follower) -> None:
     follower.system.put("a", b"a")
     follower.publish()
@@ -224,11 +213,10 @@ def test_there_is_no_dry_run_and_it_says_so(follower: Follower) -> None:
 @pytest.mark.parametrize(
     ("text", "is_one"),
     [
-        ("feed:changes.ndjson", True),
-        ("feed:/a folder/Änderungen.ndjson", True),
-        ("feed:-", True),
-        ("feed:", False),
-        ("feed:a\nb", False),
+        ("eventstreams:https://h.example/stream", True),
+        ("eventstreams:/a folder/Änderungen", True),
+        ("eventstreams:", False),
+        ("eventstreams:a\nb", False),
         ("nosuch:thing", False),
         ("/some/folder", False),
     ],

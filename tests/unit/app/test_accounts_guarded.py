@@ -105,19 +105,6 @@ def test_a_mere_feed_is_believed(follower: Follower) -> None:
 # --- nothing was told ---
 
 
-def test_a_feed_that_is_closed_and_told_nothing_is_not_published(follower: Follower) -> None:
-    follower.system.tells_all = False
-    follower.system.lots = [ChangeBatch("1", (), is_last=True)]
-
-    with pytest.raises(ConfigurationError, match="lists no resource") as refused:
-        follower.publish()
-    assert refused.value.code == "empty-account"
-    assert not (follower.out / "resourcesync").exists()
-
-    follower.publish(allow_empty=True)
-    assert follower.listed() == []
-
-
 # --- why it is not told yet ---
 
 

@@ -104,11 +104,6 @@ class PostedCatalogue:
         found: int = self._connection.execute("SELECT count(*) FROM main.resource").fetchone()[0]
         return found
 
-    def has_records(self) -> bool:
-        """True if any resource was ever recorded."""
-        query = "SELECT EXISTS (SELECT 1 FROM main.resource) OR EXISTS (SELECT 1 FROM main.change)"
-        return bool(self._connection.execute(query).fetchone()[0])
-
     def post(
         self,
         changes: Iterable[Change],

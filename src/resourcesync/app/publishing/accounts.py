@@ -110,8 +110,8 @@ def publish_continuously(
 ) -> Iterator[PublicationResult]:
     """Publish, follow the changes, and publish them, again and again.
 
-    This ends by itself only when the other system closed its feed. A busy feed is published
-    while changes still come. Changes that the other system announces are published at once, unless
+    This never ends by itself. What changes all the time is published while changes still
+    come. Changes that the other system announces are published at once, unless
     the last publication has just ended.
 
     Args:
@@ -132,8 +132,6 @@ def publish_continuously(
             done = follower.publish(counts, asked)
             seconds = clock.monotonic() - began
             yield replace(done, seconds=seconds)
-            if follower.is_over:
-                return
             asked = PublishRequest(allow_empty=asked.allow_empty)
             soonest = max(seconds * _PAUSE_SHARE, _SHORTEST_PAUSE)
             counts = _follow(follower, clock, every, soonest, asked)

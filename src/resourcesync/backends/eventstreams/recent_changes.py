@@ -12,14 +12,17 @@ from urllib.parse import quote
 
 import msgspec
 
-from resourcesync.backends.feeds.change_feed import DecodedEvent, gap_error, printable
-from resourcesync.backends.feeds.event_stream import ServerSentEvent
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.backends.eventstreams.event_stream import ServerSentEvent
+from resourcesync.backends.eventstreams.pending_changes import DecodedEvent, printable
+from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Omission
 
+GAPS: Final = "gaps"
+"""The key by which an operator accepts lost changes."""
+ACCEPTED: Final = "accept"
 KEYS: Final = frozenset({"wiki", "namespace", "uri", "since"})
 _CANARY: Final = "canary"
 _NAMES: Final = ("wiki", "title", "namespace", "server_name", "server_url")
@@ -146,17 +149,27 @@ def decode_recent_change(
         moment = _moment(said)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         return DecodedEvent((Omission(name=printable(event.data), reason=str(error)[:300]),), None)
-    if after is not None and moment is not None and moment - after > _LONGEST_GAP:
-        gap = gap_error(
-            "the stream does not reach back to the last event read",
-            ("last", format_w3c(after)),
-            ("then", format_w3c(moment)),
-        )
-        if not accept_gaps:
-            raise gap
+    if after is not None and moment is not None and not accept_gaps:
+        _check_reach(after, moment)
     if said.meta.domain == _CANARY or (chosen.wikis and said.wiki not in chosen.wikis):
         return DecodedEvent((), moment)
     return DecodedEvent(tuple(_changes(said, chosen, moment)), moment)
+
+
+def _check_reach(last: datetime, then: datetime) -> None:
+    if then - last <= _LONGEST_GAP:
+        return
+    raise DiscontinuityError(
+        "the stream does not reach back to the last event read",
+        evidence=(
+            ("last", format_w3c(last)),
+            ("then", format_w3c(then)),
+            ("kept", "what was recorded before"),
+        ),
+        hint=f"to continue without the lost changes, set the option {GAPS}",
+        code="feed-gap",
+        remedy=Remedy("set-option", value=f"{GAPS}={ACCEPTED}"),
+    )
 
 
 def _changes(

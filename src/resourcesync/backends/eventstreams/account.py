@@ -1,33 +1,25 @@
-"""``eventstreams:URL`` and ``sse:URL``: changes reported by Server-Sent Events over HTTP.
+"""``eventstreams:URL``: changes that a wiki of Wikimedia reports by Server-Sent Events.
 
 The position is the last ``id`` received; it is sent as ``Last-Event-ID``, and the server resumes
 after it. A connection that breaks, ends or falls silent is reopened; the pauses grow with each
 failure.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import datetime
-from functools import partial
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.backends.feeds import recent_changes
-from resourcesync.backends.feeds.change_feed import (
-    GAPS,
-    ChangeFeed,
+from resourcesync.backends.eventstreams import recent_changes
+from resourcesync.backends.eventstreams.event_stream import MAX_EVENT, EventReader, ServerSentEvent
+from resourcesync.backends.eventstreams.pending_changes import (
     DecodedEvent,
     PendingChanges,
-    accepts_gaps,
-    check_keys,
-    decode_entry,
-    gap_error,
-    parse_seconds,
     printable,
 )
-from resourcesync.backends.feeds.event_stream import MAX_EVENT, EventReader, ServerSentEvent
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -36,48 +28,20 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.model.resources import Change
+from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock, FetchResponse, Streamer
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync.ports.catalogue import Omission
 
-_KINDS: Final = frozenset({"created", "updated", "deleted"})
-_STREAM_NAME: Final = "the stream"
-
-
-def decode_own_event(
-    event: ServerSentEvent, _after: datetime | None, *, accept_gaps: bool = False
-) -> DecodedEvent:
-    """Return the content of an event of the stream.
-
-    Raises:
-        DiscontinuityError: The server reports missing changes.
-    """
-    if event.kind == "reset":
-        if not accept_gaps:
-            raise gap_error("the stream was restarted, or no longer has the last event read")
-        return DecodedEvent((), None)
-    if event.kind not in _KINDS:
-        return DecodedEvent((), None)
-    entry = decode_entry(event.data, _STREAM_NAME)
-    return DecodedEvent((entry,), entry.time if isinstance(entry, Change) else None)
-
-
-_KEYS: Final = frozenset({GAPS, "quiet", "silence"})
+_KEYS: Final = frozenset({recent_changes.GAPS, "quiet", "silence"}) | recent_changes.KEYS
 FIRST_PAUSE: Final = 1.0
 """Seconds before the first reconnection; each further pause is twice as long."""
 _LONGEST_PAUSE: Final = 60.0
+_MOST_SECONDS: Final = 86_400.0
 _MOST_ID: Final = 8 * 1024
 _TYPE: Final = "text/event-stream"
 _TOO_LARGE: Final = f"an event of more than {MAX_EVENT:,} bytes"
-
-
-EventDecoder = Callable[[ServerSentEvent, datetime | None], DecodedEvent]
-"""Decodes an event; may raise ``DiscontinuityError``.
-
-The moment is that of the requested position, until an event has its own.
-"""
 
 
 class EventPosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -99,68 +63,31 @@ class StreamOptions(NamedTuple):
         quiet: Seconds without an event until a caller that does not wait gets the result.
         silence: Seconds without any byte until a connection counts as dead.
         since: The time to begin at the first time; ``None`` for the present.
-        accepts_since: The server accepts a start time, as ``?since=``.
         accept_gaps: Go on after lost changes.
     """
 
     quiet: float = 2.0
     silence: float = 90.0
     since: datetime | None = None
-    accepts_since: bool = False
     accept_gaps: bool = False
 
 
 @contextmanager
-def open_wikimedia(options: AccountOptions) -> Iterator[ResourceAccount]:
+def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of a stream ``recentchange`` of Wikimedia EventStreams.
 
     Raises:
         ConfigurationError: A value is invalid.
     """
     values = options.values
-    check_keys("eventstreams:", values, _KEYS | recent_changes.KEYS)
+    _check_values(values)
     chosen = recent_changes.RecentChangeFilter.parse(values)
-    hearing = partial(
-        recent_changes.decode_recent_change, chosen=chosen, accept_gaps=accepts_gaps(values)
-    )
-    manner = _parse_options(values)._replace(
-        since=recent_changes.parse_since(values), accepts_since=True
-    )
-    with _open_feed(options, hearing, manner) as account:
-        yield account
-
-
-@contextmanager
-def open_own(options: AccountOptions) -> Iterator[ResourceAccount]:
-    """Open the account of the stream of changes that our server offers.
-
-    Raises:
-        ConfigurationError: A value is invalid.
-    """
-    check_keys("sse:", options.values, _KEYS)
-    hearing = partial(decode_own_event, accept_gaps=accepts_gaps(options.values))
-    with _open_feed(options, hearing, _parse_options(options.values)) as account:
-        yield account
-
-
-def _parse_options(values: Mapping[str, str]) -> StreamOptions:
-    usual = StreamOptions()
-    return StreamOptions(
-        quiet=parse_seconds(values, "quiet", usual.quiet),
-        silence=parse_seconds(values, "silence", usual.silence),
-        accept_gaps=accepts_gaps(values),
-    )
-
-
-@contextmanager
-def _open_feed(
-    options: AccountOptions, hearing: EventDecoder, manner: StreamOptions
-) -> Iterator["EventFeed"]:
-    scheme, _, uri = options.address.partition(":")
+    manner = _parse_options(values)
+    uri = options.address.partition(":")[2]
     if not uri.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{options.address} is not the address of a stream",
-            hint=f"write it as {scheme}:https://HOST/PATH",
+            hint="write it as eventstreams:https://HOST/PATH",
         )
     if "@" in urlsplit(uri).netloc:
         raise ConfigurationError(
@@ -171,31 +98,84 @@ def _open_feed(
     with options.fetcher(uri) as fetcher:
         if not isinstance(fetcher, Streamer):
             raise ConfigurationError(f"what fetches {uri} cannot read streams")
-        yield EventFeed(uri, fetcher, hearing, options.clock, manner)
+        yield EventStream(uri, fetcher, chosen, options.clock, manner)
 
 
-class EventFeed(ChangeFeed):
+def _check_values(values: Mapping[str, str]) -> None:
+    """Refuse unknown options.
+
+    Raises:
+        ConfigurationError: A key, or the value of ``gaps``, is unknown.
+    """
+    for key in sorted(values.keys() - _KEYS):
+        raise ConfigurationError(
+            f"eventstreams: has no option {key}",
+            evidence=tuple(("known", name) for name in sorted(_KEYS)),
+            code="unknown-key",
+        )
+    accepted = recent_changes.ACCEPTED
+    if values.get(recent_changes.GAPS, accepted) != accepted:
+        raise ConfigurationError(f"the option {recent_changes.GAPS} is {accepted}, or is left out")
+
+
+def _parse_options(values: Mapping[str, str]) -> StreamOptions:
+    usual = StreamOptions()
+    return StreamOptions(
+        quiet=_parse_seconds(values, "quiet", usual.quiet),
+        silence=_parse_seconds(values, "silence", usual.silence),
+        since=recent_changes.parse_since(values),
+        accept_gaps=recent_changes.GAPS in values,
+    )
+
+
+def _parse_seconds(values: Mapping[str, str], key: str, usual: float) -> float:
+    """Return a number of seconds.
+
+    Raises:
+        ConfigurationError: It is none, or out of range.
+    """
+    try:
+        found = float(values.get(key, usual))
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= _MOST_SECONDS:
+        raise ConfigurationError(f"the option {key} is a number of seconds, up to a day")
+    return found
+
+
+class EventStream:
     """An account of a stream of events.
 
     Args:
         uri: Its URI.
         streamer: Reads the stream.
+        chosen: The selection from the stream.
         manner: Options of reading.
     """
+
+    can_list_resources = False
 
     def __init__(
         self,
         uri: str,
         streamer: Streamer,
-        hearing: EventDecoder,
+        chosen: recent_changes.RecentChangeFilter,
         clock: Clock,
         manner: StreamOptions,
     ) -> None:
         self._uri = uri
         self._streamer = streamer
-        self._hearing = hearing
+        self._chosen = chosen
         self._clock = clock
         self._manner = manner
+
+    def resources(self) -> Iterator[Resource]:
+        """Refuse: an event stream reports changes only.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError("an event stream reports changes only, not all resources")
 
     def position(self) -> str:
         """Return the present, or the configured start."""
@@ -245,7 +225,7 @@ class EventFeed(ChangeFeed):
         fields = (("Accept", _TYPE), ("Cache-Control", "no-store"))
         if place.id:
             return self._uri, (*fields, ("Last-Event-ID", place.id))
-        if not self._manner.accepts_since or place.moment is None:
+        if place.moment is None:
             return self._uri, fields
         mark = "&" if "?" in self._uri else "?"
         return f"{self._uri}{mark}since={format_w3c(place.moment)}", fields
@@ -265,7 +245,12 @@ class EventFeed(ChangeFeed):
             )
         heard = DecodedEvent((), None)
         if event.has_data and event.is_whole:
-            heard = self._hearing(event, listening.resume_moment())
+            heard = recent_changes.decode_recent_change(
+                event,
+                listening.resume_moment(),
+                chosen=self._chosen,
+                accept_gaps=self._manner.accept_gaps,
+            )
         elif event.has_data:
             heard = DecodedEvent((Omission(name=printable(event.data), reason=_TOO_LARGE),), None)
         listening.add(heard, event)

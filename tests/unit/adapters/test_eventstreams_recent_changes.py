@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.backends.feeds.event_stream import ServerSentEvent
-from resourcesync.backends.feeds.recent_changes import RecentChangeFilter, decode_recent_change
+from resourcesync.backends.eventstreams.event_stream import ServerSentEvent
+from resourcesync.backends.eventstreams.recent_changes import (
+    RecentChangeFilter,
+    decode_recent_change,
+)
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
 from resourcesync.ports.catalogue import Omission

@@ -1,4 +1,4 @@
-"""A live feed becomes a Source that a mirror follows: of a wiki, of nginx."""
+"""A live wiki becomes a Source that a mirror follows."""
 
 import json
 import random
@@ -13,15 +13,12 @@ from resourcesync.app.mirrors import opening
 from resourcesync.app.publishing import accounts
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.app.serving.applications import LateApplication, find_tree
-from resourcesync.backends.feeds import change_feed, event_feeds
+from resourcesync.backends.eventstreams import account, pending_changes
 from resourcesync.destination.options import PullOptions
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
-from tests.support.accounts.feeding import line, names, options
-from tests.support.servers import nchan
 from tests.support.servers.event_server import EventServer
-from tests.support.servers.hubs import post
 
 ENGLISH = {"namespace": "0", "wiki": "enwiki"}
 QUICK = {"quiet": "0.2"}
@@ -29,8 +26,8 @@ QUICK = {"quiet": "0.2"}
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_feeds, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(change_feed, "MAX_BATCH_SECONDS", 0.05)
+    monkeypatch.setattr(account, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(pending_changes, "MAX_BATCH_SECONDS", 0.05)
 
 
 def pull(folder: Path, url: str) -> None:
@@ -85,27 +82,3 @@ def _is_equal(wiki: Wiki, copy: Path) -> bool:
     here = {path.name: path.read_text() for path in (wiki.root / "wiki").iterdir()}
     there = {path.name: path.read_text() for path in (copy / "wiki").glob("*")}
     return here == there
-
-
-@pytest.mark.skipif(not nchan.installed(), reason="nginx with nchan is not installed")
-def test_a_stream_of_nginx_with_nchan_is_gone_on_with_without_a_gap(tmp_path: Path) -> None:
-    with nchan.running(tmp_path) as origin:
-
-        def tell(*some: str) -> None:
-            for name in some:
-                body = line(name, "created").rstrip()
-                said = post(f"{origin}/publish", body, **{"X-EventSource-Event": "created"})
-                assert said.status < 300
-
-        position, told = "", list[str]()
-        tell("before")
-        for number in range(4):
-            with event_feeds.open_own(options(f"sse:{origin}/stream", **QUICK)) as account:
-                for lot in account.changes(position or account.position(), 10):
-                    told += names([lot])
-                    position = lot.position
-                    if len(told) >= 1 + 50 * number:
-                        break
-            tell(*(f"n{number}-{item}" for item in range(50)))
-
-    assert told == ["before", *(f"n{number}-{item}" for number in range(3) for item in range(50))]

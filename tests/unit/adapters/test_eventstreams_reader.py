@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.backends.feeds.event_stream import MAX_EVENT, EventReader, ServerSentEvent
+from resourcesync.backends.eventstreams.event_stream import MAX_EVENT, EventReader, ServerSentEvent
 from tests.support.storage.memory_use import memory_use
 
 

@@ -1,6 +1,5 @@
-"""``sse:`` and ``eventstreams:``: a stream is gone on with wherever it was cut."""
+"""``eventstreams:``: a stream is gone on with wherever it was cut."""
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resourcesync.adapters.http import fetcher
-from resourcesync.backends.feeds import change_feed, event_feeds
+from resourcesync.backends.eventstreams import account as streams
+from resourcesync.backends.eventstreams import pending_changes
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -19,27 +19,26 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
+from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from tests.contracts.account_suite import AccountSuite
-from tests.support.accounts.feeding import line, names, omissions, options
+from tests.support.accounts.wikimedia import LONG_AGO, event, names, omissions, options
 from tests.support.servers.event_server import EventServer
 from tests.support.waiting import once
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EventServer]:
-    monkeypatch.setattr(event_feeds, "FIRST_PAUSE", 0.1)
-    monkeypatch.setattr(change_feed, "MAX_BATCH_SECONDS", 0.02)
+    monkeypatch.setattr(streams, "FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(pending_changes, "MAX_BATCH_SECONDS", 0.02)
     monkeypatch.setattr(fetcher, "MAX_TURN_SECONDS", 0.02)
     with EventServer() as running:
         yield running
 
 
 @contextmanager
-def own(server: EventServer, **values: str) -> Iterator[ResourceAccount]:
-    with event_feeds.open_own(
-        options(f"sse:{server.url}", **{"quiet": "0.25", **values})
-    ) as account:
+def opened(server: EventServer, **values: str) -> Iterator[ResourceAccount]:
+    given = options(f"eventstreams:{server.url}", **{"quiet": "0.25", **values})
+    with streams.open_account(given) as account:
         yield account
 
 
@@ -47,7 +46,7 @@ def begun(account: ResourceAccount, server: EventServer) -> str:
     """Return a position after an event that was told."""
     first = account.position()
     told: list[ChangeBatch] = []
-    server.tell_next(line("first").rstrip(), "updated")
+    server.tell_next(event("first"))
     for lot in account.changes(first, 5):
         told.append(lot)
         if lot.changes:
@@ -56,30 +55,29 @@ def begun(account: ResourceAccount, server: EventServer) -> str:
     return told[-1].position
 
 
-class TestOwnEvents(AccountSuite):
-    can_list_resources = False
+class TestEventStreams(AccountSuite):
+    can_list_resources = has_lengths = has_digests = False
     server: EventServer
 
     @pytest.fixture
     def account(self, server: EventServer) -> Iterator[ResourceAccount]:
         self.server = server
-        with own(server, quiet="0.2") as account:
-            self.start = begun(account, server)
-            yield _Begun(account, self.start)
+        with opened(server, quiet="0.2") as account:
+            yield _Begun(account, begun(account, server))
 
     def put(self, name: str, content: bytes) -> str:
-        self.server.tell(line(name, "created", content).rstrip(), "created")
+        self.server.tell(event(name, "new"))
         return f"https://h/{name}"
 
     def remove(self, name: str) -> None:
-        self.server.tell(line(name, "deleted").rstrip(), "deleted")
+        self.server.tell(event(name, "delete"))
 
     def outage(self) -> AbstractContextManager[None]:
         return _answering(self.server, 503)
 
     def expire_changes(self) -> bool:
         self.server.manners.oldest = self.server.told
-        self.server.manners.is_resetting = True
+        self.server.tell(event("later", moment=LONG_AGO + timedelta(hours=3)))
         return True
 
 
@@ -106,10 +104,10 @@ def _answering(server: EventServer, status: int) -> Iterator[None]:
 
 
 def test_every_event_is_told_once_however_often_the_connection_is_cut(server: EventServer) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         position = begun(account, server)
         for number in range(24):
-            server.tell(line(f"n{number}").rstrip(), "updated")
+            server.tell(event(f"n{number}"))
         server.manners.cut_after = 4
         server.manners.prelude = b"retry: 1\n\n"
         told: list[ChangeBatch] = []
@@ -128,34 +126,34 @@ def test_every_event_is_told_once_however_often_the_connection_is_cut(server: Ev
 def test_who_does_not_wait_has_what_was_there_and_who_comes_back_the_rest(
     server: EventServer,
 ) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         position = begun(account, server)
-        server.tell(line("a").rstrip(), "created")
-        server.tell(line("b", "deleted").rstrip(), "deleted")
+        server.tell(event("a"))
+        server.tell(event("b", "delete"))
         began = time.monotonic()
         told = list(account.changes(position, 0))
         assert time.monotonic() - began < 1.5
         assert [(change.kind.value, change.uri) for change in told[-1].changes] == [
-            ("updated", "https://h/a"),  # what the line says, whatever the event is called
+            ("updated", "https://h/a"),
             ("deleted", "https://h/b"),
         ]
 
-    server.tell(line("c").rstrip(), "updated")
-    with own(server) as account:
+    server.tell(event("c"))
+    with opened(server) as account:
         assert names(account.changes(told[-1].position, 0)) == ["c"]
 
 
 def test_news_are_told_within_a_second_while_it_waits_and_it_ends_in_time(
     server: EventServer,
 ) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         position = begun(account, server)
         server.asked.clear()
         came, told = list[float](), list[float]()
 
         def tell() -> None:
             told.append(time.monotonic())
-            server.tell(line("a").rstrip(), "updated")
+            server.tell(event("a"))
 
         began = time.monotonic()
         with once(lambda: server.asked, tell):
@@ -168,7 +166,7 @@ def test_news_are_told_within_a_second_while_it_waits_and_it_ends_in_time(
 
 
 def test_a_connection_that_falls_silent_is_begun_anew(server: EventServer) -> None:
-    with own(server, silence="0.25") as account:
+    with opened(server, silence="0.25") as account:
         position = begun(account, server)
         server.asked.clear()
         list(account.changes(position, 0.6))
@@ -183,9 +181,9 @@ def test_a_connection_that_falls_silent_is_begun_anew(server: EventServer) -> No
 def test_a_server_that_is_away_for_a_while_is_waited_for_and_asked_less_and_less(
     server: EventServer,
 ) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         position = begun(account, server)
-        server.tell(line("a").rstrip(), "updated")
+        server.tell(event("a"))
         server.manners.statuses = [503, 502]
         server.asked.clear()
         began = time.monotonic()
@@ -209,15 +207,15 @@ def test_a_server_that_is_away_for_a_while_is_waited_for_and_asked_less_and_less
 def test_what_will_not_pass_is_told_at_once(
     server: EventServer, status: int, error: type[Exception]
 ) -> None:
-    with own(server) as account, _answering(server, status), pytest.raises(error):
+    with opened(server) as account, _answering(server, status), pytest.raises(error):
         list(account.changes(account.position(), 30))
     assert len(server.asked) == 1
 
 
 def test_a_server_that_says_when_to_come_back_is_heeded(server: EventServer) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         position = begun(account, server)
-        server.tell(line("a").rstrip(), "updated")
+        server.tell(event("a"))
         server.manners.statuses = [503]
         server.manners.fields = {"Retry-After": "1"}
         began = time.monotonic()
@@ -227,7 +225,7 @@ def test_a_server_that_says_when_to_come_back_is_heeded(server: EventServer) -> 
 
 
 def test_a_server_that_stays_away_is_an_error_in_the_end(server: EventServer) -> None:
-    with own(server) as account, _answering(server, 503):
+    with opened(server) as account, _answering(server, 503):
         for wait in (0.0, 0.5):
             with pytest.raises(SourceUnavailableError):
                 list(account.changes(account.position(), wait))
@@ -236,51 +234,38 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(server: EventServer) ->
 def test_a_page_is_no_stream_of_events(server: EventServer) -> None:
     server.manners.kind = "text/html"
     server.manners.ends = True
-    with own(server) as account, pytest.raises(BadResponseError, match="not an event stream"):
+    with opened(server) as account, pytest.raises(BadResponseError, match="not an event stream"):
         list(account.changes(account.position(), 5))
 
 
 @pytest.mark.parametrize("bad", ["ä", "x" * 9_000, "a\x01b"])
 def test_ids_that_cannot_be_sent_back_are_refused(server: EventServer, bad: str) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         position = begun(account, server)
         server.named(lambda number: bad if number > 3 else str(number))
         for _ in range(5):
-            server.tell(line("a").rstrip(), "updated")
+            server.tell(event("a"))
         with pytest.raises(BadResponseError, match="id"):
             list(account.changes(position, 0))
 
 
 def test_a_stream_without_ids_is_followed_only_if_gaps_may_be(server: EventServer) -> None:
     server.named(lambda _: "")
-    server.tell_next(line("a").rstrip(), "updated")
-    with own(server) as account, pytest.raises(BadResponseError, match="no id"):
+    server.tell_next(event("a"))
+    with opened(server) as account, pytest.raises(BadResponseError, match="no id"):
         list(account.changes(account.position(), 3))
-    with own(server, gaps="accept") as account:
-        server.tell_next(line("a").rstrip(), "updated")
+    with opened(server, gaps="accept") as account:
+        server.tell_next(event("a"))
         assert names([next(iter(account.changes(account.position(), 3)))]) == ["a"]
 
 
-def test_a_reset_is_a_gap_and_may_be_accepted(server: EventServer) -> None:
-    with own(server) as account:
-        position = begun(account, server)
-        for number in range(5):
-            server.tell(line(f"n{number}").rstrip(), "updated")
-        server.manners.oldest, server.manners.is_resetting = 4, True
-        with pytest.raises(DiscontinuityError) as gap:
-            list(account.changes(position, 0))
-        assert gap.value.code == "feed-gap"
-    with own(server, gaps="accept") as account:
-        assert names(account.changes(position, 0)) == ["n3", "n4"]
-
-
 def test_what_says_nothing_or_too_much_is_left_out(server: EventServer) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         position = begun(account, server)
-        server.tell(b"{]", "updated")
-        server.tell(b"x" * 3_000_000, "updated")
+        server.tell(b"{]")
+        server.tell(b"x" * 3_000_000)
         server.tell(b"whatever", "other")
-        server.tell(line("a").rstrip(), "updated")
+        server.tell(event("a"))
         told = list(account.changes(position, 0))
 
     assert names(told) == ["a"]
@@ -293,11 +278,11 @@ def test_what_says_nothing_or_too_much_is_left_out(server: EventServer) -> None:
 def test_a_reader_that_is_slow_holds_the_server_up_and_no_memory(
     server: EventServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         position = begun(account, server)
-        monkeypatch.setattr(change_feed, "MAX_BATCH_SECONDS", 5.0)
+        monkeypatch.setattr(pending_changes, "MAX_BATCH_SECONDS", 5.0)
         for number in range(1_100):
-            server.tell(line(f"n{number}", type="t" * 2_000).rstrip(), "updated")
+            server.tell(event(f"n{number}", comment="t" * 2_000))
         told = []
         for lot in account.changes(position, 0):
             told.append(len(lot.changes))
@@ -310,20 +295,20 @@ def test_an_address_that_is_private_is_asked_only_because_it_was_named(
 ) -> None:
     server.manners.statuses = [302]
     server.manners.fields = {"Location": f"http://localhost:{server.url.split(':')[2]}"}
-    with own(server) as account, pytest.raises(SourceRefusedError):
+    with opened(server) as account, pytest.raises(SourceRefusedError):
         list(account.changes(account.position(), 0))
 
 
 @pytest.mark.parametrize(
     ("address", "values"),
     [
-        ("sse:example.org/stream", {}),
-        ("sse:ftp://example.org/stream", {}),
-        ("sse:http://me:hush@127.0.0.1/", {}),
-        ("sse:http://127.0.0.1/", {"wiki": "enwiki"}),
-        ("sse:http://127.0.0.1/", {"quiet": "soon"}),
-        ("sse:http://127.0.0.1/", {"silence": "-1"}),
-        ("sse:http://127.0.0.1/", {"gaps": "maybe"}),
+        ("eventstreams:example.org/stream", {}),
+        ("eventstreams:ftp://example.org/stream", {}),
+        ("eventstreams:http://me:hush@127.0.0.1/", {}),
+        ("eventstreams:http://127.0.0.1/", {"page": "Main"}),
+        ("eventstreams:http://127.0.0.1/", {"quiet": "soon"}),
+        ("eventstreams:http://127.0.0.1/", {"silence": "-1"}),
+        ("eventstreams:http://127.0.0.1/", {"gaps": "maybe"}),
     ],
 )
 def test_what_cannot_work_is_told_before_anything_is_asked(
@@ -331,14 +316,14 @@ def test_what_cannot_work_is_told_before_anything_is_asked(
 ) -> None:
     with (
         pytest.raises(ConfigurationError) as refused,
-        event_feeds.open_own(options(address, **values)),
+        streams.open_account(options(address, **values)),
     ):
         raise AssertionError("it was opened")
     assert "hush" not in refused.value.message
 
 
 def test_a_position_that_is_none_is_told(server: EventServer) -> None:
-    with own(server) as account:
+    with opened(server) as account:
         with pytest.raises(StateError):
             list(account.changes("nonsense", 0))
         with pytest.raises(ConfigurationError):
@@ -348,28 +333,11 @@ def test_a_position_that_is_none_is_told(server: EventServer) -> None:
 # --- Wikimedia ---
 
 
-def event(title: str, moment: datetime, **more: object) -> bytes:
-    meta = {
-        "uri": f"https://en.wikipedia.org/wiki/{title}",
-        "dt": moment.isoformat().replace("+00:00", "Z"),
-        "domain": "en.wikipedia.org",
-    }
-    said = {"meta": meta, "type": "edit", "title": title, "namespace": 0, "wiki": "enwiki", **more}
-    return json.dumps(said).encode()
-
-
-@contextmanager
-def wikimedia(server: EventServer, **values: str) -> Iterator[ResourceAccount]:
-    asked: AccountOptions = options(f"eventstreams:{server.url}", **{"quiet": "0.25", **values})
-    with event_feeds.open_wikimedia(asked) as account:
-        yield account
-
-
 def test_the_first_reading_begins_at_the_moment_that_was_chosen(server: EventServer) -> None:
     moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     for number in range(3):
-        server.tell(event(f"P{number}", moment + timedelta(seconds=number)))
-    with wikimedia(server, since="2026-01-02T03:04:05Z") as account:
+        server.tell(event(f"P{number}", moment=moment + timedelta(seconds=number)))
+    with opened(server, since="2026-01-02T03:04:05Z") as account:
         told = list(account.changes(account.position(), 0))
         list(account.changes(told[-1].position, 0))
 
@@ -384,8 +352,8 @@ def test_who_does_not_wait_stops_at_the_present_of_a_stream_that_never_rests(
 ) -> None:
     now = datetime.now(UTC)
     for number in range(9):
-        server.tell(event(f"P{number}", now + timedelta(seconds=number - 5)))
-    with wikimedia(server, quiet="30") as account:
+        server.tell(event(f"P{number}", moment=now + timedelta(seconds=number - 5)))
+    with opened(server, quiet="30") as account:
         began = time.monotonic()
         told = list(account.changes(account.position(), 0))
 
@@ -394,14 +362,14 @@ def test_who_does_not_wait_stops_at_the_present_of_a_stream_that_never_rests(
 
 
 def test_a_stream_that_does_not_reach_back_is_a_gap(server: EventServer) -> None:
-    server.tell(event("A", moment := datetime(2026, 1, 2, tzinfo=UTC)))
-    with wikimedia(server, since="2026-01-01T00:00:00Z") as account:
+    server.tell(event("A", moment=(moment := datetime(2026, 1, 2, tzinfo=UTC))))
+    with opened(server, since="2026-01-01T00:00:00Z") as account:
         told = list(account.changes(account.position(), 0))
-        server.tell(event("B", moment + timedelta(hours=1, minutes=59)))
+        server.tell(event("B", moment=moment + timedelta(hours=1, minutes=59)))
         told = list(account.changes(told[-1].position, 0))
         server.tell(b"no JSON, and so no moment")
-        server.tell(event("C", moment + timedelta(hours=4)))
+        server.tell(event("C", moment=moment + timedelta(hours=4)))
         with pytest.raises(DiscontinuityError, match="reach back"):
             list(account.changes(told[-1].position, 0))
-    with wikimedia(server, gaps="accept") as account:
+    with opened(server, gaps="accept") as account:
         assert [len(change.changes) for change in account.changes(told[-1].position, 0)] == [1]

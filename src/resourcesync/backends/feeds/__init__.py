@@ -1,1 +1,0 @@
-"""Feeds of changes alone: a growing file, standard input, event streams, a Redis stream."""
