@@ -2,7 +2,7 @@
 
 Each result is one line of JSON in a folder. A campaign that held with the same files, seed and
 size is not run again, so a run that was stopped goes on where it was. ``summary`` writes the
-results as a page of the documentation.
+results into ``campaigns/results.md``.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from campaigns.outcome import Campaign
 from campaigns.sizes import SIZES
 
 ROOT: Final = Path(__file__).parents[1]
-PAGE: Final = ROOT / "docs" / "explanation" / "proofs.md"
+PAGE: Final = ROOT / "campaigns" / "results.md"
 FOLDER: Final = ROOT / "build" / "campaigns"
 _UNKNOWN: Final = "unknown"
 _COLUMNS: Final = (
@@ -32,11 +32,11 @@ _COLUMNS: Final = (
     *("Elapsed", "Processor", "Date", "Commit", "Python"),
 )
 _EXPLANATION: Final = """\
-`python -m campaigns night` runs all [campaigns](campaigns.md), in the sizes of a release unless \
-`--scale` says less; `python -m campaigns summary` writes this page from its results. The last \
-result of each campaign is here, whatever it was. *Share* is how much of the size of a release was \
-run. A commit with `+` had changes that were not committed. Times are UTC and say little where \
-others used the processors."""
+`python -m campaigns night` runs all campaigns, in the sizes of a release unless `--scale` says \
+less; `python -m campaigns summary` writes this page from its results. The last result of each \
+campaign is here, whatever it was. *Share* is how much of the size of a release was run. A commit \
+with `+` had changes that were not committed. Times are UTC and say little where others used the \
+processors."""
 
 
 def version() -> str:
@@ -240,7 +240,7 @@ def summary(records: Sequence[dict[str, Any]]) -> str:
     none = ", ".join(f"`{name}`" for name in SIZES if name not in last)
     return "\n".join(
         (
-            "# Proofs",
+            "# Results of the campaigns",
             "",
             _EXPLANATION,
             "",

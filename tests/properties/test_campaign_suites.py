@@ -10,7 +10,7 @@ from campaigns.outcome import Outcome
 from campaigns.suite_judges import judge_json_patch, judge_xml
 from campaigns.suites import SUITES, judge, rows
 
-PAGE = Path(__file__).parents[2] / "docs/reference/foreign-suites.md"
+PAGE = Path(__file__).parents[2] / "docs/explanation/campaigns.md"
 SUITE = replace(SUITES[0], name="small", cases=2, exceptions={})
 
 
