@@ -17,10 +17,6 @@ NAMES: dict[str, tuple[str, ...]] = {
         "resourcesync.Credentials",
         "resourcesync.Event",
     ),
-    "api-plans": (
-        "resourcesync.Plan",
-        "resourcesync.PlannedAction",
-    ),
     "api-reports": (
         "resourcesync.RunReport",
         "resourcesync.Failing",

@@ -38,8 +38,6 @@ _HOMES = {
     "Mode": "destination.reports",
     "Network": "settings.network",
     "OfferedSet": "discovery.sets",
-    "Plan": "app.plans",
-    "PlannedAction": "app.plans",
     "Posted": "ports.catalogue",
     "Published": "app.publisher",
     "Publisher": "app.publisher",

@@ -2,8 +2,6 @@ from resourcesync.app.mirror import Event as Event
 from resourcesync.app.mirror import Mirror as Mirror
 from resourcesync.app.mirror_changes import MirrorChange as MirrorChange
 from resourcesync.app.mirror_changes import MirroredResource as MirroredResource
-from resourcesync.app.plans import Plan as Plan
-from resourcesync.app.plans import PlannedAction as PlannedAction
 from resourcesync.app.publisher import Catalogue as Catalogue
 from resourcesync.app.publisher import Published as Published
 from resourcesync.app.publisher import Publisher as Publisher
@@ -76,8 +74,6 @@ __all__ = [
     "Mode",
     "Network",
     "OfferedSet",
-    "Plan",
-    "PlannedAction",
     "Posted",
     "Published",
     "Publisher",

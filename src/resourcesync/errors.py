@@ -29,8 +29,7 @@
     │   ├── DiscontinuityError           the Change Lists do not reach back to the last state
     │   │   └── ChangesLostError             a log of changes does not reach back to the reader
     │   ├── RollbackError                the Source went back in time
-    │   ├── OutOfScopeError              a URI outside the Source, or with no safe path
-    │   └── PlanOutdatedError            the plan is not what would be done now
+    │   └── OutOfScopeError              a URI outside the Source, or with no safe path
     └── StorageError                 this machine: originals, copies, documents or state failed
         ├── DiskFullError                no space, no quota, no inodes
         ├── StateError                   the state is damaged or of another version
@@ -392,12 +391,6 @@ class OutOfScopeError(SyncError):
     def __init__(self, message: str, *, uri: str, code: str = "") -> None:
         super().__init__(message, evidence=(("uri", uri),), code=code)
         self.uri = uri
-
-
-class PlanOutdatedError(SyncError):
-    """The Source or the mirror changed since the plan was made; nothing of it was carried out."""
-
-    default_code = "plan-outdated"
 
 
 class StorageError(ResourceSyncError):

@@ -43,7 +43,6 @@ EXPECTED = {
     "ChangesLostError": 7,
     "RollbackError": 7,
     "OutOfScopeError": 6,
-    "PlanOutdatedError": 7,
     "StorageError": 8,
     "EngineError": 8,
     "DiskFullError": 8,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync import Mirror
+from resourcesync import Event, Mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.mirrors.stores import open_exchange, open_store
 from resourcesync.cli.main import run
@@ -177,8 +177,9 @@ def test_a_dry_run_with_workers_leaves_nothing(
     store.mkdir()
     mirror = Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool)
 
-    with mirror.plan() as plan:
-        assert plan.create == 23
+    events: list[Event] = []
+    mirror.dry_run(on_event=events.append)
+    assert [event.fields["create"] for event in events if event.kind == "plan"] == [23]
 
     assert not (tmp_path / "home").exists()
     assert not [path for path in store.rglob("*") if path.is_file() and "units" in path.parts]

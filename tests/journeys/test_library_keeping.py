@@ -317,7 +317,7 @@ def test_a_program_may_stop_a_pull_and_go_on_later(mirror: Mirror, source: TinyS
 def test_a_call_that_is_stopped_before_it_begins_does_nothing(
     mirror: Mirror, source: TinySource
 ) -> None:
-    for call in (mirror.pull, mirror.plan):
+    for call in (mirror.pull, mirror.dry_run):
         with pytest.raises(StoppedError):
             call(stop=lambda: True)
 

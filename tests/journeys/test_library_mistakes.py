@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resourcesync import Catalogue, Mirror, Publisher, Resource, read
-from resourcesync.errors import ConfigurationError, StateError, StorageError
+from resourcesync.errors import ConfigurationError, StateError
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY, FILES
 
@@ -74,21 +74,6 @@ def test_a_mirror_that_is_open_is_used_and_not_opened(mirror: Mirror) -> None:
         pass
 
     assert refused.value.hint == "use it in the block that opened it"
-
-
-@pytest.mark.parametrize("is_empty", [True, False])
-def test_a_closed_plan_has_no_actions_and_says_so(
-    mirror: Mirror, tmp_path: Path, is_empty: bool
-) -> None:
-    place = mirror if is_empty else Mirror(mirror.source, tmp_path / "new")
-    plan = place.plan()
-    plan.close()
-
-    with pytest.raises(StorageError, match="plan is closed") as refused:
-        list(plan)
-
-    assert plan.is_empty is is_empty
-    assert refused.value.hint
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The library in a program: mirrors that are planned and pulled, trees that are published."""
+"""The library in a program: mirrors that are pulled, trees that are published."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from resourcesync import (
     MirrorState,
     Mode,
     Publisher,
+    RunReport,
     discover,
     offered_sets,
     validate,
@@ -19,13 +20,12 @@ from resourcesync.app.serving.applications import LateApplication
 from resourcesync.errors import (
     ConfigurationError,
     NotAListError,
-    PlanOutdatedError,
     ResourceSyncError,
     SourceNotFoundError,
 )
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.embedding import EARLY, FILES, LATE, LATER, here
+from tests.support.sources.embedding import EARLY, FILES, LATE, here
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def mirror(source: TinySource, tmp_path: Path) -> Mirror:
     return Mirror(source.url, tmp_path / "mirror")
 
 
-# --- pull, plan, apply -----------------------------------------------------------------------
+# --- pull, dry run -----------------------------------------------------------------------
 
 
 def test_a_pull_brings_what_the_source_lists(mirror: Mirror) -> None:
@@ -63,7 +63,7 @@ def test_a_mirror_knows_its_source_the_next_time(mirror: Mirror) -> None:
 def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
     mirror = Mirror(None, tmp_path / "none")
 
-    for call in (mirror.pull, mirror.plan, mirror.audit, mirror.repair, mirror.status):
+    for call in (mirror.pull, mirror.dry_run, mirror.audit, mirror.repair, mirror.status):
         with pytest.raises(ConfigurationError, match="is not a mirror") as refused:
             call()
         assert refused.value.code == "not-a-mirror"
@@ -79,61 +79,41 @@ def test_a_failure_is_in_the_report_and_not_raised(mirror: Mirror, source: TinyS
     assert [failure.uri for failure in report.failures] == [f"{source.url}/objects/03.txt"]
 
 
-def test_planning_changes_nothing(mirror: Mirror) -> None:
-    with mirror.plan() as plan:
-        assert plan.create == len(list(plan)) == len(FILES)
-        assert plan.size == sum(map(len, FILES.values()))
-        assert not mirror.folder.exists()
+def dry_run(mirror: Mirror) -> tuple[RunReport, dict[str, object], set[tuple[object, object]]]:
+    """The report of a dry run, its plan, and what it would do with each path."""
+    events: list[Event] = []
+    report = mirror.dry_run(on_event=events.append)
+    [plan] = [event.fields for event in events if event.kind == "plan"]
+    items = [event.fields for event in events if event.kind == "item"]
+    return report, dict(plan), {(item["action"], item["path"]) for item in items}
 
 
-def test_a_plan_is_carried_out_as_it_is(mirror: Mirror, source: TinySource) -> None:
+def test_a_dry_run_changes_nothing(mirror: Mirror) -> None:
+    report, plan, would = dry_run(mirror)
+
+    assert report.dry_run
+    assert plan["create"] == len(would) == len(FILES)
+    assert plan["bytes"] == sum(map(len, FILES.values()))
+    assert not mirror.folder.exists()
+
+
+def test_a_dry_run_names_what_a_pull_does(mirror: Mirror, source: TinySource) -> None:
     mirror.pull()
     files = {**FILES, "/new.txt": b"new", "/objects/05.txt": b"changed"}
     del files["/objects/07.txt"]
     source.offer(files, at=LATE)
 
-    with mirror.plan() as plan:
-        told = {action.action: action.path for action in plan}
-        assert here(mirror.folder) == FILES
-        report = mirror.apply(plan)
+    _, _, would = dry_run(mirror)
+    assert here(mirror.folder) == FILES
+    report = mirror.pull()
 
-    assert told == {"create": "new.txt", "update": "objects/05.txt", "delete": "objects/07.txt"}
+    assert would == {
+        ("create", "new.txt"),
+        ("update", "objects/05.txt"),
+        ("delete", "objects/07.txt"),
+    }
     assert (report.created, report.updated, report.deleted) == (1, 1, 1)
     assert here(mirror.folder) == files
-
-
-def test_a_plan_is_refused_when_the_source_changed(mirror: Mirror, source: TinySource) -> None:
-    plan = mirror.plan()
-    source.offer({**FILES, "/objects/05.txt": b"changed"}, at=LATE)
-
-    with pytest.raises(PlanOutdatedError) as error:
-        mirror.apply(plan)
-
-    assert error.value.code == "plan-outdated"
-    assert here(mirror.folder) == {}
-    assert mirror.pull().state is MirrorState.IN_SYNC
-
-
-def test_a_plan_is_refused_when_the_mirror_changed(mirror: Mirror) -> None:
-    plan = mirror.plan()
-    mirror.pull()
-
-    with pytest.raises(PlanOutdatedError):
-        mirror.apply(plan)
-
-
-def test_a_plan_outlives_a_new_list_that_says_the_same(mirror: Mirror, source: TinySource) -> None:
-    plan = mirror.plan()
-    source.offer(FILES, at=LATER)
-
-    assert mirror.apply(plan).created == len(FILES)
-
-
-def test_a_plan_of_another_mirror_is_refused(mirror: Mirror, tmp_path: Path) -> None:
-    plan = mirror.plan()
-
-    with pytest.raises(ConfigurationError):
-        Mirror(mirror.source, tmp_path / "other").apply(plan)
 
 
 def test_what_failed_is_planned_again(mirror: Mirror, source: TinySource) -> None:
@@ -141,10 +121,8 @@ def test_what_failed_is_planned_again(mirror: Mirror, source: TinySource) -> Non
     mirror.pull()
     source.answers["/objects/03.txt"] = body
 
-    plan = mirror.plan()
-
-    assert [(action.action, action.path) for action in plan] == [("create", "objects/03.txt")]
-    assert mirror.apply(plan).created == 1
+    assert dry_run(mirror)[2] == {("create", "objects/03.txt")}
+    assert mirror.pull().created == 1
     assert here(mirror.folder) == FILES
 
 
@@ -155,9 +133,9 @@ def test_options_are_those_of_a_pull(source: TinySource, tmp_path: Path) -> None
     assert mirror.pull().created == 10
     source.offer({"/objects/00.txt": FILES["/objects/00.txt"]}, at=LATE)
 
-    plan = mirror.plan()
+    _, plan, would = dry_run(mirror)
 
-    assert (plan.same, plan.delete, plan.keep) == (1, 0, 9)
+    assert (plan["same"], would) == (1, set())
 
 
 # --- a Source of ours: Change Lists --------------------------------------------------------------
@@ -225,7 +203,7 @@ def test_a_part_without_an_address_is_our_own_error(source: TinySource) -> None:
         list(discover(source.url).resources())
 
 
-def test_an_incremental_plan_is_carried_out_as_it_is(
+def test_an_incremental_dry_run_names_what_a_pull_does_and_moves_no_cursor(
     publisher: Publisher, tree: Path, tmp_path: Path
 ) -> None:
     mirror = Mirror(publisher.publish().url, tmp_path / "mirror")
@@ -235,34 +213,12 @@ def test_an_incremental_plan_is_carried_out_as_it_is(
     (tree / "a.txt").unlink()
     publisher.publish()
 
-    plan = mirror.plan()
-    outdated = mirror.plan()
-    told = {(action.action, action.path) for action in plan}
-    report = mirror.apply(plan)
+    planned, _, would = dry_run(mirror)
+    report = mirror.pull()
 
-    assert plan.mode is Mode.INCREMENTAL
-    assert told == {("create", "d.txt"), ("update", "b.txt"), ("delete", "a.txt")}
+    assert planned.mode is Mode.INCREMENTAL
+    assert would == {("create", "d.txt"), ("update", "b.txt"), ("delete", "a.txt")}
     assert (report.created, report.updated, report.deleted) == (1, 1, 1)
-    with pytest.raises(PlanOutdatedError):
-        mirror.apply(outdated)
-
-
-def test_an_incremental_plan_that_is_refused_moves_no_cursor(
-    publisher: Publisher, tree: Path, tmp_path: Path
-) -> None:
-    mirror = Mirror(publisher.publish().url, tmp_path / "mirror")
-    mirror.pull()
-    (tree / "d.txt").write_text("d")
-    publisher.publish()
-    plan = mirror.plan()
-    (tree / "e.txt").write_text("e")
-    publisher.publish()
-
-    with pytest.raises(PlanOutdatedError):
-        mirror.apply(plan)
-
-    assert "/d.txt" not in here(mirror.folder)
-    assert mirror.apply(mirror.plan()).created == 2
 
 
 def test_a_source_without_change_lists_says_so(source: TinySource) -> None:

@@ -38,8 +38,6 @@ from resourcesync import (
     Mode,
     Network,
     OfferedSet,
-    Plan,
-    PlannedAction,
     Posted,
     Published,
     Publisher,
@@ -132,18 +130,15 @@ def plan_first(folder: str) -> None:
         ),
     }
     mirror = Mirror(None, folder, **options)
-    with mirror.plan(mode="baseline") as plan:
-        assert_type(plan, Plan)
-        for action in plan:
-            assert_type(action, PlannedAction)
-            print(action.action, action.uri, action.length)
-        if plan.delete == 0:
-            try:
-                mirror.apply(plan, stop=lambda: False)
-            except errors.PlanOutdatedError as error:
-                print(error.message, error.evidence, error.hint, error.code)
-            except ResourceSyncError:
-                raise
+    report = mirror.dry_run(mode="baseline", stop=lambda: False)
+    assert_type(report, RunReport)
+    if report.held:
+        try:
+            mirror.pull(stop=lambda: False)
+        except errors.RollbackError as error:
+            print(error.message, error.evidence, error.hint, error.code)
+        except ResourceSyncError:
+            raise
 
 
 def become_a_source(folder: Path) -> object:

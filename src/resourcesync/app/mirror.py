@@ -26,7 +26,7 @@ from resourcesync.app.mirror_changes import (
 )
 from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.mirrors.opening import FailedPulls
-from resourcesync.app.plans import Plan
+from resourcesync.app.mirrors.planned_items import item_review
 from resourcesync.app.settings import KeywordSignature, MirrorOptions, mirror_settings
 from resourcesync.arguments import check_arguments
 from resourcesync.destination.audits.audit import AuditMethod
@@ -238,10 +238,12 @@ class Mirror:
         return self._pull(structs.replace(self._options(), mode=mode), on_event, stop)
 
     @check_arguments
-    def plan(
+    def dry_run(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
-    ) -> Plan:
-        """Return what a pull would do now, and change nothing.
+    ) -> RunReport:
+        """Report what a pull would do now, and change nothing.
+
+        An event of the kind ``plan`` has the counts, one of the kind ``item`` each action.
 
         Args:
             mode: As `pull` has it.
@@ -252,44 +254,11 @@ class Mirror:
             ResourceSyncError: As `pull` does.
 
         Example:
-            >>> with mirror.plan() as plan:
-            ...     print(plan.create, plan.update, plan.delete)
-            0 0 0
+            >>> mirror.dry_run().dry_run
+            True
         """
-        plan = Plan(self.folder, mode)
-        try:
-            options = structs.replace(self._options(), mode=mode, dry_run=True, review=plan.record)
-            self._pull(options, on_event, stop)
-        except BaseException:
-            plan.close()
-            raise
-        return plan
-
-    def apply(
-        self, plan: Plan, *, on_event: OnEvent | None = None, stop: Stop | None = None
-    ) -> RunReport:
-        """Carry out a plan: exactly what it says, or nothing.
-
-        The Source's lists are read again. Only when the same resources are to be created, updated
-        and deleted, with the same listed bytes, is the plan carried out; else nothing is. It does
-        not matter how old the plan is, nor what changed that it does not touch.
-
-        Args:
-            plan: What `plan` returned.
-            on_event: Receives the events, on this thread.
-            stop: Called many times a second; ``True`` ends the run soon. Complete copies stay.
-
-        Raises:
-            PlanOutdatedError: A pull would do something else now; nothing was changed.
-            ConfigurationError: The plan is for another mirror.
-            ResourceSyncError: Anything else as `pull` does.
-        """
-        if plan.folder != self.folder:
-            raise ConfigurationError(
-                "the plan is for another mirror",
-                evidence=(("plan", str(plan.folder)), ("here", str(self.folder))),
-            )
-        options = structs.replace(self._options(), mode=plan.asked, review=plan.check)
+        review = item_review(self._calls.report, self.folder)
+        options = structs.replace(self._options(), mode=mode, dry_run=True, review=review)
         return self._pull(options, on_event, stop)
 
     def _options(self) -> PullOptions:

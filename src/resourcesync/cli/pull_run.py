@@ -1,7 +1,6 @@
 """The pull of one mirror, of several mirrors, or of the sets of a Source, and their outcome."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from resourcesync.app.stored_names import StoredNames
     from resourcesync.cli.render.pull import PullRenderer
     from resourcesync.destination.options import PullOptions, Review
-    from resourcesync.destination.planner import ReviewedDecision
-    from resourcesync.destination.reports import Mode
     from resourcesync.ports import Reporter
     from resourcesync.ports.cancellation import CancelToken
     from resourcesync.settings.network import Network
@@ -229,6 +226,7 @@ def _pull_one(
 ) -> CommandOutcome:
     """Pull one mirror."""
     from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors.planned_items import item_review  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
 
     address, folder = pull.target.address, pull.folder
@@ -480,47 +478,3 @@ def _pull_set(
     except ResourceSyncError as error:
         name = where["mirror"]
         return report_failure(problem_of(error, name), name, screen)
-
-
-def item_review(report: "Reporter", folder: Path) -> "Review":
-    """Return a review that reports each planned action as an ``item``.
-
-    Args:
-        report: Receives the events, and a warning of files at the paths of new resources.
-        folder: The mirror's folder.
-    """
-
-    def review(mode: "Mode", decide: "Callable[[], Iterator[ReviewedDecision]]", same: int) -> None:
-        del mode, same
-        in_the_way = 0
-        for decision in decide():
-            fields = _planned_item(decision)
-            if fields:
-                report("item", {"status": "ok", **fields, "dry_run": True})
-            if fields.get("action") == "create":
-                in_the_way += os.path.lexists(folder / str(fields["path"]))
-        if in_the_way:
-            report("warning", _quarantine_warning(in_the_way))
-
-    return review
-
-
-def _quarantine_warning(files: int) -> Mapping[str, object]:
-    are = "file is" if files == 1 else "files are"
-    moved = "those whose content differs will be moved to .resourcesync/quarantine"
-    message = f"{formatting.count(files)} {are} at the paths of resources: {moved}"
-    return {"code": "set-aside", "message": message}
-
-
-def _planned_item(decision: "ReviewedDecision") -> Mapping[str, object]:
-    from resourcesync.destination.planner import Delete, Fetch  # noqa: PLC0415 - help stays quick
-
-    match decision:
-        case Fetch(row):
-            action = "create" if decision.creates else "update"
-            return {"action": action, "uri": row.loc, "path": row.path, "bytes": row.length}
-        case Delete(copy, reason):
-            found = {"uri": copy.uri, "path": copy.path, "bytes": max(copy.length, 0)}
-            return {"action": "delete", **found, "reason": reason}
-        case _:
-            return {}

@@ -62,7 +62,7 @@ def test_every_public_call_refuses_what_it_does_not_know(
 def test_a_pull_is_only_in_a_mode_that_there_is(tmp_path: Path, word: Any) -> None:
     mirror = Mirror("http://127.0.0.1:9/", tmp_path / "copy")
 
-    for call in (mirror.pull, mirror.plan):
+    for call in (mirror.pull, mirror.dry_run):
         with pytest.raises(ConfigurationError, match="must be one of auto, baseline"):
             call(mode=word)
     assert not mirror.folder.exists()

@@ -8,8 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import tracemalloc
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -18,15 +16,6 @@ import pytest
 
 import resourcesync
 from resourcesync import documents, errors, server
-from resourcesync.app.plans import Plan as PlanValue
-from resourcesync.destination.planner import (
-    Delete,
-    Fetch,
-    ListedEntry,
-    Retain,
-    ReviewedDecision,
-)
-from resourcesync.destination.reports import Mode
 from resourcesync.documents import (
     Capability,
     Change,
@@ -37,8 +26,7 @@ from resourcesync.documents import (
     read,
     write,
 )
-from resourcesync.errors import ConfigurationError, NotAListError, PlanOutdatedError, StorageError
-from resourcesync.ports.mirror import Copy
+from resourcesync.errors import ConfigurationError, NotAListError
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "api.md"
@@ -240,101 +228,6 @@ def test_a_value_that_cannot_work_is_refused_at_once(
 ) -> None:
     with pytest.raises(ConfigurationError):
         resourcesync.Mirror(None, tmp_path, **options)  # type: ignore[arg-type]  # tested
-
-
-# --- plans ---------------------------------------------------------------------------------------
-
-
-def listed(number: int, content: str = "1", length: int | None = 5) -> ListedEntry:
-    uri = f"http://h/{number:06}"
-    return ListedEntry(uri, uri, f"{number:06}", f"md5:{content * 32}", length, 0, "")
-
-
-def copy(number: int) -> Copy:
-    return Copy(f"http://h/{number}", f"{number}", 7, "", "", 0, "", "", "", "verified", 0)
-
-
-def decisions(content: str = "1") -> Iterator[ReviewedDecision]:
-    yield Fetch(listed(1, content), None)
-    yield Fetch(listed(2, length=None), copy(2))
-    yield Delete(copy(4), "no longer listed")
-    yield Retain(copy(5))
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Iterator[resourcesync.Plan]:
-    with PlanValue(tmp_path, "auto") as made:
-        made.record(Mode.BASELINE, decisions, same=1)
-        yield made
-
-
-def test_a_plan_counts_and_names_what_is_to_be_done(plan: resourcesync.Plan) -> None:
-    counts = (plan.create, plan.update, plan.delete, plan.keep, plan.same)
-
-    assert counts == (1, 1, 1, 1, 1)
-    assert (plan.size, plan.unsized, plan.is_empty) == (5, 1, False)
-    assert [action.action for action in plan] == ["create", "update", "delete", "keep"]
-    assert [action.path for action in plan] == ["000001", "000002", "4", "5"]
-    assert repr(plan) == "<Plan baseline: create=1, update=1, delete=1, keep=1, same=1>"
-
-
-def test_two_may_look_through_a_plan_at_once(plan: resourcesync.Plan) -> None:
-    assert [(a.uri, b.uri) for a, b in zip(plan, plan, strict=True)] == [
-        (action.uri, action.uri) for action in plan
-    ]
-
-
-def test_the_same_decisions_are_the_same_plan(plan: resourcesync.Plan) -> None:
-    plan.check(Mode.BASELINE, decisions)
-
-
-def test_other_bytes_are_another_plan(plan: resourcesync.Plan) -> None:
-    with pytest.raises(PlanOutdatedError) as error:
-        plan.check(Mode.BASELINE, lambda: decisions("2"))
-
-    assert dict(error.value.evidence)["planned"] == "create 1, update 1, delete 1"
-
-
-def test_what_is_in_step_or_kept_does_not_make_another_plan(plan: resourcesync.Plan) -> None:
-    plan.check(
-        Mode.INCREMENTAL,
-        lambda: (decision for decision in decisions() if not isinstance(decision, Retain)),
-    )
-
-
-def test_a_plan_without_deeds_is_empty(tmp_path: Path) -> None:
-    plan = PlanValue(tmp_path, "auto")
-    plan.record(Mode.BASELINE, lambda: iter([]), same=1)
-
-    assert plan.is_empty
-    assert plan.mode is resourcesync.Mode.UNCHANGED
-    assert list(plan) == []
-
-
-def test_a_plan_that_was_closed_says_so_and_keeps_its_counts(plan: resourcesync.Plan) -> None:
-    plan.close()
-
-    assert plan.create == 1
-    plan.check(Mode.BASELINE, decisions)
-    with pytest.raises(StorageError):
-        list(plan)
-
-
-def test_a_plan_of_many_actions_takes_little_memory(tmp_path: Path) -> None:
-    count = 20_000
-
-    def many() -> Iterator[ReviewedDecision]:
-        return (Fetch(listed(number), None) for number in range(count))
-
-    with PlanValue(tmp_path, "auto") as plan:
-        tracemalloc.start()
-        plan.record(Mode.BASELINE, many)
-        seen = sum(1 for _ in plan)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-
-    assert seen == plan.create == count
-    assert peak < 2_000_000
 
 
 def test_the_errors_are_public_by_their_module() -> None:

@@ -74,7 +74,7 @@ def _repair(
 ) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.mirrors import mirror_state, opening  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.pull_run import item_review  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors.planned_items import item_review  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
