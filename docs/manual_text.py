@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import click
+from click.shell_completion import get_completion_class
 
 from resourcesync import __version__
 from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionOption
-from resourcesync.cli.setup.completion import completion_script
 from resourcesync.settings.environment import PREFIX
 from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.publication import source_keys
@@ -41,7 +41,15 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"{FOLDER}/man1/{_NAME}-{name}.1", _command(name, command, context)
     yield f"{FOLDER}/man5/{_NAME}.toml.5", _configuration()
     for shell, path in _COMPLETIONS.items():
-        yield f"share/{path}", f"{completion_script(main.cli, shell)}\n"
+        yield f"share/{path}", f"{_completion(shell)}\n"
+
+
+def _completion(shell: str) -> str:
+    """Return the script of a shell that completes a command line, as the program prints it."""
+    writer = get_completion_class(shell)
+    assert writer is not None, shell
+    completer = writer(main.cli, {}, _NAME, f"_{PREFIX}_COMPLETE")
+    return (completer.source_template % completer.source_vars()).strip("\n")
 
 
 def escape(text: str) -> str:

@@ -54,7 +54,6 @@ GROUPS: Final = {
     "Set up": {
         "config": "create, check or show the configuration file",
         "doctor": "check this machine, a mirror or a Source for problems",
-        "completion": "print what lets a shell complete commands",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
@@ -115,7 +114,6 @@ _WORDS_OF_OTHERS: Final = {
 }
 """Commands and options of other programs, with ours that do the same."""
 _FOLDERS: Final = {
-    "completion": "setup",
     "watch": "service",
     "simulate": "simulation",
     "demo": "simulation",
