@@ -22,7 +22,6 @@ from resourcesync.settings.values import parse_proxy, resolve_moment
 _DAY: Final = 86_400.0
 _DEADLINE: Final = FetchSettings().deadline
 _FILTERS: Final = ("include", "exclude", "types", "max_size", "since", "allow_origins", "links")
-_HTTP: Final = ("http://", "https://")
 
 
 def pull_options(settings: PullSettings, now: datetime, *, set_name: str = "") -> PullOptions:
@@ -76,13 +75,7 @@ def fetch_settings(network: Network, source: str) -> FetchSettings:
         chosen["deadline"] = max(_DEADLINE, 2 * network.timeout)
     home = origin_of(source) if source else ""
     allowed = tuple(map(origin_of, network.allow_origins))
-    trusted = frozenset(origin for origin in (home, *allowed) if origin.startswith(_HTTP))
-    has_secret = any(fields.fields for fields in network.credentials if not fields.origin)
-    if home and home not in trusted and (network.headers or has_secret):
-        raise ConfigurationError(
-            f"header fields are for http and https; the Source is {home}",
-            hint="see the documentation of its transport for its secrets",
-        )
+    trusted = frozenset(origin for origin in (home, *allowed) if origin)
     if network.ca_file != environment.ca_file():  # the environment's is checked when it is used
         check_authorities(network.ca_file)
     return FetchSettings(

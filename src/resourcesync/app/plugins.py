@@ -24,7 +24,6 @@ PATCH_MAKERS: Final = "resourcesync.patch_makers"
 ACCOUNTS: Final = "resourcesync.accounts"
 ORIGINALS: Final = "resourcesync.originals"
 STORES: Final = "resourcesync.stores"
-TRANSPORTS: Final = "resourcesync.transports"
 ENGINES: Final = "resourcesync.engines"
 
 _OURS: Final = "resourcesync"
@@ -38,10 +37,6 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
     PATCH_MAKERS: {
         "application/json-patch+json": "resourcesync.documents.patches.json_diff:compute",
         "application/xml-patch+xml": "resourcesync.documents.patches.xml_diff:compute",
-    },
-    TRANSPORTS: {
-        "http": "resourcesync.adapters.http.fetcher:CurlFetcher",
-        "https": "resourcesync.adapters.http.fetcher:CurlFetcher",
     },
 }
 """What the package itself brings, by group and name, with its place; no search is needed for it.
@@ -57,7 +52,6 @@ GROUPS: Final = (
     ORIGINALS,
     STORES,
     ENGINES,
-    TRANSPORTS,
 )
 
 

@@ -269,7 +269,6 @@ SourceUnavailableError
   too-slow           The server sends less than the minimum speed.
   stale-copy         The Source serves older lists than before; a cache may have an old copy.
   mixed-copies       The parts of a list are of different times; a cache may have an old copy.
-  transport          The transport of a plug-in failed; `doctor --plugins` names it.
 SourceRefusedError
   egress             The Source led to a private or special address; see --allow-origin.
   redirect           A redirect leads to an address that policy forbids.

@@ -181,7 +181,6 @@ def _package_size(text: str) -> int:
 
 
 DURATION = Parsed("duration", parse_duration)
-SIZE = Parsed("size", parse_size)
 PACKAGE_SIZE = Parsed("size", _package_size)
 MOMENT = Parsed("time", parse_moment)
 LIMIT = Parsed("limit", parse_limit)

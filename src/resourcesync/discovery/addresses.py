@@ -6,28 +6,12 @@ anybody's.
 
 from collections.abc import Iterable
 from typing import Final
-from urllib.parse import urljoin, urlsplit, uses_netloc, uses_relative
+from urllib.parse import urljoin, urlsplit
 
 _PORTS: Final = {"http": 80, "https": 443}
 _MAX_ADDRESS: Final = 8_192
 
 Origin = tuple[str, str, int]
-
-
-def accept_scheme(scheme: str) -> None:
-    """Let URIs have one more scheme, in this process: a transport for it was named by the operator.
-
-    They are read as those of http are; such a scheme has no port of its own.
-    """
-    if scheme not in _PORTS:
-        _PORTS[scheme] = 0
-        uses_netloc.append(scheme)
-        uses_relative.append(scheme)
-
-
-def is_accepted(scheme: str) -> bool:
-    """True if URIs may have a scheme, in lower case."""
-    return scheme in _PORTS
 
 
 def join(base: str, target: str) -> str | None:

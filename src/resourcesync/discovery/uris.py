@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from resourcesync.discovery.addresses import is_accepted
 from resourcesync.errors import OutOfScopeError
 
 MAX_URI: Final = 2_048
@@ -55,9 +54,9 @@ def normalise(uri: str) -> str:
     Slashes and the query stay unchanged.
 
     Raises:
-        OutOfScopeError: It is not an absolute URI of http, https or a scheme with a configured
-            transport, or it cannot be trusted. ``code`` is one of ``URL_TOO_LONG``, ``URL_SCHEME``,
-            ``URL_ILLEGAL``, ``URL_NOT_ABSOLUTE``, ``URL_USERINFO``, ``URL_HOST``, ``URL_PORT`` and
+        OutOfScopeError: It is not an absolute URI of http or https, or it cannot be trusted.
+            ``code`` is one of ``URL_TOO_LONG``, ``URL_SCHEME``, ``URL_ILLEGAL``,
+            ``URL_NOT_ABSOLUTE``, ``URL_USERINFO``, ``URL_HOST``, ``URL_PORT`` and
             ``URL_DOT_SEGMENT``.
     """
     plain = _PLAIN.fullmatch(uri)
@@ -148,7 +147,7 @@ def _normalise(uri: str) -> str:
     if len(uri) > MAX_URI:
         raise _refused(uri, "URL_TOO_LONG", f"is longer than {MAX_URI:,} characters")
     match = _PARTS.fullmatch(uri)
-    if match is None or not is_accepted(match[1].lower()):
+    if match is None or match[1].lower() not in _PORTS:
         raise _unreadable(uri)
     if _ILLEGAL.search(uri) or _BAD_TRIPLET.search(uri):
         raise _unreadable(uri)
@@ -177,7 +176,7 @@ def _refused(uri: str, code: str, reason: str) -> OutOfScopeError:
 def _unreadable(uri: str) -> OutOfScopeError:
     """Return the error for an invalid URI, with the most specific reason."""
     scheme = _SCHEME.match(uri)
-    if scheme is not None and not is_accepted(scheme[1].lower()):
+    if scheme is not None and scheme[1].lower() not in _PORTS:
         return _refused(uri, "URL_SCHEME", "is neither http nor https")
     if not uri.isascii():
         reason = "has non-ASCII characters: write them as %XX, and the host as xn--"

@@ -5,7 +5,7 @@ import pytest
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.transports import open_fetcher
+from resourcesync.app.fetching import open_fetcher
 from resourcesync.errors import Remedy
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.values import parse_rate

@@ -20,11 +20,11 @@ from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.app import plugins, transports
+from resourcesync.app import fetching, plugins
+from resourcesync.app.fetching import StoredOrigins
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.options import fetch_settings
-from resourcesync.app.transports import StoredOrigins
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, FindingWriter
 from resourcesync.destination.runs import failed_run, record_failed_run
@@ -322,7 +322,7 @@ def open_destination(
         settings = partial(fetch_settings, network)
         with (
             _recording(stores.copies_of(mirror, clock), state, clock, failed_pulls) as copies,
-            transports.open_fetcher(address, settings, cancel, rules, report) as http,
+            fetching.open_fetcher(address, settings, cancel, rules, report) as http,
             open_workers(mirror, home, address, network, cancel, report) as workers,
         ):
             yield Destination(

@@ -9,12 +9,11 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.mirror.staging import open_staging
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
-from resourcesync.app import engines, machine, transports
+from resourcesync.app import engines, fetching, machine
 from resourcesync.app.engines import Workers
 from resourcesync.app.mirrors import stores
 from resourcesync.app.options import fetch_settings
@@ -170,7 +169,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         open_staging(Path(folder)) as staging,
-        transports.open_fetcher(
+        fetching.open_fetcher(
             site.source, partial(fetch_settings, requested), cancel, NoKnownOrigins()
         ) as opened,
     ):
@@ -186,5 +185,5 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
             exchange=stores.open_exchange(store, files / "exchange"),
             file=lambda name: str(files / name.replace("/", "-")),
             traffic=opened.traffic,
-            wait=lambda: fetcher.stats.wait if isinstance(fetcher, CurlFetcher) else None,
+            wait=lambda: fetcher.stats.wait,
         )

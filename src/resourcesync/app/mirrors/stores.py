@@ -65,13 +65,9 @@ def is_store_address(text: str) -> bool:
 
 
 def is_known(address: str) -> bool:
-    """True if an address is that of a store, and not of a transport unless it has our copies."""
+    """True if an address is that of a store."""
     match = _ADDRESS.fullmatch(address)
-    if match is None:
-        return False
-    if plugins.has(plugins.TRANSPORTS, match[1]) and not is_mirror(_own_folder(address)):
-        return False
-    return plugins.has(plugins.STORES, match[1])
+    return match is not None and plugins.has(plugins.STORES, match[1])
 
 
 def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:

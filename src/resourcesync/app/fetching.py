@@ -1,34 +1,26 @@
-"""Transports by scheme, ours and those of plug-ins; and what a mirror stores of origins."""
+"""The open fetcher of a Source, and what a mirror stores of origins."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import datetime
-from functools import partial
 from math import floor
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.robots import LONGEST_DELAY, RULES_LIFETIME, KnownOrigins
-from resourcesync.app import plugins
-from resourcesync.discovery.addresses import accept_scheme
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
+from resourcesync.errors import Remedy, ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Fetcher, Reporter
+from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
-
-if TYPE_CHECKING:
-    from resourcesync.ports.transports import TransportFactory
-
 
 _T = TypeVar("_T")
 
 _LONGEST_NAMED: Final = 2_592_000.0
-_OURS: Final = ("http", "https", "")
 
 
 class OpenFetcher(NamedTuple):
@@ -40,7 +32,7 @@ class OpenFetcher(NamedTuple):
             the connections so far; ``None`` without TLS.
     """
 
-    fetcher: Fetcher
+    fetcher: CurlFetcher
     traffic: Callable[[], tuple[int, int]]
     certificate_until: Callable[[], datetime | None]
 
@@ -55,9 +47,6 @@ def open_fetcher(
 ) -> Iterator[OpenFetcher]:
     """Open the fetcher for a Source.
 
-    URIs may have the scheme of a plug-in from then on, in this process. A scheme is only accepted
-    because the operator named it, never because a document did.
-
     Args:
         address: The Source's address.
         settings_of: Returns the fetch settings for a Source.
@@ -69,13 +58,8 @@ def open_fetcher(
         The fetcher, and what it has counted.
 
     Raises:
-        ConfigurationError: No transport handles such addresses, or a setting cannot work.
+        ConfigurationError: A setting cannot work.
     """
-    scheme = address.partition("://")[0].lower() if "://" in address else ""
-    is_of_others = scheme not in _OURS and scheme in plugins.names(plugins.TRANSPORTS)
-    if is_of_others:
-        plugins.find(plugins.TRANSPORTS, scheme)
-        accept_scheme(scheme)
     settings = settings_of(address)
     dice = Random()  # noqa: S311 - jitter
 
@@ -86,24 +70,13 @@ def open_fetcher(
         CurlFetcher(settings, cancel.clock, dice, known_origins, shortened, cancel)
     ) as http:
 
-        def by_http() -> tuple[int, int]:
+        def traffic() -> tuple[int, int]:
             return http.stats.requests, http.stats.received
 
         def certificate_until() -> datetime | None:
             return http.stats.certificate_until
 
-        if not is_of_others:
-            yield OpenFetcher(http, by_http, certificate_until)
-            return
-        from resourcesync.adapters.transport_router import Transports  # noqa: PLC0415 - rarely
-
-        def open_plugin_fetcher(other: str) -> Fetcher:
-            return _open_plugin(other, settings, cancel)
-
-        with closing(Transports(http, open_plugin_fetcher, settings.body_limits)) as fetcher:
-            open_plugin_fetcher(scheme)  # so that its errors are raised first
-            traffic = partial(_sum_traffic, by_http, lambda: fetcher.traffic)
-            yield OpenFetcher(fetcher, traffic, certificate_until)
+        yield OpenFetcher(http, traffic, certificate_until)
 
 
 def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
@@ -117,44 +90,6 @@ def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
         fields["hint"] = "to wait as long as it asks, limit the rate"
         fields["remedy"] = Remedy("limit-rate", value=f"{per_hour:.6g}/h")
     return fields
-
-
-def _sum_traffic(*counters: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-    counts = [counter() for counter in counters]
-    return sum(requests for requests, _ in counts), sum(received for _, received in counts)
-
-
-def _open_plugin(scheme: str, settings: FetchSettings, cancel: CancelToken) -> Fetcher:
-    from resourcesync.ports.transports import TransportOptions  # noqa: PLC0415 - rarely
-
-    factory: TransportFactory = plugins.load(plugins.TRANSPORTS, scheme)
-    options = TransportOptions(
-        scheme=scheme,
-        jobs=settings.jobs,
-        timeout=settings.timeout,
-        retries=settings.retries,
-        clock=cancel.clock,
-        cancel=cancel,
-    )
-    try:
-        made: object = factory(options)
-    except ResourceSyncError:
-        raise
-    except Exception as error:
-        raise _unusable(scheme, f"{type(error).__name__}: {error}"[:500]) from error
-    if not callable(getattr(made, "fetch", None)):
-        raise _unusable(scheme, f"it returned a {type(made).__name__}, not a fetcher")
-    return cast("Fetcher", made)
-
-
-def _unusable(scheme: str, why: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"the transport for {scheme} cannot be used",
-        evidence=(("got", why),),
-        hint="the list of plug-ins names the package of each",
-        remedy=Remedy("list-plugins"),
-        code="bad-plugin",
-    )
 
 
 _logger: Final = logging.getLogger(__name__)
