@@ -1,5 +1,6 @@
 """Mementos, TimeGates, TimeMaps and patches, asked for as RFC 7089 has it."""
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from resourcesync.source.versions.version_retention import VersionOptions
 from tests.support.servers.asgi import Answer, ask
 
 BASE = "https://h.example/data/"
-TEXTS = ("<a>\n<b>one</b>\n" + "<c/>" * 60 + "</a>", "<a>\n<b>two</b>\n" + "<c/>" * 60 + "</a>")
+TEXTS = tuple(json.dumps({"b": word, "c": "x" * 240}) for word in ("one", "two"))
 LINK_FORMAT = "application/link-format"
 FOREVER = "max-age=31536000, immutable"
 HOUR = 3_600
@@ -32,8 +33,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tree")
     clock = ManualClock()
     for number, text in enumerate(TEXTS):
-        for name in ("a b.xml", "é.txt"):
-            (root / name).write_text(text if name == "a b.xml" else "same")
+        for name in ("a b.json", "é.txt"):
+            (root / name).write_text(text if name == "a b.json" else "same")
             modified = clock.now().timestamp() - 60
             os.utime(root / name, (modified, modified))
         if number == 0:
@@ -69,15 +70,15 @@ def listed(app: ASGIApp, name: str) -> list[tuple[str, str, str]]:
 
 
 def test_a_timemap_lists_every_version_with_its_moment(app: ASGIApp) -> None:
-    answer = get(app, MAP + "a%20b.xml")
-    (first, name, early), (last, two, late) = listed(app, "a%20b.xml")
+    answer = get(app, MAP + "a%20b.json")
+    (first, name, early), (last, two, late) = listed(app, "a%20b.json")
 
     assert (answer.status, answer.fields["content-type"]) == (200, "application/link-format")
     assert (first, last) == ("first memento", "last memento")
     assert answer.body.decode().splitlines()[:3] == [
-        f'<{BASE}a%20b.xml>; rel="original",',
-        f'<{BASE}resourcesync/versions/timegate/a%20b.xml>; rel="timegate",',
-        f'<{BASE}resourcesync/versions/timemap/a%20b.xml>; rel="self"; type="{LINK_FORMAT}",',
+        f'<{BASE}a%20b.json>; rel="original",',
+        f'<{BASE}resourcesync/versions/timegate/a%20b.json>; rel="timegate",',
+        f'<{BASE}resourcesync/versions/timemap/a%20b.json>; rel="self"; type="{LINK_FORMAT}",',
     ]
     assert (get(app, name).body, get(app, two).body) == tuple(text.encode() for text in TEXTS)
     moments = [parse_http_date(name) or 0 for name in (early, late)]
@@ -86,22 +87,22 @@ def test_a_timemap_lists_every_version_with_its_moment(app: ASGIApp) -> None:
 
 
 WHOLE = [
-    "https://h.example/data/a%20b.xml",
-    "http://h.example/data/a%20b.xml",
-    "https://H.EXAMPLE:443/data/a%20b.xml",
-    "https:/h.example/data/a%20b.xml",
-    "HTTP://h.example:80/data/%61%20b.xml",
-    "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.xml",
-    "https%3A%2F%2Fh.example%2Fdata%2Fa%20b.xml",
-    "http%3a//h.example:80/data/a%2520b.xml",
-    "https%3A/h.example/data/a%2520b.xml",
+    "https://h.example/data/a%20b.json",
+    "http://h.example/data/a%20b.json",
+    "https://H.EXAMPLE:443/data/a%20b.json",
+    "https:/h.example/data/a%20b.json",
+    "HTTP://h.example:80/data/%61%20b.json",
+    "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.json",
+    "https%3A%2F%2Fh.example%2Fdata%2Fa%20b.json",
+    "http%3a//h.example:80/data/a%2520b.json",
+    "https%3A/h.example/data/a%2520b.json",
 ]
 
 
 @pytest.mark.parametrize("whole", WHOLE)
 def test_the_whole_address_of_a_resource_stands_for_its_path(app: ASGIApp, whole: str) -> None:
     for prefix in (GATE, MAP):
-        asked, usual = get(app, prefix + whole), get(app, prefix + "a%20b.xml")
+        asked, usual = get(app, prefix + whole), get(app, prefix + "a%20b.json")
         assert usual.status in {200, 302}
         assert (asked.status, asked.fields, asked.body) == (
             usual.status,
@@ -113,27 +114,27 @@ def test_the_whole_address_of_a_resource_stands_for_its_path(app: ASGIApp, whole
 @pytest.mark.parametrize(
     "address",
     [
-        "https://other.example/data/a%20b.xml",
-        "https://h.example:8080/data/a%20b.xml",
-        "https://me@h.example/data/a%20b.xml",
-        "https://h.example/a%20b.xml",
-        "https://h.example/data/gone/a%20b.xml",
-        "https://h.example/data/../data/a%20b.xml",
-        "https://h.example/data//a%20b.xml",
+        "https://other.example/data/a%20b.json",
+        "https://h.example:8080/data/a%20b.json",
+        "https://me@h.example/data/a%20b.json",
+        "https://h.example/a%20b.json",
+        "https://h.example/data/gone/a%20b.json",
+        "https://h.example/data/../data/a%20b.json",
+        "https://h.example/data//a%20b.json",
         "https://h.example/data/.resourcesync/catalogue.db",
-        "https://h.example/data/a%20b.xml?x=1",
+        "https://h.example/data/a%20b.json?x=1",
         "https://h.example/data/",
         "https://h.example",
         "https://",
-        "ftp://h.example/data/a%20b.xml",
-        "https%3A%2F%2Fother.example%2Fdata%2Fa%2520b.xml",
-        "https%3A%2F%2Fh.example%2Fdata%2F..%2Fdata%2Fa%2520b.xml",
+        "ftp://h.example/data/a%20b.json",
+        "https%3A%2F%2Fother.example%2Fdata%2Fa%2520b.json",
+        "https%3A%2F%2Fh.example%2Fdata%2F..%2Fdata%2Fa%2520b.json",
         "https%3A%2F%2Fh.example%2Fdata%2F.resourcesync%2Fcatalogue.db",
-        "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.xml%3Fx=1",
-        "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.xml%23top",
+        "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.json%3Fx=1",
+        "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.json%23top",
         "https%3A%2F%2F",
         "https%3A%2F%2Fh.example%2Fdata%2F%zz",
-        "https://h.example/data/https://h.example/data/a%20b.xml",
+        "https://h.example/data/https://h.example/data/a%20b.json",
     ],
 )
 def test_the_address_of_what_is_not_ours_leads_nowhere(app: ASGIApp, address: str) -> None:
@@ -142,18 +143,18 @@ def test_the_address_of_what_is_not_ours_leads_nowhere(app: ASGIApp, address: st
 
 
 def test_a_memento_says_what_it_is_of_and_when_and_never_changes(app: ASGIApp) -> None:
-    (_, uri, moment), _ = listed(app, "a%20b.xml")
+    (_, uri, moment), _ = listed(app, "a%20b.json")
 
     answer = get(app, uri)
     again = get(app, uri, {"if-none-match": answer.fields["etag"]})
 
     assert answer.fields["memento-datetime"] == moment
-    assert answer.fields["content-type"] == "application/xml"
+    assert answer.fields["content-type"] == "application/json"
     assert answer.fields["cache-control"] == FOREVER
     assert answer.fields["link"] == (
-        f'<{BASE}a%20b.xml>; rel="original", '
-        f'<{BASE}resourcesync/versions/timegate/a%20b.xml>; rel="timegate", '
-        f'<{BASE}resourcesync/versions/timemap/a%20b.xml>; rel="timemap";'
+        f'<{BASE}a%20b.json>; rel="original", '
+        f'<{BASE}resourcesync/versions/timegate/a%20b.json>; rel="timegate", '
+        f'<{BASE}resourcesync/versions/timemap/a%20b.json>; rel="timemap";'
         ' type="application/link-format"'
     )
     assert (again.status, again.body) == (304, b"")
@@ -169,20 +170,20 @@ def test_a_memento_says_what_it_is_of_and_when_and_never_changes(app: ASGIApp) -
 def test_a_timegate_leads_to_the_version_of_the_moment(
     app: ASGIApp, seconds: int, version: int
 ) -> None:
-    mementos = listed(app, "a%20b.xml")
+    mementos = listed(app, "a%20b.json")
     start = parse_http_date(mementos[0][2])
     assert start is not None
 
-    answer = get(app, GATE + "a%20b.xml", {"accept-datetime": format_http_date(start + seconds)})
+    answer = get(app, GATE + "a%20b.json", {"accept-datetime": format_http_date(start + seconds)})
 
     assert (answer.status, answer.fields["location"]) == (302, mementos[version][1])
     assert answer.fields["vary"] == "accept-datetime"
-    assert f'<{BASE}a%20b.xml>; rel="original"' in answer.fields["link"]
+    assert f'<{BASE}a%20b.json>; rel="original"' in answer.fields["link"]
     assert f'<{mementos[0][1]}>; rel="first memento"' in answer.fields["link"]
 
 
 def test_a_timegate_without_a_moment_leads_to_the_last_version(app: ASGIApp) -> None:
-    assert get(app, GATE + "a%20b.xml").fields["location"] == listed(app, "a%20b.xml")[1][1]
+    assert get(app, GATE + "a%20b.json").fields["location"] == listed(app, "a%20b.json")[1][1]
     assert get(app, GATE + "gone.txt").fields["location"] == listed(app, "gone.txt")[0][1]
 
 
@@ -198,7 +199,7 @@ def test_a_timegate_without_a_moment_leads_to_the_last_version(app: ASGIApp) -> 
     ],
 )
 def test_a_moment_that_is_none_is_refused(app: ASGIApp, moment: str) -> None:
-    answer = get(app, GATE + "a%20b.xml", {"accept-datetime": moment})
+    answer = get(app, GATE + "a%20b.json", {"accept-datetime": moment})
 
     assert (answer.status, answer.fields["vary"]) == (400, "accept-datetime")
 
@@ -209,15 +210,15 @@ def test_a_moment_that_is_none_is_refused(app: ASGIApp, moment: str) -> None:
         GATE + "nothing.txt",
         GATE,
         GATE.rstrip("/"),
-        GATE + "../a%20b.xml",
+        GATE + "../a%20b.json",
         GATE + ".resourcesync/catalogue.db",
         MAP + "nothing.txt",
         "/resourcesync/versions",
         "/resourcesync/versions/",
-        "/resourcesync/versions/20260101000000000000/a%20b.xml",
-        "/resourcesync/versions/2026/a%20b.xml",
-        "/resourcesync/versions/99999999999999999999/a%20b.xml",
-        "/resourcesync/versions/patch/20260101000000000000/a%20b.xml",
+        "/resourcesync/versions/20260101000000000000/a%20b.json",
+        "/resourcesync/versions/2026/a%20b.json",
+        "/resourcesync/versions/99999999999999999999/a%20b.json",
+        "/resourcesync/versions/patch/20260101000000000000/a%20b.json",
         "/resourcesync/versions/patch/",
     ],
 )
@@ -232,9 +233,9 @@ def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: P
     answer = get(app, uri)
 
     assert answer.status == 200
-    assert answer.fields["content-type"] == "application/xml-patch+xml"
+    assert answer.fields["content-type"] == "application/json-patch+json"
     assert answer.fields["cache-control"] == FOREVER
-    assert b">two<" in answer.body
+    assert b'"two"' in answer.body
 
 
 def test_a_timegate_links_to_the_version_that_it_chose_between_the_first_and_the_last(
@@ -259,7 +260,7 @@ def test_a_timegate_links_to_the_version_that_it_chose_between_the_first_and_the
 
 
 def test_only_reading_is_allowed(app: ASGIApp) -> None:
-    assert get(app, GATE + "a%20b.xml", method="POST").status == 405
+    assert get(app, GATE + "a%20b.json", method="POST").status == 405
 
 
 def test_a_resource_says_where_its_timegate_is_and_a_document_does_not(app: ASGIApp) -> None:
@@ -278,11 +279,11 @@ def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASG
 
     path = "/" + uri.removeprefix(f"{BASE}resourcesync/versions/")
     assert ask(closed, path).status == 404
-    assert ask(closed, "/timemap/a%20b.xml").status == 200
+    assert ask(closed, "/timemap/a%20b.json").status == 200
 
 
 def test_a_content_that_was_harmed_is_cut_off_before_its_end(root: Path, app: ASGIApp) -> None:
-    _, (_, uri, _) = listed(app, "a%20b.xml")
+    _, (_, uri, _) = listed(app, "a%20b.json")
     sha256 = get(app, uri).fields["etag"].strip('"')
     path = root / ".resourcesync/versions" / sha256[:2] / sha256
     body = path.read_bytes()
@@ -298,10 +299,10 @@ def test_a_content_that_was_harmed_is_cut_off_before_its_end(root: Path, app: AS
 def test_a_long_timemap_is_sent_piece_by_piece(
     app: ASGIApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = get(app, MAP + "a%20b.xml")
+    whole = get(app, MAP + "a%20b.json")
     monkeypatch.setattr(mementos, "MAP_PAGE", 1)
 
-    answer = get(app, MAP + "a%20b.xml")
+    answer = get(app, MAP + "a%20b.json")
 
     assert answer.body == whole.body
     assert answer.chunks == whole.chunks + 1

@@ -7,6 +7,7 @@ distribution: nothing in the package names them.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import __version__
@@ -36,13 +37,15 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
     },
     PATCH_MAKERS: {
         "application/json-patch+json": "resourcesync.documents.patches.json_diff:compute",
-        "application/xml-patch+xml": "resourcesync.documents.patches.xml_diff:compute",
     },
 }
 """What the package itself brings, by group and name, with its place; no search is needed for it.
 
 The specification's media types of patches (§14.4) are not registered; they mean these.
 """
+
+_BY_LXML: Final = ("application/xml-patch+xml", "application/patch-ops-error+xml")
+"""The formats that need the extra ``xml``: without it, whole resources are fetched."""
 
 GROUPS: Final = (
     MAPPERS,
@@ -163,11 +166,13 @@ class _PatchFormats(Mapping[str, "PatchFormat"]):
             from resourcesync.ports.patches import PatchFormat  # noqa: PLC0415 - rarely
 
             ours = _CORE[PATCHES]
+            absent = () if find_spec("lxml") else _BY_LXML
             self._known = {
                 name.lower(): PatchFormat(
                     load=partial(load, PATCHES, name), largest=MAX_BYTES if name in ours else None
                 )
                 for name in names(PATCHES)
+                if name not in absent
             }
         return self._known
 
@@ -190,7 +195,7 @@ def patch_makers() -> "tuple[PatchMaker, ...]":
         PatchMaker(
             media_type=name,
             load=partial(load, PATCH_MAKERS, name),
-            supports=_SUITABLE.get(name, _is_plugin_format),
+            supports=_is_json if name in ours else _is_plugin_format,
             largest=MAX_BYTES if name in ours else None,
         )
         for name in sorted(names(PATCH_MAKERS), key=lambda name: (name not in ours, name))
@@ -201,15 +206,8 @@ def _is_json(media_type: str) -> bool:
     return media_type == "application/json" or media_type.endswith("+json")
 
 
-def _is_xml(media_type: str) -> bool:
-    return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")
-
-
 def _is_plugin_format(media_type: str) -> bool:
-    return not (_is_json(media_type) or _is_xml(media_type))
-
-
-_SUITABLE: Final = {"application/json-patch+json": _is_json, "application/xml-patch+xml": _is_xml}
+    return not _is_json(media_type)
 
 
 def mapper(name: str) -> MapperFactory:

@@ -121,8 +121,7 @@ class PublisherOptions(TypedDict, total=False):
         versions_least: Store at least this number of former versions of each file.
         versions_max_bytes: Most bytes of all versions; the oldest are removed first, listed
             or not. 0: any. In bytes, or text such as ``5M``.
-        patches: Compute patches between the versions of JSON and XML files; needs
-            ``versions``.
+        patches: Compute patches between the versions of JSON files; needs ``versions``.
     """
 
     url: str

@@ -217,7 +217,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     patches: Annotated[
         bool,
         Setting(
-            "Compute patches between the versions of JSON and XML files; needs `versions`.",
+            "Compute patches between the versions of JSON files; needs `versions`.",
             _VER,
             is_stored=True,
         ),

@@ -4,7 +4,6 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from resourcesync.documents.patches.xml_patch import apply
 from resourcesync.documents.reader import Document, Limits, TextRow, Tolerated, read_stream
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
@@ -100,10 +99,3 @@ class CountingStream(io.BytesIO):
         given, self._held = self._held[:size], self._held[size:]
         self.given += len(given)
         return given
-
-
-def patched(document: bytes, patch: bytes, limit: int = 1 << 20) -> bytes:
-    """Return what a patch makes of a document."""
-    result = io.BytesIO()
-    apply(io.BytesIO(document), io.BytesIO(patch), result, limit)
-    return result.getvalue()

@@ -104,11 +104,12 @@ def test_the_installed_entry_points_are_those_of_the_project() -> None:
 
 
 def test_a_plug_in_of_others_never_replaces_one_of_ours(site: Path) -> None:
-    points = {plugins.STORES: {"s3": "acme_store:go"}, plugins.MAPPERS: {"tree": "acme_store:go"}}
+    name = "application/json-patch+json"
+    points = {plugins.STORES: {"s3": "acme_store:go"}, plugins.PATCHES: {name: "acme_store:go"}}
     install(site, "acme_store", points, "def go(): ...\n")
 
     assert plugins.find(plugins.STORES, "s3").distribution == "resourcesync"
-    assert plugins.find(plugins.MAPPERS, "tree").distribution == "resourcesync"
+    assert plugins.find(plugins.PATCHES, name).distribution == "resourcesync"
     assert not [plugin for plugin in plugins.installed() if plugin.distribution == "acme_store"]
 
 
