@@ -21,7 +21,7 @@ ALLOWED: Final = {
     "tests/postgresql/test_killed_while_following.py": 1,
     "tests/server/test_server_guarding.py": 1,
     "tests/server/test_server_running.py": 1,
-    "tests/support/cluster/unit_work.py": 3,
+    "tests/support/cluster/unit_work.py": 2,
     "tests/support/crashes/killed.py": 1,
     "tests/support/storage/sharing.py": 1,
     "tests/unit/app/test_watched_publisher.py": 1,

@@ -105,11 +105,11 @@ def test_what_lacks_a_program_is_not_run_and_is_no_violation(
     results = tmp_path / "results.jsonl"
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert main(["engines"]) == 2
-    assert main(["night", "--only", "engines", "--results", str(results)]) == 0
+    assert main(["changes"]) == 2
+    assert main(["night", "--only", "changes", "--results", str(results)]) == 0
 
     (record,) = records(results)
-    assert (record["status"], record["reason"]) == ("not run", "there is no Java here")
+    assert (record["status"], record["reason"]) == ("not run", "nginx is not here")
 
 
 def test_a_name_that_is_no_campaign_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -184,11 +184,6 @@ def test_a_watch_that_is_killed_loses_nothing(capsys: pytest.CaptureFixture[str]
     assert "kills" in capsys.readouterr().out
 
 
-def test_the_pages_of_many_mirrors_cost_little(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["overview", "--size", "40"]) == 0
-    assert "memory of watch" in capsys.readouterr().out
-
-
 def test_indexes_equal_the_mirror_after_kills_of_the_pull_and_of_those_who_fill_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

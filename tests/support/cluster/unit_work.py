@@ -50,18 +50,6 @@ def do_piece(piece: Piece, share: HostShare) -> UnitOutcome:
     return UnitOutcome(name=piece.name, rows=len(piece.name), details={"pid": os.getpid()})
 
 
-def do_nothing(piece: Piece, share: HostShare) -> UnitOutcome:
-    """Do a unit that costs nothing, so that what is measured is the engine."""
-    return UnitOutcome(name=piece.name, details={"pid": os.getpid()})
-
-
-def do_a_little(piece: Piece, share: HostShare) -> UnitOutcome:
-    """Do a unit that takes a while and leaves an object."""
-    time.sleep(0.05)
-    (Path(piece.folder) / f"{piece.name}.done").touch()
-    return UnitOutcome(name=piece.name, details={"pid": os.getpid()})
-
-
 def begun(piece: Piece) -> list[int]:
     """Return the processes that began a unit, one for each time."""
     path = Path(piece.folder) / f"{piece.name}.begun"

@@ -182,8 +182,3 @@ def bucket(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in object_server.environment().items():
         monkeypatch.setenv(name, value)
     return f"s3://{BUCKET}/{secrets.token_hex(6)}"
-
-
-def environment_for(server: ObjectServer, here: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment for another process."""
-    return {**here, **server.environment()}
