@@ -17,8 +17,6 @@ from pathlib import Path
 import click
 
 from resourcesync import errors
-from resourcesync.adapters.catalogue import database
-from resourcesync.adapters.mirror import schema
 from resourcesync.cli import main
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
@@ -212,7 +210,7 @@ def family(prefix: str) -> str:
     return "\n".join(explained(rule) for rule in rules)
 
 
-# --- errors and stores -------------------------------------------------------------------------
+# --- errors ------------------------------------------------------------------------------------
 
 
 def error_codes() -> str:
@@ -255,21 +253,6 @@ def remedies() -> str:
             (f"`{name}`", " or ".join(f"`{text}`{mark}{rest}" for text, mark, rest in shown))
         )
     return table(("Remedy", "On the command line"), rows)
-
-
-def sql(*scripts: str) -> str:
-    """Return a schema as a block of code."""
-    return "".join(f"```sql\n{inspect.cleandoc(script)}\n```\n" for script in scripts)
-
-
-def state_schema() -> str:
-    """Return the schema of a mirror's memory."""
-    return sql(schema.SCHEMA)
-
-
-def catalogue_schema() -> str:
-    """Return the schema of a Source's catalogue."""
-    return sql(database.SCHEMA)
 
 
 # --- the command line --------------------------------------------------------------------------
@@ -341,11 +324,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "events": events,
     "configuration": partial(configuration_keys, mirror_keys()),
     "configuration-sources": partial(configuration_keys, source_keys()),
-    "state-schema": state_schema,
     "scenario-keys": scenario_text.keys,
     "scenario-events": scenario_text.events,
     "scenario-figures": scenario_text.figures,
-    "catalogue-schema": catalogue_schema,
     "imports": architecture_text.import_table,
 }
 
