@@ -5,8 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SUITES = [path.read_text("utf-8") for path in (ROOT / "tests/contracts").glob("*_suite.py")]
-PAGES = ("faults.md", "faults-of-machines.md", "faults-of-sources.md")
-PAGE = "\n".join((ROOT / "docs" / "reference" / page).read_text("utf-8") for page in PAGES)
+PAGE = (ROOT / "tests" / "faults.md").read_text("utf-8")
 NOT_OF_A_MIRROR = {"F38", "F39", "F41", "F42", "F43", "F44", "F45"}
 WANTED = [
     *(f"U{number:02}" for number in range(1, 25)),
