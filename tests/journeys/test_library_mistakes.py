@@ -39,7 +39,7 @@ def test_what_one_thread_began_to_read_another_does_not_go_on_with(mirror: Mirro
 
 @pytest.mark.parametrize("since", [1.5, b"start", timedelta(1)])
 def test_a_position_of_another_type_is_refused(mirror: Mirror, since: Any) -> None:
-    with pytest.raises(ConfigurationError, match="must be a whole number, a string, a datetime"):
+    with pytest.raises(ConfigurationError, match=r"^since=.*: Expected `int \| str`"):
         mirror.changes(since=since)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from resourcesync.app import machine
 from resourcesync.app.serving import applications
-from resourcesync.arguments import check_arguments
 from resourcesync.server.app import no_links
 
 Asgi = Callable[
@@ -19,7 +18,6 @@ Asgi = Callable[
 ]
 
 
-@check_arguments
 def create_app(
     folder: str | Path,
     *,

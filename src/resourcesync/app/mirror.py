@@ -28,7 +28,6 @@ from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.app.mirrors.planned_items import item_review
 from resourcesync.app.settings import KeywordSignature, MirrorOptions, mirror_settings
-from resourcesync.arguments import check_arguments
 from resourcesync.destination.audits.audit import AuditMethod
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport
@@ -38,6 +37,7 @@ from resourcesync.destination.reports import MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.values import convert_argument
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -141,7 +141,6 @@ class Mirror:
 
     __signature__ = KeywordSignature(MirrorOptions)
 
-    @check_arguments
     def __init__(
         self,
         source: str | None,
@@ -211,7 +210,6 @@ class Mirror:
             else:
                 yield self._held
 
-    @check_arguments
     def pull(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
     ) -> RunReport:
@@ -235,9 +233,9 @@ class Mirror:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written, or another run has locked it.
         """
+        mode = convert_argument("mode", mode, PullMode)
         return self._pull(structs.replace(self._options(), mode=mode), on_event, stop)
 
-    @check_arguments
     def dry_run(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
     ) -> RunReport:
@@ -269,7 +267,6 @@ class Mirror:
         with self._open_for_call(on_event, stop, recorded) as destination:
             return destination.pull(options)
 
-    @check_arguments
     def audit(
         self,
         *,
@@ -299,12 +296,11 @@ class Mirror:
             DocumentError: A list cannot be used.
             StorageError: The mirror cannot be read, or another run has locked it.
         """
+        method = convert_argument("method", method, AuditMethod)
         self._check_mirror()
-
         with self._open_for_call(on_event, stop) as destination:
             return destination.audit(method=method, offline=offline, rolling=rolling)
 
-    @check_arguments
     def repair(
         self,
         found: AuditReport | Iterable[AuditFinding] | None = None,
@@ -369,7 +365,6 @@ class Mirror:
         """
         return read_resources(self.folder)
 
-    @check_arguments
     def path(self, uri: str) -> Path | None:
         """Return the file that has the copy of a resource; ``None`` if there is no copy.
 
@@ -410,7 +405,6 @@ class Mirror:
                 "the copies of this mirror are in a store", hint="iterate over its resources"
             )
 
-    @check_arguments
     def changes(
         self,
         consumer: str | None = None,

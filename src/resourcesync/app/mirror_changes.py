@@ -27,6 +27,7 @@ from resourcesync.ports.changes import (
     MirrorChangeKind,
     parse_position,
 )
+from resourcesync.settings.values import convert_argument
 
 if TYPE_CHECKING:
     from resourcesync.destination.changelog import ChangeLogReader
@@ -274,7 +275,7 @@ class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _parse(since: int | str) -> ChangeLogPosition:
-    position = parse_position(str(since))
+    position = parse_position(str(convert_argument("since", since, int | str)))
     if position is None:
         raise ConfigurationError(
             f"since is not the position of a change: {str(since)[:100]!r}",

@@ -12,10 +12,10 @@ from resourcesync.app import machine
 from resourcesync.app.publishing import catalogues, document_stores, trees
 from resourcesync.app.serving import applications
 from resourcesync.app.settings import KeywordSignature, publisher_settings
-from resourcesync.arguments import check_arguments
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.keywords import PublisherOptions
+from resourcesync.settings.values import convert_argument
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
@@ -106,7 +106,6 @@ class Publisher:
     def __repr__(self) -> str:
         return f"Publisher({os.fspath(self.folder)!r})"
 
-    @check_arguments
     def publish(
         self,
         *,
@@ -130,7 +129,9 @@ class Publisher:
             LockedError: Another run is publishing this folder.
         """
         request = PublishRequest(
-            step=PublicationStep(step), dry_run=dry_run, allow_empty=allow_empty
+            step=convert_argument("step", step, PublicationStep),
+            dry_run=dry_run,
+            allow_empty=allow_empty,
         )
         done = trees.publish_tree(
             self.folder, self._chosen, clock=machine.system_clock(), asked=request
@@ -192,7 +193,6 @@ class Catalogue:
             posted = (_check_change(change) for change in changes)
             return catalogue.post(posted, machine.system_clock().now())
 
-    @check_arguments
     def fill(
         self, resources: Iterable[Resource], *, is_all: bool = True, allow_empty: bool = False
     ) -> Posted:
@@ -223,10 +223,7 @@ class Catalogue:
         """
         return catalogues.read_resources(self.file)
 
-    @check_arguments
-    def changes(
-        self, after: Annotated[int, msgspec.Meta(ge=0)] = 0
-    ) -> Iterator[tuple[int, Change]]:
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(number, change)`` in order of time, those after number ``after``.
 
         Changes that no list has any more are removed; 0 begins with the oldest that is left.
@@ -236,6 +233,7 @@ class Catalogue:
             ChangesLostError: Some of those after ``after`` were removed: read `resources`.
             StorageError: It cannot be read.
         """
+        after = convert_argument("after", after, Annotated[int, msgspec.Meta(ge=0)])
         return catalogues.read_changes(self.file, after)
 
     def publish(self, **options: Unpack[PublisherOptions]) -> Published:

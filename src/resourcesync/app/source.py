@@ -7,7 +7,6 @@ from datetime import datetime
 import msgspec
 
 from resourcesync.app import document_access, machine
-from resourcesync.arguments import check_arguments
 from resourcesync.discovery.discover import absolute
 from resourcesync.discovery.discover import discover as discover_lists
 from resourcesync.discovery.discover import offered_sets as find_sets
@@ -53,7 +52,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
                     )
                 yield entry
 
-    @check_arguments
     def changes(self, since: datetime | None = None) -> Iterator[Change]:
         """Yield the entries of the Change Lists, oldest first, in the Source's order.
 
@@ -119,7 +117,6 @@ def _open_document(documents: DocumentFetcher, uri: str) -> Iterator[Document]:
         yield fetched.open()
 
 
-@check_arguments
 def discover(address: str, *, set_name: str = "", network: Network | None = None) -> Source:
     """Find the lists of a Source from any address of it.
 
@@ -148,7 +145,6 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
         return Source(address=address, lists=lists, network=chosen)
 
 
-@check_arguments
 def offered_sets(address: str, *, network: Network | None = None) -> tuple[OfferedSet, ...]:
     """Return the sets of resources that a Source offers, in its order; at least one.
 

@@ -3,15 +3,13 @@
 import io
 import os
 from collections.abc import Iterator
-from typing import Annotated, BinaryIO, Final, Literal
-
-import msgspec
+from typing import BinaryIO, Final, Literal
 
 from resourcesync.app import machine
 from resourcesync.app.checks.target_access import new_validator
-from resourcesync.arguments import check_arguments
 from resourcesync.errors import ResourceSyncError
 from resourcesync.settings.network import Network
+from resourcesync.settings.values import convert_argument
 from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RuleFinding, RuleProfile, by_place
@@ -21,13 +19,12 @@ from resourcesync.validator.validation import Validator
 _BLOCK: Final = 65_536
 
 
-@check_arguments
 def validate(
     target: str | os.PathLike[str] | bytes | BinaryIO,
     *,
     profile: Literal["rs-1.1", "rs-1.0", "sitemap"] = "rs-1.1",
     live: bool = False,
-    sample: Annotated[int, msgspec.Meta(ge=0)] | None = None,
+    sample: int | None = None,
     network: Network | None = None,
 ) -> Iterator[RuleFinding]:
     """Yield the faults of a document, a package, a published folder or a Source.
@@ -51,7 +48,7 @@ def validate(
         >>> [finding.rule.code for finding in validate(b"<html></html>")]
         ['RS102']
     """
-    chosen = RuleProfile(profile)
+    chosen: RuleProfile = convert_argument("profile", profile, RuleProfile)
     if isinstance(target, str | os.PathLike):
         size = None if sample is None else SampleSize(count=sample)
         judgement = ValidationOptions(profile=chosen, live=live, sample=size)

@@ -4,7 +4,6 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from resourcesync.arguments import check_fields
 from resourcesync.settings.schema import (
     DURATION,
     FILE,
@@ -16,6 +15,7 @@ from resourcesync.settings.schema import (
     Setting,
     whole,
 )
+from resourcesync.settings.values import convert_argument
 
 _T, _N = Section.TRANSFER, Section.NETWORK
 ALLOW_ORIGIN: Final = Setting(
@@ -26,6 +26,9 @@ ALLOW_ORIGIN: Final = Setting(
     key="allow_origin",
     is_clearable=True,
 )
+
+
+Robots = Literal["obey", "ignore"]
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,9 +87,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     retries: Annotated[
         int | None, Setting("Retries of a request; none after 404.", _N, whole(0, 100))
     ] = None
-    robots: Annotated[
-        Literal["obey", "ignore"], Setting("Obey or ignore robots.txt.", _N, shown="obey")
-    ] = "obey"
+    robots: Annotated[Robots, Setting("Obey or ignore robots.txt.", _N, shown="obey")] = "obey"
     headers: Annotated[
         tuple[tuple[str, str], ...],
         Setting("Send a header, only to the Source's own origin.", _N, HEADER, "'K: V'", "header"),
@@ -123,7 +124,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     proxy_auth: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        convert_argument("robots", self.robots, Robots)
 
     def __repr__(self) -> str:
         """Return a text without secrets."""

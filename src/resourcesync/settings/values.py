@@ -6,8 +6,11 @@ They are the same on every command line, in the configuration file and in the li
 
 import re
 from datetime import UTC, datetime, timedelta
+from enum import EnumType
 from ipaddress import ip_network
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
+
+import msgspec
 
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import parse_w3c
@@ -44,6 +47,32 @@ FORMS: Final = {
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAX_PERCENT: Final = 100
 _PORTS: Final = 65_536
+
+
+def convert_argument(name: str, value: object, kind: Any) -> Any:
+    """Return an argument of a public call as what it must be: a word or a number.
+
+    Args:
+        name: Its name.
+        value: What was given.
+        kind: An enum, a ``Literal``, or a number, perhaps with limits of ``msgspec.Meta``.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        words = [*kind] if isinstance(kind, EnumType) else get_args(kind)
+        form = (
+            f"one of {', '.join(words)}"
+            if words and all(isinstance(word, str) for word in words)
+            else ""
+        )
+        raise ConfigurationError(
+            f"{name}={value!r:.200} must be {form}" if form else f"{name}={value!r:.200}: {error}",
+            hint=f"use {form}" if form else "",
+        ) from error
 
 
 def parse_duration(text: str) -> float:

@@ -9,11 +9,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import ceil
-from typing import Annotated, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from resourcesync.arguments import check_fields
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.planner import (
@@ -35,7 +34,7 @@ from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.destination.transfers.verification import verify_bytes
-from resourcesync.errors import BadResponseError, StorageError
+from resourcesync.errors import BadResponseError, ConfigurationError, StorageError
 from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import (
@@ -249,12 +248,17 @@ class AuditRolling(msgspec.Struct, frozen=True, kw_only=True):
         ConfigurationError: A value is none of these.
     """
 
-    share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    share: float = 1.0
     oldest_first: bool = False
-    seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        if not 0 < self.share <= 1:
+            raise ConfigurationError(
+                f"share={self.share!r:.200} must be a number above 0 and at most 1", hint="use 0.1"
+            )
+        if self.seconds is not None and self.seconds < 0:
+            raise ConfigurationError(f"seconds={self.seconds!r:.200} must not be less than 0")
 
 
 class FailedCheck(NamedTuple):
