@@ -1,4 +1,4 @@
-"""``notify``, and ``publish --notify``: what is said, and how it ends."""
+"""``publish --notify``, and ``--notify-only``: what is said, and how it ends."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_publish_with_notify_says_what_was_told(tree: Path, hub: Listener, said:
     captured = said.readouterr()
     assert captured.out.splitlines()[-1] == "Notified  1 hub of 1 change and 2 documents"
     assert captured.err == ""
-    assert run(["notify", "public"]) == 0
+    assert run(["publish", "public", "--notify-only"]) == 0
     assert said.readouterr().out == "Notified  nothing new\n"
 
 
@@ -55,10 +55,10 @@ def test_a_hub_that_is_away_fails_no_publication_and_hears_it_from_notify(
         "  kept   the next notification contains these changes too",
     ]
     assert "Notified" not in captured.out
-    assert run(["notify", "public", "-q"]) == 4
+    assert run(["publish", "public", "--notify-only", "-q"]) == 4
     hub.answer = lambda _: (204, b"")
     said.readouterr()
-    assert run(["notify", "public", "--json"]) == 0
+    assert run(["publish", "public", "--notify-only", "--json"]) == 0
     end = rows(said)[-1]
     assert (end["changes"], end["documents"], end["hubs"], end["problems"]) == (1, 2, 1, 0)
 
@@ -72,7 +72,7 @@ def test_a_program_is_told_the_evidence_of_a_warning_as_the_schema_says(
     assert run(["publish", "public", "-q"]) == 0
     said.readouterr()
 
-    assert run(["notify", "public", "--json"]) == 4
+    assert run(["publish", "public", "--notify-only", "--json"]) == 4
 
     [warning] = [row for row in rows(said) if row["type"] == "warning"]
     assert warning["code"] == "notify"
@@ -84,7 +84,7 @@ def test_notify_ends_with_3_when_some_hubs_heard_it(tree: Path, hub: Listener) -
     published(hub.origin, NOWHERE)
     changed("new.txt")
     assert run(["publish", "public", "-q"]) == 0
-    assert run(["notify", "public", "-q"]) == 3
+    assert run(["publish", "public", "--notify-only", "-q"]) == 3
 
 
 NEXT = "publish it with the address of a hub: resourcesync publish public --hub https://HOST/hub"
@@ -94,7 +94,7 @@ def test_an_empty_hub_takes_all_hubs_back(tree: Path, said: Said) -> None:
     published(NOWHERE, notify=True)
     assert run(["publish", "public", "--hub", "", "-q"]) == 0
     said.readouterr()
-    assert run(["notify", "public"]) == 2
+    assert run(["publish", "public", "--notify-only"]) == 2
     assert said.readouterr().err.splitlines() == [
         "error[config]: public has no hub",
         f"  fix    {NEXT}",
@@ -103,7 +103,7 @@ def test_an_empty_hub_takes_all_hubs_back(tree: Path, said: Said) -> None:
 
 
 def test_notify_needs_a_published_tree(here: Path, said: Said) -> None:
-    assert run(["notify", "public"]) == 2
+    assert run(["publish", "public", "--notify-only"]) == 2
     assert "public is not published" in said.readouterr().err
 
 
@@ -117,8 +117,24 @@ def test_notify_knows_the_names_of_the_configuration_file(
     assert run(["publish", *words]) == 0
     changed("new.txt")
     assert run(["publish", *words]) == 0
-    assert run(["notify", *words]) == 0
+    assert run(["publish", *words, "--notify-only"]) == 0
     assert len(hub.posts()) == 2
+
+
+@pytest.mark.parametrize("other", ["--update", "--dry-run", "--watch", "--all"])
+def test_who_only_notifies_publishes_nothing(tree: Path, said: Said, other: str) -> None:
+    assert run(["publish", "public", "--notify-only", other]) == 2
+    assert f"--notify-only and {other} exclude each other" in said.readouterr().err
+
+
+def test_a_change_that_is_not_published_is_not_notified(
+    tree: Path, hub: Listener, said: Said
+) -> None:
+    published(hub.origin)
+    changed("new.txt")
+    said.readouterr()
+    assert run(["publish", "public", "--notify-only"]) == 0
+    assert said.readouterr().out == "Notified  nothing new\n"
 
 
 def test_a_catalogue_notifies_as_a_folder_does(here: Path, hub: Listener) -> None:
@@ -131,20 +147,5 @@ def test_a_catalogue_notifies_as_a_folder_does(here: Path, hub: Listener) -> Non
     hub.answer = lambda _: (500, b"")
     assert run(["publish", "catalogue:c.db", "-q"]) == 0
     hub.answer = lambda _: (204, b"")
-    assert run(["notify", "catalogue:c.db", "-q"]) == 0
+    assert run(["publish", "catalogue:c.db", "--notify-only", "-q"]) == 0
     assert f"{BASE}b".encode() in hub.posts()[-2].body + hub.posts()[-1].body
-
-
-def test_the_test_of_notify_says_how_long_each_step_took_and_tells_nobody(
-    tree: Path, hub: Listener, said: Said
-) -> None:
-    published(hub.origin)
-    said.readouterr()
-    assert run(["notify", "public", "--test", "--json"]) == 0
-    end = rows(said)[-1]
-    assert 0 < end["accepted_seconds"] <= end["delivered_seconds"] < 10
-    assert 0 < end["subscribed_seconds"] < 10
-    assert run(["notify", "public", "--test"]) == 0
-    lines = said.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["Subscribed", "Accepted", "Delivered"]
-    assert hub.heard == []

@@ -307,7 +307,7 @@ def test_sources_of_the_configuration_may_be_in_buckets(
     )
     assert end(said, "publish", "museum")["resources"] == 12
     assert Path("kept/.resourcesync/catalogue.db").is_file()
-    assert run(["notify", "museum"]) != 2, "the tree is where its catalogue is"
+    assert run(["publish", "museum", "--notify-only"]) != 2, "the tree is where its catalogue is"
 
 
 def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(

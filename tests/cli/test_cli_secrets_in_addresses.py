@@ -90,7 +90,7 @@ COMMANDS = [
     ["doctor", "{}"],
     ["why", "https://h.example/a", "--from", "{}"],
     ["publish", ".", "--url", "{}"],
-    ["notify", "{}"],
+    ["publish", "{}", "--notify-only"],
     ["pull", "https://h.example/", "m", "--proxy", "{}"],
 ]
 

@@ -54,8 +54,8 @@ _FIELDS: Final = {
         "by_hash by_request by_date unconfirmed rechecked stale_dates"
     ),
     "number": (
-        "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
-        "delivered_seconds skew_seconds recheck_seconds recheck_reached_seconds consistency "
+        "accuracy coverage lag_seconds seconds "
+        "skew_seconds recheck_seconds recheck_reached_seconds consistency "
         "latency latency_95 efficiency"
     ),
     "flag": (
@@ -104,7 +104,7 @@ _RUN_FIELDS: Final = (
     "changes:count cursor? position path? mistakes entries plain_sitemaps tolerated "
     "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
     "touched changing unreadable omitted written url first problems warnings hubs "
-    "subscribed_seconds accepted_seconds delivered_seconds checks resources_checked "
+    "checks resources_checked "
     "resources_listed unreached read_again:any cut_short judged_alone packages_unopened "
     "errors advice evidence:text out copies source missing damaged stopped_by verdict "
     "uri reason is_there is_altered asked trouble finding:any set_aside runs:count via "

@@ -42,7 +42,6 @@ GROUPS: Final = {
     "Publish": {
         "publish": "write Resource Lists and Change Lists for a tree",
         "serve": "serve a tree and its lists over HTTP",
-        "notify": "send change notifications to the hubs",
         "catalogue": "record resource changes from another system",
     },
     "Inspect": {

@@ -51,21 +51,6 @@ class Channels(msgspec.Struct, frozen=True, kw_only=True):
         send = hubs.notice_sender(clock, self.folder)
         return notifications.notify(self.catalogue, self.documents, self.settings, clock, send)
 
-    def last_notification(self) -> tuple[str, bytes]:
-        """Return the topic of its changes, and the document there.
-
-        Raises:
-            ConfigurationError: There is none yet.
-        """
-        stream = self.documents.open(naming.CHANGE_NOTIFICATION)
-        if stream is None:
-            raise ConfigurationError(
-                "this Source has no channel yet", hint=_NAME_HUB, remedy=Remedy("name-hub")
-            )
-        with contextlib.closing(stream):
-            body = stream.read()
-        return SourceNaming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
-
 
 @contextlib.contextmanager
 def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:

@@ -61,6 +61,12 @@ STEPS: Final = (
     option(
         "--rebase", is_flag=True, help="List the changes, and write a new Resource List (baseline)."
     ),
+    option(
+        "--notify-only",
+        is_flag=True,
+        help="Publish nothing: notify the hubs of what was published since the last notification,"
+        " also where one failed.",
+    ),
 )
 DUMPS: Final = (
     option(
@@ -69,6 +75,10 @@ DUMPS: Final = (
         help="Most bytes of content in one package of --dumps; default: 256M.",
     ),
 )
+_PUBLISHING: Final = frozenset(
+    ("all", "allow_empty", "dry_run", "dumps", "initialise", "rebase", "update", "watch")
+)
+"""Options that say what to publish."""
 _NO_DUMPS: Final = (None, "none")
 _PLACES: Final = frozenset({"out", "versions_in"})
 """Settings that are stored as they are from the tree."""
@@ -163,6 +173,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     options.use_log_settings(sources.log)
     given = options.given_options()
     _check_dumps(values, given)
+    if values["notify_only"]:
+        return _notification_job(tree, sources, given, output)
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given, output)
@@ -183,6 +195,21 @@ def command(output: OutputOptions, **values: Any) -> Job:
         fields={"tree": tree, "dry_run": values["dry_run"]},
         resume_command=f"resourcesync publish {tree}",
     )
+
+
+def _notification_job(
+    tree: str | None, sources: ConfiguredSources, given: frozenset[str], output: OutputOptions
+) -> Job:
+    """Return the job that only notifies the hubs."""
+    from resourcesync.cli.hub_notification import notification_job  # noqa: PLC0415 - rarely needed
+
+    if others := sorted(given & _PUBLISHING):
+        other = others[0].replace("_", "-")
+        raise click.UsageError(f"--notify-only and --{other} exclude each other")
+    if tree is None:
+        raise click.UsageError("--notify-only needs a folder, a catalogue or a source")
+    _refuse_ambiguous(tree, sources)
+    return notification_job(tree, sources, output)
 
 
 def _check_dumps(values: Mapping[str, Any], given: frozenset[str]) -> None:

@@ -1,0 +1,72 @@
+"""``publish --notify-only``: notify the hubs of a Source about what is published."""
+
+from pathlib import Path
+
+from resourcesync.cli import publish_inputs
+from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
+from resourcesync.cli.render.publish import notified_line, report_notified
+
+
+def notification_job(source: str, sources: ConfiguredSources, output: OutputOptions) -> Job:
+    """Return the job that notifies the hubs of what was published since the last notification.
+
+    Args:
+        source: A tree, a catalogue, or the name of a source of the configuration file.
+        sources: The sources of the configuration file.
+        output: The output options.
+    """
+    target = _target(sources.source(source)) if source in sources.names else Path(source)
+
+    def work(screen: Screen) -> CommandOutcome:
+        return _notify(target, screen)
+
+    return Job(
+        command="publish",
+        acts=True,
+        output=output,
+        work=work,
+        subject=Path(source).name,
+        fields={"tree": source},
+        resume_command=f"resourcesync publish {source} --notify-only",
+    )
+
+
+def _target(source: ConfiguredSource) -> Path:
+    """Return the tree or the catalogue of a Source; that of another system is in its folder."""
+    if publish_inputs.is_originals_address(source.path):
+        return Path(str(source.settings["state" if "state" in source.settings else "out"].value))
+    if is_external(source.path) and not source.path.startswith(CATALOGUE):
+        setting = source.settings.get("state") or source.settings.get("out")
+        out = default_out(source.path) if setting is None else setting.value
+        return Path(f"{CATALOGUE}{out}/.resourcesync/catalogue.db")
+    return Path(source.path)
+
+
+def _notify(source: Path, screen: Screen) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.serving import push_channels  # noqa: PLC0415 - help stays quick
+
+    with push_channels.open_channels(
+        source, is_catalogue=str(source).startswith(CATALOGUE)
+    ) as opened:
+        result = opened.notify(machine.system_clock())
+    report_notified(result, screen)
+    failed = {problem.notice.hub for problem in result.problems}
+    reached = {outcome.notice.hub for outcome in result.sent} - failed
+    code = ExitCode.OK
+    if failed:
+        code = ExitCode.PARTIAL if reached else ExitCode.UNREACHABLE
+    line = notified_line(result) or TextLine(
+        "no hub" if failed else "nothing new", "Notified", QUIET
+    )
+    fields = {
+        "changes": result.changes,
+        "documents": result.documents,
+        "hubs": len(reached),
+        "problems": len(failed),
+    }
+    return CommandOutcome(exit=code, closing=(line,), fields=fields)
