@@ -3,6 +3,7 @@
 from io import BytesIO
 from typing import Final
 from xml.dom import minidom
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given, settings
@@ -273,6 +274,32 @@ def test_what_costs_too_much_is_refused() -> None:
         read(page(record(0, "<a>" * 300 + "</a>" * 300)))
     with pytest.raises(DocumentLimitError):
         read(page(record(0, f"<dc a='{'x' * 200_000}'/>")))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        '<dc xmlns=""><x:a xmlns:x="urn:x">1</x:a><b>2</b></dc>',
+        '<q:dc xmlns:q="urn:q"><a xmlns="urn:a" q:b="&gt;&quot;&#13;"/>&#233;</q:dc>',
+        '<q:dc xmlns:q="urn:q"><part/></q:dc>',
+        "<a:dc xmlns:a='urn:a' xmlns:b='urn:a' a:x='1'><b:c/></a:dc>",
+    ],
+)
+def test_metadata_alone_means_what_it_means_inside_the_answer(metadata: str) -> None:
+    [oai_record], _ = read(page(record(0, f"<!-- c -->{metadata}<?p i?>")))
+    inside = ET.fromstring(page(record(0, metadata)))
+
+    found = inside.find(".//{*}metadata/*")
+
+    assert found is not None
+    alone = ET.fromstring(oai_record.metadata)
+    assert ET.tostring(alone) == ET.tostring(found)
+
+
+def test_entities_are_never_expanded() -> None:
+    doubled = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 9}">' for n in range(1, 30))
+    with pytest.raises(MalformedDocumentError):
+        read(f'<!DOCTYPE x [<!ENTITY e0 "e">{doubled}]><OAI-PMH a="&e29;"/>'.encode())
 
 
 def test_bytes_that_are_anything_are_refused_with_an_error_of_ours() -> None:
