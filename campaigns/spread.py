@@ -2,7 +2,7 @@
 
 The plain pull of one process is what the engines are compared with. What waits on its way is on
 the same disk for all of them (``TMPDIR`` is below ``--disk``). With at most 50 lists, each
-engine does it once more while a worker is killed. nginx is the Source, a shared folder the store.
+engine does it once more while a worker is killed. nginx is the Source.
 """
 
 import os
@@ -75,19 +75,18 @@ class _Bench:
         self._pulls = 0
 
     def pull(self, engine: str, cluster: "Cluster | None", *, killing: bool) -> Pulled:
-        """Pull into a new store; kill a worker on the way."""
+        """Pull into a new mirror; kill a worker on the way."""
         self._pulls += 1
         place = self._folder / f"pull-{self._pulls}"
-        (place / "store").mkdir(parents=True)
-        words = [self._nginx.url, f"file://{place}/store", "--state", f"{place}/home", "-q"]
+        words = [self._nginx.url, str(place), "-q"]
         chosen = [] if engine == "plain" else ["--engine", engine]
         began, before = time.monotonic(), _processor(cluster)
         with subprocess.Popen([*_COMMAND, "pull", *words, *chosen]) as process:
             if killing:
-                _kill_one(process.pid, cluster, place / "store", began)
+                _kill_one(process.pid, cluster, place, began)
             code = process.wait(_PATIENCE)
         seconds, processor = time.monotonic() - began, _processor(cluster) - before
-        copies, rows = _copies(place / "home")
+        copies, rows = _copies(place)
         shutil.rmtree(place)
         return Pulled(copies, rows, seconds, processor, code)
 
@@ -98,12 +97,12 @@ class _Bench:
         )
 
 
-def _copies(home: Path) -> tuple[str, int]:
+def _copies(mirror: Path) -> tuple[str, int]:
     """Return a digest over all copies that a mirror knows, and how many they are."""
     from resourcesync.adapters.mirror.state import SqliteMirrorState  # noqa: PLC0415 - an extra
 
     known, rows = sha256(), 0
-    with SqliteMirrorState(home / ".resourcesync" / "state.db", read_only=True) as state:
+    with SqliteMirrorState(mirror / ".resourcesync" / "state.db", read_only=True) as state:
         for copy in state.copies():
             known.update(f"{copy.uri}\t{copy.path}\t{copy.length}\t{copy.digests}\n".encode())
             rows += 1
@@ -142,9 +141,9 @@ def _dask(folder: Path) -> Iterator[Cluster]:
         yield Cluster(f"dask://127.0.0.1:{port}", tuple(pids))
 
 
-def _kill_one(process: int, cluster: Cluster | None, store: Path, began: float) -> None:
-    """Kill a worker as soon as copies are in the store."""
-    while not (store / "r").is_dir() and time.monotonic() - began < _PATIENCE:
+def _kill_one(process: int, cluster: Cluster | None, mirror: Path, began: float) -> None:
+    """Kill a worker as soon as copies are in the mirror."""
+    while not (mirror / "r").is_dir() and time.monotonic() - began < _PATIENCE:
         time.sleep(0.05)
     time.sleep(1)
     for root in (process, *(() if cluster is None else reversed(cluster.processes))):

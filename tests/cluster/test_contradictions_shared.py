@@ -1,7 +1,6 @@
 """Lists that contradict each other: a mirror with workers comes to the same."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +33,14 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def worlds(tmp_path: Path) -> Iterator[list[World[ContradictingSource]]]:
-    with SharedWorkers(Steady()) as workers:
-        homes = FolderHome(tmp_path / "plain"), FolderHome(tmp_path / "shared", workers)
-        made = [World(home, ContradictingSource()) for home in homes]
-        for world in made:
-            world.source.begin()
-            assert world.pull().state is MirrorState.IN_SYNC
-        yield made
+def worlds(tmp_path: Path) -> list[World[ContradictingSource]]:
+    workers = SharedWorkers(Steady())
+    homes = FolderHome(tmp_path / "plain"), FolderHome(tmp_path / "shared", workers)
+    made = [World(home, ContradictingSource()) for home in homes]
+    for world in made:
+        world.source.begin()
+        assert world.pull().state is MirrorState.IN_SYNC
+    return made
 
 
 def summary(report: RunReport) -> tuple[Any, ...]:
@@ -174,28 +173,26 @@ def test_a_dry_run_says_what_an_earlier_pull_left_to_delete(
 def test_real_workers_ask_the_source_where_its_lists_contradict_each_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home, store = tmp_path / "home", tmp_path / "store"
-    store.mkdir()
+    mirror = tmp_path / "mirror"
     with TinySource() as source:
         begin(source)
-        words = ["pull", source.url, f"file://{store}", "--state", str(home)]
-        words += ["--engine", "processes:1", "-q"]
+        words = ["pull", source.url, str(mirror), "--engine", "processes:1", "-q"]
         assert run(words) == 0
         source.put(f"/{ONE}", b"first")
         contradict(source, change("deleted"))
 
         assert run(words) == 3, "the Source gives what a change calls deleted"
-        assert (store / ONE).read_bytes() == b"first"
-        assert run(["audit", str(home), "-q"]) == 1
+        assert (mirror / ONE).read_bytes() == b"first"
+        assert run(["audit", str(mirror), "-q"]) == 1
 
         contradict(source, change("updated", "second"))
         assert run(words) == 0
-        assert (store / ONE).read_bytes() == b"first"
+        assert (mirror / ONE).read_bytes() == b"first"
         del source.answers[f"/{ONE}"]
         contradict(source, change("deleted", time=""))
         assert run(words) == 0
-        assert not (store / ONE).exists()
-        assert run(["audit", str(home), "-q"]) == 0
+        assert not (mirror / ONE).exists()
+        assert run(["audit", str(mirror), "-q"]) == 0
     capsys.readouterr()
 
 

@@ -1,4 +1,4 @@
-"""A worker that was taken for dead goes on while another does its unit: it is too late."""
+"""A worker that was taken for dead goes on while another does its unit: it changes nothing."""
 
 import threading
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resourcesync import Mirror
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from tests.support.servers.tiny_source import STAMP, Answer, TinySource
 
 NAMES = [f"/{number}.txt" for number in range(5)]
@@ -32,34 +33,35 @@ class Late(dict[str, Answer]):
 
 
 class Overtaking(Executor):
-    """Does each unit that fetches twice: the second worker begins and ends while the first waits.
+    """Does each unit twice: the second worker begins and ends while the first waits.
 
     Args:
         late: The Source's answers; the first worker waits for one of them.
         change: Changes the Source before the second worker begins.
+
+    Attributes:
+        first: What became of the first workers, when they have ended.
     """
 
     def __init__(self, late: Late, change: Callable[[], None]) -> None:
         self._late = late
         self._change = change
-        self.first: list[Any] = []
+        self._pool = ThreadPoolExecutor(1)
+        self.first: list[Future[Any]] = []
 
     def submit(self, fn: Any, /, *words: Any, **_: Any) -> Future[Any]:
         """Do a unit at once."""
         future: Future[Any] = Future()
-        _, unit, _ = words
-        if not hasattr(unit, "work"):
-            future.set_result(fn(*words))
-            return future
-        with ThreadPoolExecutor(1) as pool:
-            first = pool.submit(fn, *words)
-            assert self._late.is_on_its_way.wait(30)
-            self._change()
-            second = fn(*words)
-            self._late.may_arrive.set()
-            self.first.append(first.result())
-        future.set_result(second)
+        self.first.append(self._pool.submit(fn, *words))
+        assert self._late.is_on_its_way.wait(30)
+        self._change()
+        future.set_result(fn(*words))
         return future
+
+    def arrive(self) -> None:
+        """Let the first workers end."""
+        self._late.may_arrive.set()
+        self._pool.shutdown(wait=True)
 
 
 def offer(source: TinySource, texts: dict[str, bytes]) -> None:
@@ -71,53 +73,62 @@ def offer(source: TinySource, texts: dict[str, bytes]) -> None:
         source.put(name, body)
 
 
-def test_an_overtaken_worker_does_not_write_over_the_copies_of_the_other(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    store.mkdir()
+def files(mirror: Path) -> dict[str, bytes]:
+    return {f"/{path.name}": path.read_bytes() for path in mirror.glob("*.txt")}
+
+
+def rows(mirror: Path) -> list[Any]:
+    with SqliteMirrorState(mirror / ".resourcesync" / "state.db", read_only=True) as state:
+        return list(state.copies())
+
+
+def staged(mirror: Path) -> list[Path]:
+    return list((mirror / ".resourcesync" / "tmp").iterdir())
+
+
+def test_a_worker_of_an_earlier_attempt_changes_no_copy_and_no_row(tmp_path: Path) -> None:
+    folder = tmp_path / "mirror"
     with TinySource() as source:
         offer(source, OLD)
         source.answers = late = Late(source.answers)
         executor = Overtaking(late, lambda: offer(source, NEW))
-        mirror = Mirror(source.url, f"file://{store}", state=tmp_path / "home", engine=executor)
+        mirror = Mirror(source.url, folder, engine=executor)
 
-        pulled = mirror.pull()
+        with mirror:
+            assert mirror.pull().state == "in sync"
+            before = rows(folder)
+            executor.arrive()
+            (ended,) = executor.first
+            assert ended.result().rows == len(NAMES), "the late worker staged all"
 
-        assert pulled.state == "in sync"
-        assert executor.first[0].failed[0] == "run-over"
-        assert {f"/{path.name}": path.read_bytes() for path in store.glob("*.txt")} == NEW
-        assert not list((store / ".resourcesync").rglob("quarantine/*"))
+        assert files(folder) == NEW
+        assert rows(folder) == before
+        assert not list((folder / ".resourcesync" / "quarantine").iterdir())
         assert mirror.audit().in_sync
+        assert not staged(folder), "what it staged is removed"
 
 
-class Disowned(Executor):
-    """Does each unit once; another attempt at it begins just before the result is returned.
-
-    Args:
-        store: The folder of the store.
-    """
-
-    def __init__(self, store: Path) -> None:
-        self._store = store
-
-    def submit(self, fn: Any, /, *words: Any, **_: Any) -> Future[Any]:
-        """Do a unit at once."""
-        future: Future[Any] = Future()
-        outcome = fn(*words)
-        for mark in self._store.rglob("*.begun"):
-            mark.write_text("another")
-        future.set_result(outcome)
-        return future
-
-
-def test_the_result_of_an_attempt_that_does_not_own_its_unit_does_not_count(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    store.mkdir()
+def test_a_worker_of_an_earlier_run_changes_no_copy_and_no_row(tmp_path: Path) -> None:
+    folder = tmp_path / "mirror"
     with TinySource() as source:
         offer(source, OLD)
-        home, address = tmp_path / "home", f"file://{store}"
+        source.answers = late = Late(source.answers)
+        executor = Overtaking(late, lambda: offer(source, NEW))
+        assert Mirror(source.url, folder, engine=executor).pull().state == "in sync"
+        newest = {name: body + b"est" for name, body in NEW.items()}
+        source.offer(newest, at="2026-02-01T00:00:00Z")
+        with ThreadPoolExecutor(2) as pool:
+            mirror = Mirror(source.url, folder, engine=pool)
+            assert mirror.pull().state == "in sync"
+            before = rows(folder)
 
-        disowned = Mirror(source.url, address, state=home, engine=Disowned(store)).pull()
-        after = Mirror(source.url, address, state=home).pull()
+            executor.arrive()
 
-    assert disowned.state != "in sync"
-    assert after.state == "in sync"
+            assert executor.first[0].result().rows == len(NAMES), "the late worker staged all"
+            assert len(staged(folder)) == len(NAMES)
+            assert rows(folder) == before
+            assert files(folder) == newest
+            again = mirror.pull(mode="baseline")
+        assert (again.state, again.same) == ("in sync", len(NAMES))
+        assert mirror.audit(method="hash").in_sync
+        assert not staged(folder), "the next run removes what it staged"

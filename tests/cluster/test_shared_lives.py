@@ -11,8 +11,6 @@ from tests.support.simulated.lives import born
 from tests.support.worlds.shared_workers import SharedWorkers
 
 STEPS = 30
-# Life 22 found that a new copy which a worker had put in place was nobody's when its coordinator
-# was killed.
 
 
 @pytest.fixture(autouse=True)
@@ -24,17 +22,15 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def live(folder: Path, seed: int) -> SharedWorkers:
     style, max_entries, moves = born(seed, STEPS)
     folder.mkdir()
-    with SharedWorkers(random.Random(f"{style} {max_entries}")) as workers:
-        campaign = Campaign(
-            folder / "mirror", style=style, max_entries=max_entries, workers=workers
-        )
-        try:
-            for move in moves:
-                campaign.do(move)
-            campaign.heal()
-        except Exception as error:
-            error.add_note(f"the life of seed {seed}: {style}, {max_entries} entries, {moves}")
-            raise
+    workers = SharedWorkers(random.Random(f"{style} {max_entries}"))
+    campaign = Campaign(folder / "mirror", style=style, max_entries=max_entries, workers=workers)
+    try:
+        for move in moves:
+            campaign.do(move)
+        campaign.heal()
+    except Exception as error:
+        error.add_note(f"the life of seed {seed}: {style}, {max_entries} entries, {moves}")
+        raise
     return workers
 
 

@@ -6,23 +6,32 @@ quarantine and the store's marker are beside the copies, below ``.resourcesync``
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BytesIO
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, TypeVar, cast
 
 from resourcesync.errors import MirrorChangedError, Remedy, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.own_files import IN_TRASH, one_name
-from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
+from resourcesync.ports import (
+    Clock,
+    CopyInstallation,
+    CopyMove,
+    CopyRemoval,
+    PartialBody,
+    StagedCopy,
+    modified_at,
+)
 from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.stores import (
     ObjectContent,
     ParallelStore,
     ReclaimableStore,
+    StagingStore,
     Store,
     StoredObject,
 )
@@ -116,18 +125,12 @@ class StoredCopies(StoreCopyInspector):
         store: The store; the mirror is locked.
         stage: Starts a staged copy on a local disk.
         clock: Dates the files in trash and quarantine.
-        confirm: Called when an object was found that is not the expected one, before it is
-            replaced; raises an error if this process must not write any more. So one that was
-            taken for dead replaces nothing that was put since.
     """
 
-    def __init__(
-        self, store: Store, stage: Stage, clock: Clock, confirm: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, store: Store, stage: Stage, clock: Clock) -> None:
         super().__init__(store)
         self._stage = stage
         self._clock = clock
-        self._confirm = confirm
         self._made_way: list[tuple[str, str]] = []
         self._in_flight = _in_flight(store)
 
@@ -188,7 +191,7 @@ class StoredCopies(StoreCopyInspector):
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
         """Start a staged copy; digests are computed while the bytes are written."""
-        return self._stage(algorithms, of)
+        return StagedObject(self._store, self._stage(algorithms, of), algorithms)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
         """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read.
@@ -271,7 +274,6 @@ class StoredCopies(StoreCopyInspector):
         if version is not None:
             return version
         there = self._stat(installation.path)
-        self._confirm()  # after the look: from now on, only this version is replaced
         is_foreign = there is not None and not (
             self._is_equal(installation.path, there, length, digests)
             or has_content(self, installation.path, installation.content)
@@ -291,15 +293,17 @@ class StoredCopies(StoreCopyInspector):
         digests: Sequence[Digest],
         replaces: str | None,
     ) -> str | None:
-        with (
-            installation.staged.open_sealed() as stream,
-            guard_store(f"putting {installation.path} in place"),
-        ):
+        path, staged = installation.path, installation.staged
+        if isinstance(staged, StagedObject) and staged.place:
+            with guard_store(f"putting {path} in place"):
+                version = staged.put(path, replaces)
+            return None if version is None else _checked(version)
+        with staged.open_sealed() as stream, guard_store(f"putting {path} in place"):
             stream.seek(0)
             moment = installation.lastmod
             lastmod = None if moment is None else from_microseconds(moment)
             content = ObjectContent(stream, length, digests, lastmod)
-            version = self._store.put(installation.path, content, replaces)
+            version = self._store.put(path, content, replaces)
             return None if version is None else _checked(version)
 
     def _is_equal(
@@ -423,6 +427,105 @@ class StoredCopies(StoreCopyInspector):
                 if not isinstance(key, str) or not key.startswith(prefix):
                     raise StorageError(f"the store listed {key!r:.100}, which was not requested")
                 yield key
+
+
+class StagedObject:
+    """A staged copy for a store: bytes on a local disk, or an object that a worker staged.
+
+    Args:
+        store: The store.
+        local: The bytes on a local disk.
+        algorithms: The requested digests.
+
+    Attributes:
+        place: The key of the object; empty for bytes on the local disk.
+    """
+
+    def __init__(self, store: Store, local: StagedCopy, algorithms: Sequence[str]) -> None:
+        self._store = store
+        self._local = local
+        self._length = 0
+        self._digests: tuple[Digest, ...] = ()
+        self.algorithms = algorithms
+        self.place = ""
+        self.write, self.restart, self.suspend = local.write, local.restart, local.suspend
+        self.record_validator = local.record_validator
+
+    @property
+    def part(self) -> PartialBody | None:
+        """The part that an earlier run left."""
+        return self._local.part
+
+    def take(self, place: str, length: int, digests: tuple[Digest, ...]) -> None:
+        """Take over an object that a worker staged."""
+        self._local.discard()
+        self.place, self._length, self._digests = place, length, digests
+
+    def put(self, path: str, replaces: str | None) -> str | None:
+        """Put the object that a worker staged in place; see ``Store.put``."""
+        store = cast("StagingStore", self._store)  # only for such a store is anything taken over
+        return store.put_staged(path, self.place, self._length, replaces)
+
+    def seal(self) -> tuple[int, tuple[Digest, ...]]:
+        """Finish writing; return the length in bytes and the requested digests."""
+        return (self._length, self._digests) if self.place else self._local.seal()
+
+    def open_sealed(self) -> BinaryIO:
+        """Open the sealed bytes to read and seek; an object is fetched to the local disk first."""
+        if self.place:
+            self._local.restart()
+            with guard_store(f"reading {self.place}"):
+                stream = self._store.open(self.place)
+                for block in () if stream is None else _read(stream):
+                    self._local.write(block)
+        return self._local.open_sealed()
+
+    def discard(self) -> None:
+        """Discard the bytes; may be called twice."""
+        self._local.discard()
+        if self.place:
+            with guard_store(f"removing {self.place}"):
+                self._store.remove(self.place)
+
+
+class StoreStagingArea:
+    """The ``StagingArea`` in a store: bytes are staged on a local disk until they are sealed.
+
+    Args:
+        store: The store.
+        stage: Starts a staged copy on a local disk.
+    """
+
+    def __init__(self, store: StagingStore, stage: Stage) -> None:
+        self._store = store
+        self._stage = stage
+
+    def stage(self, algorithms: Sequence[str]) -> StagedCopy:
+        """Start a staged copy."""
+        return self._stage(algorithms, "")
+
+    def hand_over(
+        self, batch: Sequence[tuple[StagedCopy, Mapping[str, str]]]
+    ) -> list[str | StorageError]:
+        """Store bytes under temporary keys; return the key of each, or its error."""
+        workers = min(_in_flight(self._store), len(batch))
+        if not workers:
+            return []
+        with ThreadPoolExecutor(workers, "store") as pool:
+            return list(pool.map(self._put, batch))
+
+    def _put(self, item: tuple[StagedCopy, Mapping[str, str]]) -> str | StorageError:
+        staged, headers = item
+        length, digests = staged.seal()
+        try:
+            with staged.open_sealed() as stream, guard_store("staging a copy there"):
+                stream.seek(0)
+                lastmod = modified_at(headers)
+                return self._store.stage(ObjectContent(stream, length, digests, lastmod))
+        except StorageError as error:
+            return error
+        finally:
+            staged.discard()
 
 
 @contextmanager

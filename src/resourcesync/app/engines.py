@@ -9,7 +9,7 @@ import msgspec
 
 from resourcesync.app import plugins
 from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
-from resourcesync.ports.engines import SLICE_ROWS, ExecutionEngine
+from resourcesync.ports.engines import UNIT_ROWS, ExecutionEngine
 
 _FORMS: Final = (
     "processes",
@@ -28,12 +28,12 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         engine: Its address; or an existing executor of a program.
         units: Most units of one host at a time.
-        slice_rows: The most rows of a unit that fetches.
+        unit_rows: The most requests of a unit.
     """
 
     engine: str | Executor = "processes"
     units: int = _SLOTS
-    slice_rows: int = SLICE_ROWS
+    unit_rows: int = UNIT_ROWS
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def open_engine(address: str | Executor, workers: int | None = None) -> Iterator
     if isinstance(address, Executor):
         from resourcesync.cluster.engines.executors import ExecutorEngine  # noqa: PLC0415 - rarely
 
-        yield ExecutorEngine(address, workers or _SLOTS)
+        yield ExecutorEngine(address, lambda _: workers or _SLOTS)
         return
     name = address.partition(":")[0]
     if name not in plugins.names(plugins.ENGINES):

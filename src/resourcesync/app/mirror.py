@@ -125,7 +125,7 @@ class Mirror:
         folder: The mirror's folder, made by the first pull; or the address of a store that a
             plug-in is for, such as ``s3://bucket/prefix``.
         state: The folder for the state of a mirror in a store, which must be named then.
-        engine: Engine that runs the units of a pull into a store that all workers reach, such as
+        engine: Engine whose workers fetch resources, and reach the folder or store, such as
             ``processes:4``, ``dask://HOST:PORT``, ``spark://HOST:PORT``, or an executor of
             ``concurrent.futures``.
         **options: The settings of a pull; ``help(resourcesync.MirrorOptions)`` explains each.

@@ -236,7 +236,6 @@ ConfigurationError
 StoppedError
   interrupted        The run was stopped before its end; run it again to continue.
 StorageError
-  run-over           A worker belongs to a run that has ended; it installs nothing.
   unreadable-file    A file of the tree cannot be read; make it readable, or exclude it.
   unreadable-folder  A folder of the tree cannot be read; make it readable, or exclude it.
   read-back          The bytes read back are not those that were written; check the disk.

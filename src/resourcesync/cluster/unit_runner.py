@@ -2,8 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
@@ -38,7 +38,7 @@ def run_units(
     limits: HostLimits,
     cancel: CancelToken,
     tell: Callable[[str], None] = lambda _: None,
-) -> Iterator[UnitOutcome]:
+) -> Generator[UnitOutcome, None, None]:
     """Run all units, and yield the outcome of each, once, as they come.
 
     A unit whose worker died, or whose work raised, is given to the engine again; after three times
@@ -93,7 +93,7 @@ class _UnitRun:
         self._breaks: Counter[str] = Counter()
         self._failures_in_a_row = 0
 
-    def outcomes(self) -> Iterator[UnitOutcome]:
+    def outcomes(self) -> Generator[UnitOutcome, None, None]:
         try:
             while True:
                 while self._ready:
@@ -169,7 +169,7 @@ class _UnitRun:
             return
         try:
             outcome = task.promise.result()
-        except BrokenExecutor as error:
+        except (BrokenExecutor, CancelledError) as error:  # Dask's, when its scheduler is gone
             self._repair_engine(error)
         except Exception as error:  # noqa: BLE001 - the edge of a worker: it may raise anything
             self._end_turn(task, None)

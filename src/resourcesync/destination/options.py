@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 import msgspec
 
@@ -142,7 +142,8 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
         patches: Formats of patches that can be applied, by media type.
         mappers: Returns a plug-in's mapper factory by name.
         is_expected: A first pull that fails is recorded: there is to be a mirror.
-        workers: Returns the transfer by workers for a policy; ``None``: this machine fetches.
+        workers: The network by workers, for the resources of a plan; ``None``: this machine
+            fetches them.
         findings: Opens the writer of the findings of an audit; the default discards them.
         resource_fetcher: The network without the measurement of clocks by the answers with
             documents; ``None``: ``fetcher``.
@@ -167,6 +168,6 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     patches: "Mapping[str, PatchFormat]" = msgspec.field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
-    workers: Callable[[Any], Any] | None = None
+    workers: Fetcher | None = None
     findings: Callable[[], AbstractContextManager[FindingWriter]] = discard_findings
     resource_fetcher: Fetcher | None = None

@@ -1,10 +1,10 @@
 """Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec import structs
@@ -20,7 +20,7 @@ from resourcesync.destination.lists.resource_reader import ListSnapshot, Resourc
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
-from resourcesync.destination.planner import Absence, DecisionPolicy, Fetch, ListedEntry
+from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntry
 from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,
@@ -103,17 +103,6 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
     spent: Spent = ""
     rechecked: int = 0
     stale_dates: int = 0
-
-
-class PlanTransfer(Protocol):
-    """An executor of the fetches of a plan, on this machine or by workers."""
-
-    @property
-    def stopped(self) -> bool:
-        """True if it ended early: not every fetch was executed."""
-
-    def execute(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
-        """Execute the fetches; see ``ResourceTransfer``."""
 
 
 class SyncSession:
@@ -306,14 +295,11 @@ class SyncSession:
             budget=self.budget,
         )
 
-    def transfer(self, at: int) -> PlanTransfer:
+    def transfer(self, at: int) -> ResourceTransfer:
         """Return a transfer for a plan that is complete up to ``at``, microseconds."""
         equipment = self.dependencies
-        if equipment.workers is not None:
-            shared: PlanTransfer = equipment.workers(self.policy(at))
-            return shared
         return ResourceTransfer(
-            fetcher=equipment.resource_fetcher or equipment.fetcher,
+            fetcher=equipment.workers or equipment.resource_fetcher or equipment.fetcher,
             copies=equipment.copies,
             state=equipment.state,
             clock=equipment.clock,

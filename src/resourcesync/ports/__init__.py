@@ -27,6 +27,7 @@ from resourcesync.ports.fetcher import (
     Purpose,
     Sink,
     Streamer,
+    modified_at,
     served_at,
     validators_of,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "Sink",
     "StagedCopy",
     "Streamer",
+    "modified_at",
     "served_at",
     "validators_of",
 ]

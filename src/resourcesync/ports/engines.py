@@ -1,16 +1,15 @@
 """Engines: processes on this machine, or an existing cluster, that do units of work (ADR 0066).
 
-A unit is a slice of what is to be fetched. Its work is a function of a module, called with the unit
-and its share of the requests to a host. It is idempotent and ends by writing one object: present
-means done. So an engine may lose a unit and do it again. Coordinator and workers exchange files
-that are written once, by name.
+A unit is a part of what is to be fetched. Its work is a function of a module, called with the unit
+and its share of the requests to a host. It changes no copy and no row: it stages bytes, and what
+an attempt staged counts only if its outcome arrives. So an engine may lose a unit and do it again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
-SLICE_ROWS: Final = 50_000
-"""Default for the most rows of a unit that fetches."""
+UNIT_ROWS: Final = 500
+"""Default for the most requests of a unit."""
 
 
 class WorkUnit(Protocol):
@@ -18,7 +17,7 @@ class WorkUnit(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of its object; unique among the units of a run."""
+        """A name that no other unit of the run has."""
 
     @property
     def host(self) -> str:
@@ -38,15 +37,15 @@ class HostShare(NamedTuple):
 
 
 class UnitOutcome(NamedTuple):
-    """The outcome of a unit. It can be pickled, and is small: the rows are in the unit's object.
+    """The outcome of a unit; can be pickled.
 
     Attributes:
         name: The unit's.
-        rows: Number of rows of its object.
+        rows: Number of its requests that ended.
         wait: Seconds without requests that the host asked for (429, 503, ``Retry-After``); ``None``
             if it did not.
         failed: Reason why it was not done: a stable code and a sentence; ``None`` when it was.
-        details: Further facts from the unit, such as counts.
+        details: What the unit returns to its coordinator.
     """
 
     name: str
@@ -95,30 +94,6 @@ class ExecutionEngine(Protocol):
 
     def close(self) -> None:
         """Close the engine; running units are cancelled if possible."""
-
-
-class FileExchange(Protocol):
-    """Files that coordinator and workers share; a name has one content and may be rewritten."""
-
-    def send(self, name: str, file: str) -> None:
-        """Make a file of this machine durable for all, under a name.
-
-        Raises:
-            StorageError: Nothing of it was stored.
-        """
-
-    def receive(self, name: str) -> str | None:
-        """Return a local file with the content of a name; ``None`` if there is none.
-
-        Raises:
-            StorageError: It cannot be had.
-        """
-
-    def names(self, prefix: str) -> Iterator[str]:
-        """Yield the names that begin so, in no order."""
-
-    def remove(self, name: str) -> None:
-        """Remove a name; a missing one is no error."""
 
 
 class SecondProcess(Protocol):

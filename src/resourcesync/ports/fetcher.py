@@ -207,6 +207,11 @@ def served_at(headers: Mapping[str, str]) -> datetime | None:
     return _parse_http_date(headers.get("date", ""))
 
 
+def modified_at(headers: Mapping[str, str]) -> datetime | None:
+    """Return the time of the last change that an answer has; ``None`` if absent."""
+    return _parse_http_date(headers.get("last-modified", ""))
+
+
 @lru_cache(maxsize=64)  # most answers of a second have the same Date
 def _parse_http_date(text: str) -> datetime | None:
     if not text:

@@ -133,5 +133,26 @@ class ReclaimableStore(Store, Protocol):
         """
 
 
+@runtime_checkable
+class StagingStore(Store, Protocol):
+    """A store in which workers stage bytes for the holder of the lock; optional."""
+
+    def stage(self, content: ObjectContent) -> str:
+        """Store bytes durably at a key of their own, outside of all keys; return that key.
+
+        No lock is needed. The next holder of the lock removes what nobody put.
+        """
+
+    def put_staged(self, key: str, place: str, length: int, replaces: str | None) -> str | None:
+        """Store staged bytes as ``put`` does, without moving them through this machine.
+
+        Args:
+            key: The key.
+            place: The key of the staged bytes, which stay there.
+            length: Their number.
+            replaces: The present version; ``None`` for none.
+        """
+
+
 StoreFactory = Callable[[str], Store]
 """Opens the store at an address, such as ``s3://bucket/prefix``; nothing is written yet."""

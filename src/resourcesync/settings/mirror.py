@@ -238,7 +238,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
     engine: Annotated[
         str | None,
         Setting(
-            "Pull with many workers into a store that all of them reach: processes, processes:8, "
+            "Pull with many workers, which reach the folder or store: processes, processes:8, "
             "dask://HOST:PORT, spark://HOST:PORT or spark:local[4].",
             _STO,
             metavar="ADDRESS",

@@ -94,9 +94,8 @@ def spark_missing() -> str:
     return ""
 
 
-@contextlib.contextmanager
-def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[ExecutionEngine]:
-    """Open Spark on this machine's Java; skip when there is none of them."""
+def prepare_spark(patch: pytest.MonkeyPatch, **more: str) -> None:
+    """Set Spark up on this machine's Java; skip when there is none of them."""
     if reason := spark_missing():
         pytest.skip(reason)
     # What lives for seconds is not worth the second compiler's work: half of all it costs.
@@ -111,6 +110,12 @@ def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[Execu
     patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     patch.setenv("PYTHONPATH", f"{ROOT}")
     patch.delenv("PYSPARK_PYTHON", raising=False)
+
+
+@contextlib.contextmanager
+def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[ExecutionEngine]:
+    """Open Spark on this machine's Java; skip when there is none of them."""
+    prepare_spark(patch, **more)
     with open_engine(f"spark:{master}") as engine:
         yield engine
 
@@ -119,7 +124,7 @@ def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[Execu
 def threads() -> Iterator[ExecutionEngine]:
     """Open an executor of threads, as an embedding program has one."""
     with ThreadPoolExecutor(2) as executor:
-        yield ExecutorEngine(executor, 2)
+        yield ExecutorEngine(executor, lambda _: 2)
 
 
 def children(word: str) -> list[int]:

@@ -1,50 +1,27 @@
 """Workers in one process, who fetch for a mirror; some die now and then."""
 
 import random
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from msgspec import structs
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.mirror.staging import FileSyncer, open_staging
+from resourcesync.adapters.mirror.staging_area import FolderStagingArea
 from resourcesync.cluster import worker
-from resourcesync.cluster.slices import SliceResults
-from resourcesync.cluster.transfer import SharedTransfer
-from resourcesync.cluster.units import SliceUnit, WorkerContext
+from resourcesync.cluster.fetcher import WorkerFetcher
+from resourcesync.cluster.units import FetchUnit
 from resourcesync.destination.options import Dependencies
-from resourcesync.ports import Clock
+from resourcesync.errors import StorageError
+from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.ports import StagedCopy
+from resourcesync.ports.copies import StagingArea
 from resourcesync.ports.engines import UnitOutcome
-from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.crashes.killing import Fuse, Killed
 
 _TRIES: Final = 3
-
-
-class MemoryExchange:
-    """An ``Exchange`` whose files outlive a coordinator that is killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.files: dict[str, bytes] = {}
-
-    def send(self, name: str, file: str) -> None:
-        self.files[name] = Path(file).read_bytes()
-
-    def receive(self, name: str) -> str | None:
-        if name not in self.files:
-            return None
-        place = Path(tempfile.mkdtemp(dir=self._folder)) / "file"
-        place.write_bytes(self.files[name])
-        return str(place)
-
-    def names(self, prefix: str) -> Iterator[str]:
-        return iter([name for name in self.files if name.startswith(prefix)])
-
-    def remove(self, name: str) -> None:
-        self.files.pop(name, None)
 
 
 class Steady(random.Random):
@@ -54,21 +31,21 @@ class Steady(random.Random):
         return 0.5
 
 
-class Skewed:
-    """A clock that is ahead of another one."""
+class DyingArea:
+    """Stands before a staging area; the worker dies before, within or after handing over."""
 
-    def __init__(self, clock: Clock, ahead: timedelta) -> None:
-        self._clock = clock
-        self._ahead = ahead
+    def __init__(self, real: StagingArea, fuse: Fuse) -> None:
+        self._real = real
+        self._fuse = fuse
 
-    def now(self) -> datetime:
-        return self._clock.now() + self._ahead
+    def stage(self, algorithms: Sequence[str]) -> StagedCopy:
+        return self._real.stage(algorithms)
 
-    def monotonic(self) -> float:
-        return self._clock.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        self._clock.sleep(seconds)
+    def hand_over(
+        self, batch: Sequence[tuple[StagedCopy, Mapping[str, str]]]
+    ) -> list[str | StorageError]:
+        places: list[str | StorageError] = self._fuse.burn(self._real.hand_over, batch)
+        return places
 
 
 class SharedWorkers:
@@ -78,77 +55,75 @@ class SharedWorkers:
         luck: Whether workers die.
 
     Attributes:
-        scratch: A folder of theirs.
-        exchange: What they hand to each other.
         brought: How many units were done.
         lost: How many workers died.
-        skew: How far the clocks of workers are ahead.
+        ahead: How many units are done before the first outcome arrives.
+        arriving: Called before an outcome arrives.
     """
 
     def __init__(self, luck: random.Random) -> None:
         self._luck = luck
         self.brought = 0
         self.lost = 0
-        self.skew = timedelta()
-        self.scratch = Path(tempfile.mkdtemp())
-        self.exchange = MemoryExchange(self.scratch)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Remove what they left."""
-        shutil.rmtree(self.scratch)
+        self.ahead = 1
+        self.arriving: Callable[[], None] = lambda: None
 
     def employed(self, dependencies: Dependencies) -> Dependencies:
         """Add the workers."""
-        context = WorkerContext(
-            fetch=lambda units: self._do(units, dependencies),
-            exchange=self.exchange,
-            state=dependencies.state,
-            folder=tempfile.mkdtemp(dir=self.scratch),
-            site=None,
-            slice_rows=3,
-        )
-        clock, report = dependencies.clock, dependencies.report
-        SliceResults(context, clock, report).recover()
-        return structs.replace(
-            dependencies, workers=lambda policy: SharedTransfer(context, policy, clock, report)
-        )
+        fetcher = WorkerFetcher(lambda units: self._do(units, dependencies), None, rows=3)
+        return structs.replace(dependencies, workers=fetcher)
 
-    def _do(self, units: Iterable[SliceUnit], dependencies: Dependencies) -> Iterator[UnitOutcome]:
-        """Do units one after the other; a worker may die, and the unit is done again."""
+    def _do(
+        self, units: Iterable[FetchUnit], dependencies: Dependencies
+    ) -> Generator[UnitOutcome, None, None]:
+        """Do units; the outcome of the first arrives when some more are done."""
+        waiting = []
         for unit in units:
-            for _ in range(_TRIES):
-                fuse = None
-                if self._luck.random() < 0.2:
-                    fuse = Fuse(self._luck.randrange(2), how=self._luck.randrange(3))
-                copies: Any = dependencies.copies
-                used = copies if fuse is None else Dying(copies, fuse)
-                try:
-                    outcome = worker.fetch_slice(unit, self._tools(used, dependencies))
-                    self.brought += 1
-                    break
-                except Killed:
-                    if fuse is None or not fuse.is_burnt:
-                        raise
-                    self.lost += 1
-            else:
-                outcome = UnitOutcome(unit.name, failed=("engine", "its worker died each time"))
-            yield outcome
+            waiting.append(self._do_one(unit, dependencies))
+            if len(waiting) >= self.ahead:
+                self.arriving()
+                yield waiting.pop(0)
+        yield from waiting
 
-    def _tools(self, copies: Any, dependencies: Dependencies) -> worker.WorkerTools:
-        folder = tempfile.mkdtemp(dir=self.scratch)
-        return worker.WorkerTools(
-            fetcher=dependencies.fetcher,
-            copies=lambda _confirm: copies,
-            memory=lambda: SqliteMirrorState(":memory:"),
-            clock=Skewed(dependencies.clock, self.skew),
-            exchange=self.exchange,
-            file=lambda name: f"{folder}/{name.replace('/', '-')}",
-            traffic=lambda: (0, 0),
-            wait=lambda: None,
-        )
+    def _do_one(self, unit: FetchUnit, dependencies: Dependencies) -> UnitOutcome:
+        """Do a unit; a worker may die, and the unit is done again."""
+        for _ in range(_TRIES):
+            fuse = None
+            if self._luck.random() < 0.2:
+                fuse = Fuse(0, how=self._luck.randrange(3))
+            try:
+                outcome = self._attempt(unit, dependencies, fuse)
+            except Killed:
+                if fuse is None or not fuse.is_burnt:
+                    raise
+                self.lost += 1
+                _leave_something(dependencies, self.lost)
+            else:
+                self.brought += 1
+                return outcome
+        return UnitOutcome(unit.name, failed=("engine", "its worker died each time"))
+
+    def _attempt(
+        self, unit: FetchUnit, dependencies: Dependencies, fuse: Fuse | None
+    ) -> UnitOutcome:
+        with (
+            open_staging(_temporary(dependencies)) as staging,
+            closing(FileSyncer(lambda: 0.0)) as syncer,
+        ):
+            area: Any = FolderStagingArea(staging, syncer)
+            tools = worker.WorkerTools(
+                fetcher=dependencies.fetcher,
+                area=area if fuse is None else DyingArea(area, fuse),
+                traffic=lambda: (0, 0),
+                wait=lambda: None,
+            )
+            return worker.fetch_unit(unit, tools)
+
+
+def _temporary(dependencies: Dependencies) -> Path:
+    return Path(dependencies.folder) / OWN_FOLDER / "tmp"
+
+
+def _leave_something(dependencies: Dependencies, number: int) -> None:
+    """Leave what a killed worker has not removed."""
+    (_temporary(dependencies) / f"left-{number}").write_bytes(b"half of it")

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from resourcesync.cluster.engines.spark import SparkEngine, cause_of
+from resourcesync.cluster.engines.executors import check_version
+from resourcesync.cluster.engines.spark import SparkExecutor, cause_of
 from resourcesync.errors import EngineError
 
 HEAD = """\
@@ -70,7 +71,7 @@ class Busy:
 
 
 def test_a_cluster_that_begins_nothing_is_given_up() -> None:
-    engine = SparkEngine(Busy(), patience=0.05)
-    with pytest.raises(EngineError, match=r"started the task within 0.05 s"):
-        engine.check()
-    engine.close()
+    executor = SparkExecutor(Busy())
+    with pytest.raises(EngineError, match=r"no Spark worker started the task within 0.05 s"):
+        check_version(executor, "Spark", 0.05)
+    executor.shutdown()

@@ -10,6 +10,7 @@ from io import BytesIO
 from typing import BinaryIO, Final, Protocol
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
+from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.own_files import NEW, open_file
 from resourcesync.ports import PartialBody
@@ -32,6 +33,7 @@ SMALL: Final = 32 << 10
 """The most bytes that are staged in memory; more get a file."""
 
 _CLONE: Final = 0x40049409  # FICLONE of ioctl_ficlone(2)
+_TAKEN: Final = os.O_RDWR
 _LAST_MOMENT: Final = (1 << 33) * 1_000_000_000
 """Nanoseconds since 1970: the last time of modification that is set."""
 CAN_ADVISE: Final = hasattr(os, "posix_fadvise")
@@ -73,6 +75,7 @@ class StagedFile:
 
     Attributes:
         is_noted: There is a note of this part.
+        algorithms: Digests to compute.
     """
 
     def __init__(
@@ -91,9 +94,10 @@ class StagedFile:
         self.is_noted = self._exists = False
         self.part: PartialBody | None = None
         self.name = name
-        self._algorithms = algorithms
+        self.algorithms = algorithms
         self._hashers: dict[str, hashlib._Hash] = {}
         self._file = -1
+        self._is_taken = False
         self.length = 0
         self.digests: tuple[Digest, ...] = ()
 
@@ -101,7 +105,7 @@ class StagedFile:
         """Return the file; make it, with the bytes so far, if there is none yet."""
         if self._file < 0:
             try:
-                self._file = open_file(self.name, self._folder, NEW)
+                self._file = open_file(self.name, self._folder, _TAKEN if self._is_taken else NEW)
             except OSError as error:
                 raise mirror_error(error, "making a temporary file") from error
             self._exists = True
@@ -126,7 +130,7 @@ class StagedFile:
     def _begin_file(self) -> None:
         """Move the bytes so far to a file, and hash those that come as they come."""
         self._open()
-        self._hashers = new_hashers(self._algorithms)
+        self._hashers = new_hashers(self.algorithms)
         for hasher in self._hashers.values():
             hasher.update(self._small)
         self._small = b""
@@ -171,7 +175,7 @@ class StagedFile:
         try:
             fcntl.ioctl(file, _CLONE, source)
         except OSError:  # another file system, or one that cannot share
-            self._hashers = new_hashers(self._algorithms)
+            self._hashers = new_hashers(self.algorithms)
             offset = 0
             while chunk := os.pread(source, _BLOCK, offset):
                 self.write(chunk)
@@ -180,7 +184,7 @@ class StagedFile:
         self._read_on(file)
 
     def _read_on(self, file: int) -> None:
-        self._hashers = new_hashers(self._algorithms)
+        self._hashers = new_hashers(self.algorithms)
         while chunk := os.read(file, _BLOCK):
             self.length += len(chunk)
             for hasher in self._hashers.values():
@@ -206,13 +210,36 @@ class StagedFile:
                 os.lseek(self._file, 0, os.SEEK_SET)
             except OSError as error:
                 raise mirror_error(error, "emptying a temporary file") from error
-            self._hashers = new_hashers(self._algorithms)
+            self._hashers = new_hashers(self.algorithms)
         self.length = 0
+
+    def take(self, place: str, length: int, digests: tuple[Digest, ...]) -> None:
+        """Take over a file of the folder that a worker staged and synced.
+
+        Raises:
+            StorageError: It is not there, or has another length.
+        """
+        self.discard()
+        self.part, self.length, self.digests = None, length, digests
+        if "/" in place:
+            raise _not_staged(place, "it is in another folder")
+        try:
+            # Opened, not only inspected: an NFS client then asks its server.
+            file = open_file(place, self._folder, _TAKEN)
+        except OSError as error:
+            raise _not_staged(place, error.strerror or "") from error
+        found = os.fstat(file).st_size
+        os.close(file)  # hundreds of them may wait for their group
+        self.name, self._exists, self._is_taken = place, True, True
+        if found != length:
+            raise _not_staged(place, f"it has {found:,} bytes, not {length:,}")
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
         """Finish writing; return the length in bytes and the requested digests."""
+        if self._is_taken:
+            return self.length, self.digests
         digests = []
-        for name in self._algorithms:
+        for name in self.algorithms:
             if name in self._hashers:
                 hasher = self._hashers[name]
             else:
@@ -227,10 +254,10 @@ class StagedFile:
         Raises:
             StorageError: They cannot be read.
         """
-        if self._file < 0:
+        if self._file < 0 and not self._is_taken:
             return BytesIO(self._small)
         try:
-            return os.fdopen(os.dup(self._file), "rb")
+            return os.fdopen(os.dup(self._open()), "rb")
         except OSError as error:
             raise mirror_error(error, "reading a temporary file") from error
 
@@ -284,6 +311,14 @@ class StagedFile:
         if self._exists:
             with suppress(OSError):
                 os.unlink(self.name, dir_fd=self._folder)
+
+
+def _not_staged(place: str, why: str) -> StorageError:
+    return StorageError(
+        f"a worker staged {place}, which is not in the mirror's folder: {why}",
+        evidence=(("kept", "all complete copies"),),
+        hint="check that every worker reaches the mirror's folder at the path that it has here",
+    )
 
 
 def digest_of(

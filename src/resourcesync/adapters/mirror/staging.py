@@ -218,7 +218,7 @@ class Staging:
         self._folder = folder
         self._parts = Parts(folder)
         self._names = 0
-        self._tag = os.urandom(4).hex()
+        self._tag = os.urandom(8).hex()
 
     def clear(self, oldest: float) -> None:
         """Remove temporary files of killed runs.

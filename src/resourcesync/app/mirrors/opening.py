@@ -5,7 +5,7 @@ A folder that does not become a mirror is left as it was.
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from enum import Enum
 from functools import partial
@@ -21,7 +21,7 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import fetching, plugins
-from resourcesync.app.fetching import StoredOrigins
+from resourcesync.app.fetching import OpenFetcher, StoredOrigins
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.options import fetch_settings
@@ -48,46 +48,39 @@ from resourcesync.settings.network import Network
 from resourcesync.settings.publication import NOTE, decode_settings
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.shared_pull import SharedPull
+    from resourcesync.cluster.fetcher import WorkerFetcher
 
 
 @contextmanager
-def open_workers(
-    mirror: MirrorFolder,
-    home: Home,
-    source: str,
-    network: Network,
-    cancel: CancelToken,
-    report: Reporter,
-) -> Iterator["SharedPull | None"]:
-    """Yield the workers of a pull; ``None`` without any.
-
-    What the workers of a killed run left in the store is recorded first, whoever pulls now: a
-    worker that comes late must not replace what this run installs.
-
-    Raises:
-        ConfigurationError: There is no such engine.
-        StorageError: The store fails.
-    """
-    address = stores.store_of(home.folder)
-    if home.workers is None and not (address and _has_units(address, home.folder)):
+def _open_workers(
+    home: Home, source: str, network: Network, cancel: CancelToken, report: Reporter
+) -> Iterator["WorkerFetcher | None"]:
+    """Yield the fetcher by the workers of a pull; ``None`` without any."""
+    if home.workers is None:
         yield None
         return
-    from resourcesync.app.mirrors import shared_pull  # noqa: PLC0415 - rarely
+    from resourcesync.app.mirrors import worker_fetching  # noqa: PLC0415 - rarely
 
-    assert mirror.state is not None
-    site = shared_pull.Site(source=source, store=address, network=network)
-    own = home.folder / OWN_FOLDER
-    with shared_pull.open_shared_pull(
-        mirror.state, own, site, home.workers, cancel, report
-    ) as shared:
-        yield None if home.workers is None else shared
+    site = worker_fetching.Site(
+        source=source,
+        folder=str(home.folder.absolute()),
+        store=stores.store_of(home.folder),
+        network=network,
+    )
+    with worker_fetching.open_workers(site, home.workers, cancel, report) as fetcher:
+        yield fetcher
 
 
-def _has_units(store: str, folder: Path) -> bool:
-    """True if a killed run left units of workers in a store."""
-    exchange = stores.open_exchange(stores.open_store(store), folder)
-    return next(exchange.names(""), None) is not None
+def _traffic(http: OpenFetcher, workers: "WorkerFetcher | None") -> Callable[[], tuple[int, int]]:
+    """Return the counter of requests sent and bytes received, with those of workers."""
+    if workers is None:
+        return http.traffic
+
+    def traffic() -> tuple[int, int]:
+        (requests, received), (more_requests, more_received) = http.traffic(), workers.traffic()
+        return requests + more_requests, received + more_received
+
+    return traffic
 
 
 _CATALOGUE = "catalogue.db"
@@ -112,8 +105,8 @@ def open_mirror_folder(
     """
     home = place if isinstance(place, Home) else Home(place)
     folder = home.folder
-    if home.workers is not None:
-        stores.check_shared(home)
+    if home.workers is not None and home.store:
+        stores.open_staging_store(home.store)
     was_folder, was_mirror = folder.is_dir(), mirror_state.is_mirror(folder)
     if not was_mirror:
         if source is None:
@@ -323,7 +316,7 @@ def open_destination(
         with (
             _recording(stores.copies_of(mirror, clock), state, clock, failed_pulls) as copies,
             fetching.open_fetcher(address, settings, cancel, rules, report) as http,
-            open_workers(mirror, home, address, network, cancel, report) as workers,
+            _open_workers(home, address, network, cancel, report) as workers,
         ):
             yield Destination(
                 Dependencies(
@@ -334,11 +327,11 @@ def open_destination(
                     cancel=cancel,
                     report=report,
                     purge=copies.purge,
-                    traffic=http.traffic if workers is None else workers.with_workers(http.traffic),
+                    traffic=_traffic(http, workers),
                     certificate_until=http.certificate_until,
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
                     is_expected=is_expected,
-                    workers=None if workers is None else workers.transfer,
+                    workers=workers,
                 )
             )
 

@@ -29,14 +29,11 @@ from resourcesync.settings import environment
 
 if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoredCopies
-    from resourcesync.adapters.stored_files import StoredExchange
     from resourcesync.app.engines import Workers
-    from resourcesync.ports.stores import Store, StoreFactory
+    from resourcesync.ports.stores import StagingStore, Store, StoreFactory
 
 _FILE: Final = "store"
 _LEASE_FILE: Final = "holder"
-_EXCHANGE: Final = ".resourcesync/units/"
-"""Prefix of the files in a store that coordinator and workers exchange."""
 _MAX_LEASE_NAME: Final = 64
 _MOST_BYTES: Final = 4_096
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
@@ -193,29 +190,21 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
         state_backup.back_up(store, mirror, clock)
 
 
-def check_shared(home: Home) -> None:
-    """Check that workers can reach the copies of a mirror.
+def open_staging_store(address: str) -> "StagingStore":
+    """Open a store in which workers can stage; nothing is written there.
 
     Raises:
-        ConfigurationError: They are in a folder of this machine.
+        ConfigurationError: They cannot, or there is no plug-in for it.
     """
-    if not home.store:
-        raise ConfigurationError(
-            f"{home.folder} is a folder of this machine, which other workers cannot reach",
-            hint="name a store: s3://BUCKET/PREFIX, or file:///PATH for a shared folder",
-        )
+    from resourcesync.ports.stores import StagingStore  # noqa: PLC0415 - rarely
 
-
-def open_exchange(store: "Store", folder: Path) -> "StoredExchange":
-    """Open the files in a store that coordinator and workers exchange.
-
-    Args:
-        store: The store of the copies.
-        folder: The folder for received files.
-    """
-    from resourcesync.adapters.stored_files import StoredExchange  # noqa: PLC0415 - rarely
-
-    return StoredExchange(store, _EXCHANGE, folder)
+    store = open_store(address)
+    if isinstance(store, StagingStore):
+        return store
+    raise ConfigurationError(
+        f"workers cannot stage copies in {address}",
+        hint="pull without an engine, or into a folder that all workers reach",
+    )
 
 
 @contextmanager

@@ -241,35 +241,55 @@ class BucketStore:
         """
         self._check_hold()
         over = replaces or ABSENT
-        attributes = dict(content.headers)
-        if content.lastmod is not None:
-            attributes["mtime"] = f"{content.lastmod.timestamp()}"
-        token = attributes[_MARK] = secrets.token_hex(16)
+        token = secrets.token_hex(16)
         if content.length > self.largest_whole:
-            return self._put_large(key, content, over, attributes)
+            return self._put_large(key, content, replaces, token)
         body = b"".join(_VerifiedBlocks(key, content))
-        version = self._bucket.put(key, body, over=over, attributes=attributes)
+        version = self._bucket.put(key, body, over=over, attributes=_attributes(content, token))
         # If an answer was lost, the retry finds the object that it put.
         return self._marked(key, token) if version is None else version
 
     def _put_large(
-        self, key: str, content: ObjectContent, over: str, attributes: dict[str, str]
+        self, key: str, content: ObjectContent, replaces: str | None, token: str
     ) -> str | None:
-        token = attributes[_MARK]
         there = self._bucket.head(key)
-        if over != (ABSENT if there is None else there.version):
+        if replaces != (None if there is None else there.version):
             return None  # do not upload a large body in vain
         if content.length > self._bucket.largest_copy:
-            self._bucket.put_parts(key, _VerifiedBlocks(key, content), content.length, attributes)
+            blocks, attributes = _VerifiedBlocks(key, content), _attributes(content, token)
+            self._bucket.put_parts(key, blocks, content.length, attributes)
             return self._marked(key, token)
-        place = f"{TEMPORARY}{token}"
-        self._bucket.put_parts(place, _VerifiedBlocks(key, content), content.length, attributes)
+        place = self.stage(content)
         try:
-            self._check_hold()
-            self._bucket.copy(place, key, content.length, over=over)
+            return self.put_staged(key, place, content.length, replaces)
         finally:
             self._bucket.remove(place)
-        return self._marked(key, token)
+
+    def stage(self, content: ObjectContent) -> str:
+        """Store bytes under a temporary key, without the lease; return the key.
+
+        Raises:
+            StorageError: The bucket failed, or the bytes do not match the digests.
+        """
+        token = secrets.token_hex(16)
+        place = f"{TEMPORARY}{token}"
+        blocks, attributes = _VerifiedBlocks(place, content), _attributes(content, token)
+        if content.length > self.largest_whole:
+            self._bucket.put_parts(place, blocks, content.length, attributes)
+        else:
+            self._bucket.put(place, b"".join(blocks), attributes=attributes)
+        return place
+
+    def put_staged(self, key: str, place: str, length: int, replaces: str | None) -> str | None:
+        """Copy staged bytes to a key within the bucket, if it still has the version to replace.
+
+        Raises:
+            StorageError: The bucket failed.
+            LockedError: The lease was lost.
+        """
+        self._check_hold()
+        self._bucket.copy(place, key, length, over=replaces or ABSENT)
+        return self._marked(key, place.removeprefix(TEMPORARY))
 
     def _marked(self, key: str, token: str) -> str | None:
         """Return the version at a key if this put wrote it, as its token shows."""
@@ -349,6 +369,14 @@ class BucketStore:
     def _check_hold(self) -> None:
         if self._lease is not None:
             self._lease.check()
+
+
+def _attributes(content: ObjectContent, token: str) -> dict[str, str]:
+    """Return the header fields to store with bytes, with a token that marks this call."""
+    attributes = {**dict(content.headers), _MARK: token}
+    if content.lastmod is not None:
+        attributes["mtime"] = f"{content.lastmod.timestamp()}"
+    return attributes
 
 
 class _VerifiedBlocks:

@@ -1,16 +1,16 @@
-"""An engine on an executor of ``concurrent.futures``, and the worker code of all engines."""
+"""The one engine: an executor of ``concurrent.futures``, and the worker's code for all of them."""
 
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final
 
 from resourcesync import __version__
 from resourcesync.errors import EngineError, ResourceSyncError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
-_LONGEST = 500
+_LONGEST: Final = 500
 
 
 def run_unit(
@@ -46,37 +46,54 @@ def run_unit(
         ) from None
 
 
-def package_version() -> str:
-    """Return the version of this package in the calling process."""
-    return __version__
-
-
 def _source_location(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    last = frames[-1]
+    last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{PurePath(last.filename).name}:{last.lineno}, {last.name}"
 
 
-UnitRunner = Callable[[UnitFunction, Any, HostShare], UnitOutcome]
-"""Runs the work with its unit, in a worker."""
+def _package_version() -> str:
+    return __version__
+
+
+UnitRunner = Callable[[UnitFunction, Any, HostShare, str], UnitOutcome]
+"""Runs the work with its unit, in a worker that may have another version."""
+
+
+def leave(_executor: Executor) -> None:
+    """Leave an executor as it is: it is its owner's."""
 
 
 class ExecutorEngine:
-    """An ``Engine`` on any executor; the caller owns the executor and shuts it down.
+    """An ``ExecutionEngine`` on an executor.
 
     Args:
         executor: The executor; if its workers are processes, they can import this package.
-        slots: Number of calls that it runs at a time.
+        slots: Returns the number of calls that an executor runs at a time.
+        reopen: Opens another one in its place when it accepts no more work; ``None``: only its
+            owner can.
+        end: Ends an executor.
+        run: Runs a unit in a worker.
     """
 
-    def __init__(self, executor: Executor, slots: int) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        slots: Callable[[Any], int],
+        *,
+        reopen: Callable[[], Executor] | None = None,
+        end: Callable[[Any], object] = leave,
+        run: UnitRunner = run_unit,
+    ) -> None:
         self._executor = executor
-        self._slots = max(1, slots)
+        self._slots = slots
+        self._reopen = reopen
+        self._end = end
+        self._run = run
 
     @property
     def slots(self) -> int:
         """Number of units that run at a time."""
-        return self._slots
+        return max(1, self._slots(self._executor))
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         """Submit a unit.
@@ -84,27 +101,57 @@ class ExecutorEngine:
         Raises:
             EngineError: The executor was shut down, or its workers died.
         """
-        return submit_unit(self._executor, run_unit, work, unit, share)
+        try:
+            return self._executor.submit(self._run, work, unit, share, __version__)
+        except RuntimeError as error:  # BrokenExecutor is one, too
+            raise EngineError(
+                "the executor accepts no more work", evidence=(("got", f"{error}"),)
+            ) from (error)
 
     def restart_workers(self) -> bool:
-        """Return ``False``: only the owner can replace the executor."""
-        return False
+        """Open another executor in place of one that accepts no more work, if that can be."""
+        if self._reopen is None:
+            return False
+        self._end(self._executor)
+        try:
+            self._executor = self._reopen()
+        except EngineError:
+            return False
+        return True
 
     def close(self) -> None:
-        """Leave the executor as it is."""
+        """End the executor, unless it is its owner's."""
+        self._end(self._executor)
 
 
-def submit_unit(
-    executor: Executor, how: UnitRunner, work: UnitFunction, unit: WorkUnit, share: HostShare
-) -> UnitFuture:
-    """Submit a unit to an executor, to be run by ``how``.
+def check_version(executor: Executor, kind: str, patience: float) -> None:
+    """Check that a worker has this version of the package.
+
+    Args:
+        executor: The executor.
+        kind: What it is, such as ``Dask``.
+        patience: Seconds to wait for a worker.
 
     Raises:
-        EngineError: The executor was shut down, or its workers died.
+        EngineError: It has none or another, or there is no worker.
     """
     try:
-        return executor.submit(how, work, unit, share)
-    except RuntimeError as error:  # BrokenExecutor is one, too
+        found = executor.submit(_package_version).result(patience)
+    except TimeoutError as error:
         raise EngineError(
-            "the executor accepts no more work", evidence=(("got", f"{error}"),)
-        ) from (error)
+            f"no {kind} worker started the task within {patience:g} s",
+            hint="check that there are workers, and that they are not busy",
+        ) from error
+    except Exception as error:
+        raise EngineError(
+            f"no unit can run on this {kind} cluster",
+            evidence=(("got", f"{error}"[:_LONGEST]),),
+            hint="check that it answers; on the scheduler and each worker: "
+            f"pip install resourcesync=={__version__}",
+        ) from error
+    if found != __version__:
+        raise EngineError(
+            f"resourcesync {__version__} is not installed on all workers",
+            evidence=(("a worker", f"{found}"),),
+            hint=f"on the scheduler and each worker: pip install resourcesync=={__version__}",
+        )

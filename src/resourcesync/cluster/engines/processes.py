@@ -12,14 +12,15 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import wait
 from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 
-from resourcesync.cluster.engines.executors import run_unit, submit_unit
+from resourcesync.cluster.engines.executors import ExecutorEngine, run_unit
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
+from resourcesync.ports.engines import HostShare, UnitFunction, UnitOutcome, WorkUnit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -110,45 +111,7 @@ def _exit_with_parent() -> None:
     os._exit(1)
 
 
-class ProcessEngine:
-    """An ``Engine`` of processes, which start on demand and end with it.
-
-    Each is a new interpreter: it shares no threads and no open files with this program. A process
-    whose parent is gone ends by itself.
-
-    Args:
-        workers: Number of processes; ``None`` for one for each processor that this process may use.
-    """
-
-    def __init__(self, workers: int | None = None) -> None:
-        self._slots = processors() if workers is None else workers
-        self._executor = new_pool(self._slots)
-
-    @property
-    def slots(self) -> int:
-        """The most processes at a time."""
-        return self._slots
-
-    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
-        """Submit a unit to one of the processes.
-
-        Raises:
-            EngineError: A process died, which breaks the pool; or the engine is closed.
-        """
-        return submit_unit(self._executor, _run_unit_in_worker, work, unit, share)
-
-    def restart_workers(self) -> bool:
-        """Replace all processes by new ones."""
-        self.close()
-        self._executor = new_pool(self._slots)
-        return True
-
-    def close(self) -> None:
-        """End all processes; units in progress are cancelled, and clean up after themselves."""
-        end_pool(self._executor)
-
-
-def open_processes(address: str, workers: int | None) -> ProcessEngine:
+def open_processes(address: str, workers: int | None) -> ExecutorEngine:
     """Open the engine of an address ``processes`` or ``processes:N``.
 
     Args:
@@ -167,8 +130,17 @@ def open_processes(address: str, workers: int | None) -> ProcessEngine:
         workers = int(number)
     if workers is not None and not 1 <= workers <= MAX_PROCESSES:
         raise ConfigurationError(f"the number of processes must be from 1 to {MAX_PROCESSES}")
-    return ProcessEngine(workers)
+    slots = processors() if workers is None else workers
+    return ExecutorEngine(
+        new_pool(slots),
+        lambda _: slots,
+        reopen=partial(new_pool, slots),
+        end=end_pool,
+        run=_run_unit_in_worker,
+    )
 
 
-def _run_unit_in_worker(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
-    return run_in_worker(run_unit, work, unit, share)
+def _run_unit_in_worker(
+    work: UnitFunction, unit: WorkUnit, share: HostShare, version: str
+) -> UnitOutcome:
+    return run_in_worker(run_unit, work, unit, share, version)

@@ -1,22 +1,22 @@
-"""An engine on Spark: one job with one task for each unit, submitted from a thread."""
+"""Spark as an executor: one job with one task for each call, submitted from a thread."""
 
 import importlib
 import itertools
 import re
 import sys
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
-from resourcesync import __version__
-from resourcesync.cluster.engines.executors import package_version, run_unit
+from resourcesync.cluster.engines.executors import ExecutorEngine, check_version
 from resourcesync.errors import ConfigurationError, EngineError
-from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
-_MOST: Final = 512
+MOST: Final = 512
 """The most units at a time: each has a Python thread and a Java thread."""
-_PATIENCE: Final = 600.0
+PATIENCE: Final = 600.0
+"""Seconds to wait for the first worker."""
 _NAME: Final = "resourcesync"
 _PYTHON: Final = "python3"
 """The Python that Spark uses by default."""
@@ -38,112 +38,49 @@ _CAUSES: Final = tuple(
 """Patterns of the cause in an error report of Spark's, the best first."""
 
 
-class SparkEngine:
-    """An ``Engine`` on a context of Spark's.
+class SparkExecutor(Executor):
+    """An executor on a context of Spark's: each call is a job of one task, run from a thread.
 
     Args:
-        context: A ``pyspark.SparkContext``; the caller owns and stops it.
-        most: Most units at a time; ``None`` for one for each core.
-        ended: Called when the engine is closed and its jobs have ended.
-        patience: Seconds to wait for the first worker.
+        context: A ``pyspark.SparkContext``.
+        ended: Called when the executor is shut down and its jobs have ended.
     """
 
-    def __init__(
-        self,
-        context: Any,
-        most: int | None = None,
-        *,
-        ended: Callable[[], None] = lambda: None,
-        patience: float = _PATIENCE,
-    ) -> None:
+    def __init__(self, context: Any, ended: Callable[[], None] = lambda: None) -> None:
         self._context = context
-        self._patience = patience
-        self._most = min(_MOST, most or _MOST)
         self._ended = ended
         self._numbers = itertools.count()
         self._groups = f"{_NAME}-{id(self):x}"
         self._under_way: set[str] = set()
-        self._threads = ThreadPoolExecutor(_MOST + 1, thread_name_prefix="resourcesync-spark")
+        self._threads = ThreadPoolExecutor(MOST + 1, thread_name_prefix="resourcesync-spark")
 
-    @property
-    def slots(self) -> int:
-        """Number of cores that Spark has now."""
-        return max(1, min(int(self._context.defaultParallelism), self._most))
+    def cores(self) -> int:
+        """Return the number of cores that Spark has now."""
+        return min(MOST, int(self._context.defaultParallelism))
 
-    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
-        """Submit a unit as a job of one task.
-
-        Raises:
-            EngineError: The engine is closed.
-        """
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Submit a call as a job."""
         group = f"{self._groups}-{next(self._numbers)}"
+        return self._threads.submit(self._run_job, group, partial(fn, *args, **kwargs))
+
+    def _run_job(self, group: str, call: Callable[[], Any]) -> Any:
+        self._under_way.add(group)
         try:
-            payload = (work, unit, share, __version__)
-            future = self._threads.submit(self._run_unit, group, unit.name, payload)
-        except RuntimeError as error:
-            raise EngineError("Spark accepts no more work", evidence=(("got", f"{error}"),)) from (
-                error
-            )
-        return _SparkFuture(future, lambda: self._context.cancelJobGroup(group))
+            self._context.setJobGroup(group, _NAME, interruptOnCancel=True)
+            return self._context.parallelize([call], 1).map(_call).collect()[0]
+        except Exception as error:  # noqa: BLE001 - whatever Java says becomes one of ours
+            raise EngineError(cause_of(f"{error}")) from None
+        finally:
+            self._under_way.discard(group)
 
-    def check(self) -> None:
-        """Check that a worker has this version of the package.
-
-        Raises:
-            EngineError: It has none or another, or there is no worker.
-        """
-        group = f"{self._groups}-check"
-        try:
-            asked = self._threads.submit(self._run_job, group, "which version", _version, None)
-            found = asked.result(self._patience)
-        except TimeoutError as error:
-            self._context.cancelJobGroup(group)
-            raise EngineError(
-                f"no Spark worker started the task within {self._patience:g} s",
-                hint="check that it has workers, and that they are not busy",
-            ) from error
-        except EngineError as error:
-            raise EngineError(
-                "no unit can run on this Spark cluster",
-                evidence=(("got", error.message),),
-                hint="check that its master answers; on each worker: "
-                f"pip install resourcesync=={__version__}",
-            ) from error
-        if found != __version__:
-            raise EngineError(
-                f"resourcesync {__version__} is not installed on all workers",
-                evidence=(("a worker", f"{found}"),),
-                hint=f"on each worker: pip install resourcesync=={__version__}",
-            )
-
-    def restart_workers(self) -> bool:
-        """Return ``False``: Spark gets new executors by itself."""
-        return False
-
-    def close(self) -> None:
-        """Cancel all jobs of this engine and wait for their end."""
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - as its base class has it
+        """Cancel all jobs and wait for their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         with suppress(Exception):  # Java may be gone, and with it the jobs
             for group in list(self._under_way):
                 self._context.cancelJobGroup(group)
         self._threads.shutdown(wait=True)
         self._ended()
-
-    def _run_unit(
-        self, group: str, name: str, payload: tuple[UnitFunction, WorkUnit, HostShare, str]
-    ) -> UnitOutcome:
-        outcome: UnitOutcome = self._run_job(group, name, _perform, payload)
-        return outcome
-
-    def _run_job(self, group: str, name: str, function: Callable[[Any], Any], payload: Any) -> Any:
-        self._under_way.add(group)
-        try:
-            self._context.setJobGroup(group, name, interruptOnCancel=True)
-            return self._context.parallelize([payload], 1).map(function).collect()[0]
-        except Exception as error:  # noqa: BLE001 - whatever Java says becomes one of ours
-            raise EngineError(cause_of(f"{error}")) from None
-        finally:
-            self._under_way.discard(group)
 
 
 def cause_of(text: str) -> str:
@@ -156,35 +93,11 @@ def cause_of(text: str) -> str:
     return " ".join(best.split())[:_LONGEST]
 
 
-def _perform(payload: tuple[UnitFunction, WorkUnit, HostShare]) -> UnitOutcome:
-    return run_unit(*payload)
+def _call(call: Callable[[], Any]) -> Any:
+    return call()
 
 
-def _version(_: object) -> str:
-    return package_version()
-
-
-class _SparkFuture:
-    """A future of a thread; cancelling it cancels the job."""
-
-    def __init__(self, future: "Future[UnitOutcome]", cancel: Callable[[], object]) -> None:
-        self._future = future
-        self._cancel = cancel
-
-    def result(self) -> UnitOutcome:
-        return self._future.result()
-
-    def cancel(self) -> object:
-        if not self._future.cancel() and not self._future.done():
-            with suppress(Exception):  # Java may be gone, and with it the job
-                self._cancel()
-        return True
-
-    def add_done_callback(self, fn: Callable[[Any], object], /) -> None:
-        self._future.add_done_callback(fn)
-
-
-def open_spark(address: str, workers: int | None) -> SparkEngine:
+def open_spark(address: str, workers: int | None) -> ExecutorEngine:
     """Open the engine of an address ``spark://HOST:PORT``, or ``spark:`` and a master of Spark's.
 
     Everything else is from Spark's own configuration.
@@ -202,13 +115,15 @@ def open_spark(address: str, workers: int | None) -> SparkEngine:
     master = address if rest.startswith("//") else rest
     began = pyspark.SparkContext._gateway is None  # noqa: SLF001 - nothing else tells
     context = _context(pyspark, master)
-    engine = SparkEngine(context, workers, ended=lambda: _stop(pyspark, context, java=began))
+    executor = SparkExecutor(context, partial(_stop, pyspark, context, java=began))
     try:
-        engine.check()
+        check_version(executor, "Spark", PATIENCE)
     except BaseException:
-        engine.close()
+        executor.shutdown()
         raise
-    return engine
+    return ExecutorEngine(
+        executor, lambda spark: min(spark.cores(), workers or MOST), end=SparkExecutor.shutdown
+    )
 
 
 def _context(pyspark: Any, master: str) -> Any:

@@ -54,8 +54,7 @@ class Recheck:
         is_written = not (options.dry_run or options.lists_only)
         # What only a dump has need not be at its own address.
         is_served = Capability.RESOURCE_DUMP not in self._pull.listing_dumps
-        is_alone = self._pull.dependencies.workers is None
-        return is_written and is_served and is_alone and pulled.is_complete and not pulled.spent
+        return is_written and is_served and pulled.is_complete and not pulled.spent
 
     def _count(self) -> int:
         counts, _ = self._pull.sync_state.unhashed()
