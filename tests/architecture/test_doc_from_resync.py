@@ -1,4 +1,4 @@
-"""The pages on moving from resync are true: every option of both sides, and every name of ours."""
+"""The page on moving from resync is true: every option of both sides, and every name of ours."""
 
 import importlib
 import importlib.util
@@ -16,8 +16,7 @@ from resourcesync.cli.main import COMMANDS, module_of
 from tests.support.commands.run import script
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
-PAGES = ("from-resync.md", "from-resync-build.md")
-PAGE = "\n".join((HOW_TO / page).read_text("utf-8") for page in PAGES)
+PAGE = (HOW_TO / "from-resync.md").read_text("utf-8")
 
 _OF_ALL = {
     "--hash", "--checksum", "--from", "--exclude", "--multifile", "-m", "--logger", "-l",
@@ -43,7 +42,6 @@ OPTIONS = {
         "--source-description-link", "--capabilitylist-link", "--capability-list-link", "--empty",
         "--warc", "--dryrun", "-n", "--eval", "-e",
     },
-    "resync-explorer": {*_OF_ALL, *_OF_REMOTE, "--outfile", "--paths", "--dump"},
 }  # fmt: skip
 """The options of the commands of resync 2.0.1."""
 

@@ -15,7 +15,7 @@ from resourcesync.server.uvicorn_server import ConnectionLimits
 from tests.support.servers.asgi import ask
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
-MOUNT, OPERATE = HOW_TO / "mount-the-server.md", HOW_TO / "operate-a-server.md"
+MOUNT, OPERATE = HOW_TO / "serve.md", HOW_TO / "operate-a-server.md"
 
 
 def test_the_examples_of_the_page_do_what_it_says(
