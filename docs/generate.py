@@ -94,7 +94,6 @@ CHECKS = {
     CheckScope.DOCUMENT: "in one document",
     CheckScope.TOGETHER: "between documents",
     CheckScope.DELIVERY: "in answers",
-    CheckScope.MESSAGE: "in recorded messages of a hub",
     CheckScope.PACKAGE: "in packages",
 }
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.websub.messages import SIGNATURE, link_field, sign
 from tests.support.commands.run import Ran, free_port, resourcesync, running, script
-from tests.support.rules.documents import NT
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
@@ -43,11 +41,6 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("index.html", "a.html", "cat.jpg"):
         (folder / "public").mkdir(exist_ok=True)
         (folder / "public" / name).write_bytes(name.encode())
-    body = NT.encode()
-    links = link_field("https://e.example/changes", ["https://hub.example/"])
-    head = f"POST /me HTTP/1.1\r\nLink: {links}\r\n{SIGNATURE}: {sign(b's3cret', body)}\r\n\r\n"
-    (folder / "message.http").write_bytes(head.encode() + body)
-    (folder / "secret.txt").write_bytes(b"s3cret\n")
     return folder
 
 

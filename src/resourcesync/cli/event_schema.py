@@ -50,7 +50,7 @@ _FIELDS: Final = {
         "hashed proven changing rules plugins packages_unopened packages "
         "packages_kept filtered packed_entries packed_bytes contradicting hubs "
         "count plain_sitemaps versions patches taken seed lies wrong restored resting "
-        "refetched absent skipped unread edited messages server_verified recovered "
+        "refetched absent skipped unread edited server_verified recovered "
         "by_hash by_request by_date unconfirmed rechecked stale_dates"
     ),
     "number": (
@@ -110,7 +110,7 @@ _RUN_FIELDS: Final = (
     "uri reason is_there is_altered asked trouble finding:any set_aside runs:count via "
     "here:any trash:any last_change:any rules plugins others packages:any packages_kept "
     "packed_entries packed_bytes rows:count versions excluded patches wrong lists "
-    "messages code tree"
+    "code tree"
 )
 
 EVENTS: Final = {
@@ -333,10 +333,6 @@ EVENTS: Final = {
         meaning="The result for one clause of the specification: passed, failed, not-applicable or "
         "not-tested.",
         always="clause rule code level result:text reason sentence findings:count evidence:any",
-    ),
-    "message": EventSpec(
-        meaning="A recorded message of a hub was checked: a `notification` or a `verification`.",
-        always="uri kind",
     ),
     "cut-short": EventSpec(
         meaning="More documents are listed than were checked.",

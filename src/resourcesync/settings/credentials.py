@@ -19,7 +19,6 @@ from resourcesync.settings.network import Credentials
 from resourcesync.settings.values import parse_header
 
 MOST_BYTES: Final = 64 * 1024
-_MOST_SECRET: Final = 4_096
 COMMAND_SECONDS: Final = 60.0
 
 _BEARER: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
@@ -333,19 +332,3 @@ def _parse_secret_line(data: bytes, where: str) -> str:
             f"{where} gives more than one line", hint="give the secret alone, in one line"
         )
     return text
-
-
-def read_secret(file: Path) -> bytes:
-    """Return the secret in a file, without its final line break.
-
-    Raises:
-        ConfigurationError: It cannot be read, or is empty. The message has no secret.
-    """
-    try:
-        with file.open("rb") as stream:
-            secret = stream.read(_MOST_SECRET).rstrip(b"\r\n")
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
-    if not secret:
-        raise ConfigurationError(f"{file} is empty: it must contain a secret")
-    return secret

@@ -75,9 +75,6 @@ class TargetAccess(Protocol):
     def identity(self, place: str) -> str:
         """Return a text that is the same for two names of one file."""
 
-    def recorded_message(self, target: str) -> bytes:
-        """Return the bytes of a file that is a recorded message; none of any other target."""
-
     def temporary_file(self) -> BinaryIO:
         """Return a nameless temporary file."""
 

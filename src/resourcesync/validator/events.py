@@ -22,7 +22,6 @@ class ValidationOptions(msgspec.Struct, frozen=True, kw_only=True):
         sample: Number of resources to fetch; ``None`` for none.
         again: Seconds until Change Lists are read again and compared; ``None`` for never.
         most_documents: Most documents of one target.
-        hub_secret: Secret shared with the hub whose messages are checked; ``None`` for none.
     """
 
     profile: RuleProfile = RuleProfile.RS_1_1
@@ -31,7 +30,6 @@ class ValidationOptions(msgspec.Struct, frozen=True, kw_only=True):
     sample: SampleSize | None = None
     again: float | None = None
     most_documents: int = MOST_DOCUMENTS
-    hub_secret: bytes | None = None
 
     @property
     def is_whole_source(self) -> bool:
@@ -104,18 +102,6 @@ class Unopened(msgspec.Struct, frozen=True):
     is_local: bool
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """A message of a hub was read, as it was recorded.
-
-    Attributes:
-        uri: The file.
-        kind: ``notification`` or ``verification``.
-    """
-
-    uri: str
-    kind: str
-
-
 ValidationEvent = (
     RuleFinding
     | AppliedRules
@@ -125,6 +111,5 @@ ValidationEvent = (
     | CutShort
     | StandaloneDocument
     | Unopened
-    | Heard
     | Unreached
 )

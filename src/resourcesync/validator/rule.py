@@ -37,14 +37,12 @@ class RuleProfile(StrEnum):
 class CheckScope(StrEnum):
     """The input that a check needs.
 
-    ``MESSAGE`` needs the messages between a hub and a receiver, recorded in a file. ``PARTLY``
-    finds some of the faults and ``LIVE`` none of them; `Rule.reason` explains both.
+    ``PARTLY`` finds some of the faults and ``LIVE`` none of them; `Rule.reason` explains both.
     """
 
     DOCUMENT = "document"
     TOGETHER = "together"
     DELIVERY = "delivery"
-    MESSAGE = "message"
     PACKAGE = "package"
     PARTLY = "partly"
     LIVE = "live"

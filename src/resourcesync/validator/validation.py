@@ -5,8 +5,6 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from typing import BinaryIO, Final
 
-from msgspec.structs import replace
-
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.link_header import find_targets
 from resourcesync.discovery.search import Search, use_first
@@ -22,7 +20,6 @@ from resourcesync.validator.delivery import (
 )
 from resourcesync.validator.events import (
     CutShort,
-    Heard,
     Judged,
     ReadAgain,
     Sampled,
@@ -34,7 +31,6 @@ from resourcesync.validator.events import (
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.inbound_links import InboundLinks
 from resourcesync.validator.marks import MarkStore
-from resourcesync.validator.notifications import judge_message, read_message
 from resourcesync.validator.packages import ListedPackage, PackageValidator, is_package_name
 from resourcesync.validator.rule import RULES, AppliedRules, CheckScope, RuleFinding, by_place
 from resourcesync.validator.sample import RandomChoices, Sample, Unreached, judge_delivery
@@ -81,14 +77,13 @@ class Validator:
         """Yield the findings of a target, and what was read.
 
         Args:
-            target: A document, a package, a recorded message of a hub, the folder of a published
-                tree, or one of documents and packages, each of which is checked by itself; or the
-                address of a document, a package or a Source.
+            target: A document, a package, the folder of a published tree, or one of documents and
+                packages, each of which is checked by itself; or the address of a document, a
+                package or a Source.
 
         Raises:
             SourceError: Nothing was found at the address, or it cannot be fetched.
             StorageError: A file cannot be read.
-            DocumentError: A recorded message is incomplete.
             ConfigurationError: There is no such file, or a setting cannot work.
         """
         for event in self._judge_any(target):
@@ -123,9 +118,6 @@ class Validator:
 
     def _judge(self, target: str) -> Iterator[ValidationEvent]:
         judgement = self._judgement
-        if recorded := self._access.recorded_message(target):
-            yield from self._judge_recorded(target, recorded)
-            return
         with ExitStack() as stack:
             opened = stack.enter_context(self._access.open(target))
             fetcher, first = opened.fetcher, opened.first
@@ -168,20 +160,6 @@ class Validator:
         yield from ways.fetch_page(target)
         yield from ways.judge()
         yield from ways.judge_robots(target)
-
-    def _judge_recorded(self, target: str, recorded: bytes) -> Iterator[ValidationEvent]:
-        """Check a message of a hub, and the document that a notification contains."""
-        message = read_message(recorded, target)
-        yield from judge_message(message, target, self._judgement.hub_secret)
-        if not message.is_notification:
-            yield Heard(target, "verification")
-            return
-        yield Heard(target, "notification")
-        examination = validate_document([message.body], uri=target, profile=self._judgement.profile)
-        for finding in by_place(examination):  # with the line numbers of the file
-            above = message.line - 1 if finding.line else 0
-            yield replace(finding, line=finding.line + above)
-        yield Judged(examination.summary, target)
 
     def _judge_package(
         self, walk: DocumentWalk, uri: str, listed: ListedPackage | None = None

@@ -1,7 +1,5 @@
-"""For every rule of delivery, packages and messages: facts that keep it, and facts that do not."""
+"""For every rule of delivery and packages: facts that keep it, and facts that do not."""
 
-import hashlib
-import hmac
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,12 +19,6 @@ from resourcesync.validator.delivery import (
     judge_page_link,
     judge_resource,
     judge_robots,
-)
-from resourcesync.validator.notifications import (
-    IntentVerification,
-    judge_message_links,
-    judge_signature,
-    judge_verification,
 )
 from resourcesync.validator.packages import (
     PackageFile,
@@ -90,15 +82,6 @@ MEMBERS: Final = (
 )
 CLOSED: Final = summarize("https://e.example/ch.xml", CH)
 OPEN: Final = summarize("https://e.example/ch.xml", CH_1_0)
-SIGNED: Final = "sha256=" + hmac.new(b"secret", b"body", hashlib.sha256).hexdigest()
-VERIFIED: Final = IntentVerification(
-    callback="https://d.example/cb",
-    pending=True,
-    challenge=b"abc",
-    status=200,
-    body=b"abc",
-    lease_seconds=60,
-)
 
 
 def answered(**changes: object) -> Judge:
@@ -141,18 +124,6 @@ def weighed(length: int = 982, hashes: Mapping[str, str] = SHA) -> Judge:
         digests=tuple(Digest(*item) for item in SHA.items()),
     )
     return lambda: judge_listed_package(RESOURCES, listed, length, hashes)
-
-
-def signed(header: str) -> Judge:
-    return lambda: judge_signature(PAGE, secret=b"secret", header=header, body=b"body")
-
-
-def verified(**changes: object) -> Judge:
-    return lambda: judge_verification(replace(VERIFIED, **changes))
-
-
-def linked(**links: int) -> Judge:
-    return lambda: judge_message_links(PAGE, links)
 
 
 def visited(*, told: bool) -> Judge:
@@ -239,15 +210,6 @@ FACTS: Final = [
         lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("created", "updated"))),
     ),
     *facts("CH14", visited(told=True), visited(told=False)),
-    *facts("NT02", linked(self=1, hub=2), linked(self=2, hub=1), linked(self=1)),
-    *facts("NT03", signed(SIGNED), signed(""), signed("md5=00"), signed("sha256=00")),
-    *facts(
-        "NT04",
-        verified(),
-        verified(body=b"abd"),
-        verified(pending=False, status=200),
-    ),
-    *facts("NT05", verified(), verified(lease_seconds=None)),
     *facts(
         "NT06",
         served_with('<https://h.example/>; rel="hub", <>; rel="self"'),

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryFile
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from resourcesync.adapters.local_documents import LocalDocuments, find_documents
 from resourcesync.app.document_access import (
@@ -18,10 +18,7 @@ from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
 from resourcesync.validator.crawl import OpenedTarget
 from resourcesync.validator.events import ValidationOptions
-from resourcesync.validator.notifications import LARGEST, is_recorded_message
 from resourcesync.validator.validation import Validator
-
-_BLOCK: Final = 65_536
 
 
 def new_validator(
@@ -90,18 +87,6 @@ class TargetFiles:
     def identity(self, place: str) -> str:
         """Return a text that is the same for two names of one file."""
         return str(Path(place).resolve())
-
-    def recorded_message(self, target: str) -> bytes:
-        """Return the bytes of a file that is a recorded message; none of any other target."""
-        path = Path(target)
-        if is_web_address(target) or not path.is_file():
-            return b""
-        try:
-            with path.open("rb") as stream:
-                start = stream.read(_BLOCK)
-                return start + stream.read(LARGEST) if is_recorded_message(start) else b""
-        except OSError:
-            return b""  # the next opening reports the reason
 
     def temporary_file(self) -> BinaryIO:
         """Return a nameless temporary file."""

@@ -1,7 +1,6 @@
 """``resourcesync validate``: check documents, packages and Sources against the specification."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -29,7 +28,6 @@ class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
     sample: Limit | None
     again: float | None
     max_documents: int
-    hub_secret_file: Path | None
     profile: str
     select: tuple[str, ...]
     ignore: tuple[str, ...]
@@ -53,12 +51,6 @@ class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
     help="Visit the Source again after this time, such as 30s, and compare; implies --live.",
 )
 @options.MAX_DOCUMENTS
-@option(
-    "--hub-secret-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file with the secret of a hub, to check the signatures of its recorded messages.",
-)
 @option(
     "--profile",
     type=click.Choice(["rs-1.1", "rs-1.0", "sitemap"]),
@@ -91,7 +83,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
     TARGET is a document, a package, the folder of a published tree, or any other folder, whose
     documents and packages are checked one by one; or the address of a document, a package or a
-    Source; or a file with a message of a hub: an HTTP request, followed by the response.
+    Source.
     Each finding has its rule, location, clause and fix.
     Exit 0 without errors, 1 with errors; nothing is changed.
 
@@ -183,7 +175,6 @@ def _judge_one(
 
 
 def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
-    from resourcesync.settings.credentials import read_secret  # noqa: PLC0415 - as above
     from resourcesync.validator.events import ValidationOptions  # noqa: PLC0415 - as above
     from resourcesync.validator.rule import RuleProfile, selected  # noqa: PLC0415 - as above
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
@@ -196,7 +187,7 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
             evidence=(("select", " ".join(select)), ("ignore", " ".join(ignore))),
             hint="list the rules of a family: resourcesync why RS4",
         )
-    size, secret = arguments.sample, arguments.hub_secret_file
+    size = arguments.sample
     return ValidationOptions(
         profile=RuleProfile(arguments.profile),
         rules=rules,
@@ -204,7 +195,6 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
         sample=None if size is None else SampleSize(count=size.number, percent=size.percent),
         again=arguments.again,
         most_documents=arguments.max_documents,
-        hub_secret=None if secret is None else read_secret(secret),
     )
 
 

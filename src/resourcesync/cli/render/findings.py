@@ -23,7 +23,6 @@ from resourcesync.server.dashboard.layout import report_page
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.validator.events import (
     CutShort,
-    Heard,
     Judged,
     ReadAgain,
     Sampled,
@@ -71,9 +70,6 @@ def _html_sections(
         match event:
             case Judged(summary, place):
                 titles[place] = f"{summary.phrase}, {counted(summary.entries, 'entry', 'entries')}"
-                sections.setdefault(place, [])
-            case Heard(place, kind):
-                titles[place] = kind
                 sections.setdefault(place, [])
             case RuleFinding():
                 sections.setdefault(event.uri, []).append(_html_article(event))
@@ -317,7 +313,7 @@ def junit_suites(events: Sequence[ValidationEvent], tally: ValidationTally, *, f
     failures = 0
     for event in events:
         match event:
-            case Judged(_, place) | Heard(place, _):
+            case Judged(_, place):
                 suites.setdefault(place, [])
             case RuleFinding():
                 fails = event.severity in failing_severities(fail_on)

@@ -11,7 +11,6 @@ from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, clause_
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.events import (
     CutShort,
-    Heard,
     Judged,
     ReadAgain,
     Sampled,
@@ -31,7 +30,6 @@ _NAMES: Final[Mapping[type, str]] = {
     ReadAgain: "again",
     StandaloneDocument: "alone",
     Unopened: "unopened",
-    Heard: "message",
 }
 
 
@@ -51,7 +49,7 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
             }
         case Sampled(uri, checked, listed):
             return "sample", {"uri": uri, "checked": checked, "listed": listed}
-        case ReadAgain() | StandaloneDocument() | Unopened() | Heard():
+        case ReadAgain() | StandaloneDocument() | Unopened():
             return _NAMES[type(event)], asdict(event)
         case AppliedRules(uri, rules):
             return "applied", {"uri": uri, "rules": sorted(rules)}
@@ -106,7 +104,6 @@ class ValidationTally:
     def __init__(self, *, fail_on: str) -> None:
         self._failing = failing_severities(fail_on)
         self.documents = 0
-        self.messages = 0
         self.entries = 0
         self.sampled = (0, 0)
         self.packed = (0, 0)
@@ -134,14 +131,12 @@ class ValidationTally:
                 self.read_again = (self.read_again or 0) + lists
             case CutShort():
                 self.cut_short += 1
-            case Sampled() | StandaloneDocument() | Unopened() | Heard() | AppliedRules():
+            case Sampled() | StandaloneDocument() | Unopened() | AppliedRules():
                 self._add_more(event)
             case Unreached():
                 self.unreached += 1
 
-    def _add_more(
-        self, event: Sampled | StandaloneDocument | Unopened | Heard | AppliedRules
-    ) -> None:
+    def _add_more(self, event: Sampled | StandaloneDocument | Unopened | AppliedRules) -> None:
         match event:
             case Sampled(_, checked, listed):
                 self.packed = (self.packed[0] + checked, self.packed[1] + listed)
@@ -150,8 +145,6 @@ class ValidationTally:
             case Unopened():
                 self.unopened += event.packages
                 self._is_local = event.is_local
-            case Heard():
-                self.messages += 1
             case AppliedRules():
                 pass  # for reports by clause
 
@@ -172,8 +165,6 @@ class ValidationTally:
             formatting.counted(self.documents, "document"),
             f"{formatting.count(self.entries)} {'entry' if self.entries == 1 else 'entries'}",
         ]
-        if self.messages:
-            parts.insert(0, formatting.counted(self.messages, "message"))
         checked, listed = self.resources
         if listed:
             parts.append(f"{formatting.count(checked)} of {formatting.counted(listed, 'resource')}")
@@ -215,7 +206,6 @@ class ValidationTally:
         """Return the counts as the fields of ``run.end``."""
         return {
             "documents": self.documents,
-            "messages": self.messages,
             "entries": self.entries,
             "plain_sitemaps": self.sitemaps,
             "resources_checked": self.resources[0],
