@@ -68,24 +68,6 @@ def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tree: 
             assert done.stdout, line
 
 
-def test_the_page_shows_the_closing_line_of_a_second_reading(tree: Path) -> None:
-    folder = tree / "again"
-    (folder / "public").mkdir(parents=True)
-    for name in ("index.html", "a.html", "cat.jpg", "b.txt"):
-        (folder / "public" / name).write_bytes(name.encode())
-    resourcesync("publish", "./public", "--url", "https://h.example", cwd=folder)
-
-    said = resourcesync("validate", "./public", "--again", "0", cwd=folder)
-
-    shown_line = re.search(
-        r"^(Checked .* read again: .*)$",
-        PAGE,
-        re.MULTILINE,
-    )
-    assert shown_line is not None
-    assert re.sub(r"\d+ entries", "8 entries", said.stdout.strip()) == shown_line[1]
-
-
 def test_the_page_shows_what_is_forgiven_as_it_is_told(tmp_path: Path) -> None:
     sloppy = BROKEN.replace("2026-11-20 11:04", "2026-11-20T11:04:09")
     (tmp_path / "changelist.xml").write_text(sloppy)

@@ -21,7 +21,7 @@ from resourcesync.cli.render.findings import (
 )
 from resourcesync.cli.render.validate import ValidationTally
 from resourcesync.errors import ResourceMissingError
-from resourcesync.validator.events import CutShort, Judged, ReadAgain, ValidationEvent
+from resourcesync.validator.events import CutShort, Judged, ValidationEvent
 from resourcesync.validator.rule import RULES, RuleFinding
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import DocumentSummary
@@ -49,8 +49,7 @@ EVENTS = st.lists(
     FINDINGS
     | TEXTS.map(lambda name: Judged(DocumentSummary(uri=name, label=name), name))
     | TEXTS.map(lambda name: Unreached(uri=name, error=ResourceMissingError(name, uri=name)))
-    | TEXTS.map(lambda name: CutShort(name, 3))
-    | TEXTS.map(lambda name: ReadAgain(name, 3)),
+    | TEXTS.map(lambda name: CutShort(name, 3)),
     max_size=5,
 )
 

@@ -1,148 +1,17 @@
-"""``validate --live``: what a second reading shows, and where it stops."""
+"""``validate --live``: where it stops, and what it says of the rest."""
 
 import json
-import re
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from resourcesync.app.checks.target_access import new_validator
 from resourcesync.cli.main import run
-from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
 from resourcesync.validator import crawl
-from resourcesync.validator.events import CutShort, ReadAgain, ValidationOptions
+from resourcesync.validator.events import CutShort
 from resourcesync.validator.rule import RULES
-from resourcesync.validator.sample import Unreached
-from tests.support.commands.command_line import LATER, Said, rows
-from tests.support.rules.judged import LONG, ActingClock, broken, judged, offer
+from tests.support.commands.command_line import Said, rows
+from tests.support.rules.judged import broken, judged, offer
 from tests.support.servers.tiny_source import TinySource
-
-# --- a second reading (§7, §12.1) ---
-
-
-def put_changes(source: TinySource, names: str, until: str = "", *, first: str = "updated") -> None:
-    up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
-    times = [f"2026-01-02T0{number}:00:00Z" for number in range(len(names))]
-    kinds = [first, *["updated"] * len(names)]
-    source.put_document(
-        "/changelist.xml",
-        f'{up}<rs:md capability="changelist" from="{LATER}"{until}/>',
-        [
-            f"<url><loc>{source.url}/objects/{name}</loc>"
-            f'<rs:md change="{kind}" datetime="{time}"/></url>'
-            for name, time, kind in zip(names, times, kinds, strict=False)
-        ],
-    )
-
-
-def offer_changes(source: TinySource, names: str, until: str = "") -> None:
-    offer(source)
-    put_changes(source, names, until)
-    body = source.answers["/capabilitylist.xml"].body.decode()
-    more = source.pointer("/changelist.xml", "changelist")
-    body = body.replace("</urlset>", f"{more}</urlset>")
-    source.put("/capabilitylist.xml", body.encode(), "application/xml")
-
-
-CLOSED = ' until="2026-01-03T00:00:00Z"'
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (("ab", ""), ("ab", ""), []),
-        (("ab", ""), ("abc", ""), []),
-        (("ab", ""), ("abc", CLOSED), []),
-        (("ab", ""), ("b", ""), ["CH11"]),
-        (("ab", ""), ("ac", ""), ["CH11"]),
-        (("ab", CLOSED), ("ab", CLOSED), []),
-        (("ab", CLOSED), ("abc", CLOSED), ["CH10"]),
-        (("ab", CLOSED), ("ab", ""), ["CH10"]),
-    ],
-)
-def test_a_list_that_is_read_again_is_held_against_what_it_was(
-    before: tuple[str, str], after: tuple[str, str], expected: list[str], source: TinySource
-) -> None:
-    offer_changes(source, *before)
-
-    events = judged(source.url, act=lambda: put_changes(source, *after), again=LONG)
-
-    rules = broken(events, "CH10", "CH11")
-    assert rules == [(rule, f"{source.url}/changelist.xml") for rule in expected]
-    assert [event.lists for event in events if isinstance(event, ReadAgain)] == [1]
-
-
-def test_it_waits_once_as_long_as_asked_and_not_at_all_without_a_change_list(
-    source: TinySource,
-) -> None:
-    for number in (0, 1):
-        offer(source) if number == 0 else offer_changes(source, "a")
-        clock = ActingClock(lambda: None)
-        network = Network(allow_origins=(source.url,))
-        list(
-            new_validator(
-                ValidationOptions(again=LONG), network=network, cancel=CancelToken(clock)
-            ).judge(source.url)
-        )
-        assert clock.waited.count(LONG) == number
-
-
-def test_a_list_that_became_an_index_is_not_compared(source: TinySource) -> None:
-    offer_changes(source, "ab")
-    text = source.answers["/changelist.xml"].body.decode()
-    index = re.sub("<url>.*</url>", "", text, flags=re.DOTALL).replace("urlset", "sitemapindex")
-
-    def grow() -> None:
-        source.put("/changelist.xml", index.encode(), "application/xml")
-
-    events = judged(source.url, act=grow, again=LONG)
-
-    assert broken(events, "CH10", "CH11") == []
-    assert [event.lists for event in events if isinstance(event, ReadAgain)] == [0]
-
-
-@pytest.mark.parametrize("how", ["gone", "cut"])
-def test_a_list_that_cannot_be_read_again_is_told(how: str, source: TinySource) -> None:
-    offer_changes(source, "ab")
-    body = source.answers["/changelist.xml"].body
-
-    def spoil() -> None:
-        del source.answers["/changelist.xml"]
-        if how == "cut":
-            source.put("/changelist.xml", body[:-20], "application/xml")
-
-    events = judged(source.url, act=spoil, again=LONG)
-
-    unreached = [event.uri for event in events if isinstance(event, Unreached)]
-    assert broken(events, "G01") == [("G01", f"{source.url}/changelist.xml")] * (how == "cut")
-    assert unreached == [f"{source.url}/changelist.xml"] * (how == "gone")
-    assert [event.lists for event in events if isinstance(event, ReadAgain)] == [0]
-
-
-def test_the_closing_line_says_how_many_lists_were_read_again(
-    source: TinySource, said: Said
-) -> None:
-    offer_changes(source, "ab")
-
-    assert run(["validate", source.url, "--again", "0"]) == 0
-    assert said.readouterr().out == (
-        "Checked 4 documents, 17 entries, 1 list read again: 0 errors, 0 warnings\n"
-    )
-    assert run(["validate", source.url, "--live", "--json"]) == 0
-    assert rows(said)[-1]["read_again"] is None
-    assert run(["validate", source.url, "--again", "soon"]) == 2
-
-
-def test_a_published_tree_can_be_read_again_where_it_lies(tree: Path, said: Said) -> None:
-    run(["publish", str(tree), "--url", "https://museum.example", "-q"])
-    said.readouterr()
-
-    assert run(["validate", str(tree), "--again", "0"]) == 0
-
-    assert ", 1 list read again: 0 errors" in said.readouterr().out
-
 
 # --- where it stops ---
 

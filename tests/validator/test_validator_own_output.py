@@ -1,7 +1,7 @@
 """What we publish, under our own validator."""
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.validator.cross_document import judge_reread, judge_together
+from resourcesync.validator.cross_document import judge_together
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
@@ -25,23 +25,6 @@ def test_what_we_publish_keeps_every_rule() -> None:
     together = [finding.rule.id for finding in judge_together(summaries, whole_source=True)]
     assert together == ["SD08"]  # the test's Source lives in a folder, not at its host's top
     assert {summary.phrase for summary in summaries} >= {"Resource List Index", "Change List Index"}
-
-
-def test_what_we_publish_again_only_grows() -> None:
-    source = split_source()
-    before = {summary.uri: summary for summary in examined(source)[0]}
-    source.put("z")
-    source.remove("a")
-    source.publish()
-
-    after, findings = examined(source)
-
-    assert findings == []
-    again = [summary for summary in after if summary.uri in before]
-    assert len(again) > 3
-    assert [
-        f.rule.id for summary in again for f in judge_reread(before[summary.uri], summary)
-    ] == []
 
 
 def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.validator.cross_document import judge_announced, judge_reread
+from resourcesync.validator.cross_document import judge_announced
 from resourcesync.validator.delivery import (
     DeliveredResponse,
     judge_document_response,
@@ -14,7 +14,7 @@ from resourcesync.validator.packages import PackageFile, judge_package
 from resourcesync.validator.rule import BY_CODE, RULES, CheckScope, find_rule, selected
 from tests.support.rules.cases import CASES
 from tests.support.rules.documents import BASE, CH, PLAIN, UP, url, urlset
-from tests.support.rules.facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, RESOURCES, Facts
+from tests.support.rules.facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, Facts
 from tests.support.rules.source import EDITS, SOURCE, Edit, judged, summarize
 
 
@@ -119,7 +119,6 @@ def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
 
     assert list(judge_robots("https://e.example/robots.txt", [plain])) == []
     assert list(judge_document_response(packed)) == []
-    assert list(judge_reread(RESOURCES, plain)) == []
     assert list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}))) == []
     assert [finding.rule.id for finding in judge_package("p.zip", [lone], None)] == ["RM01"]
 

@@ -43,7 +43,7 @@ _FIELDS: Final = {
         "doubted done entries errors excerpt_column exit extra failed files findings foreign "
         "excluded held held_of judged_alone length line linked listed lists missing mistakes "
         "not_fetched omitted only_a only_b others parts patched pending present problems "
-        "read_bytes read_again received refused renamed requests resources resources_checked "
+        "read_bytes received refused renamed requests resources resources_checked "
         "resources_listed same seq sets sized surplus tolerated total touched tries "
         "unchanged unlisted unpatched unproven unprovable unreached unreadable "
         "unsized unverified update updated useful_bytes warnings weak was_bytes "
@@ -105,7 +105,7 @@ _RUN_FIELDS: Final = (
     "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
     "touched changing unreadable omitted written url first problems warnings hubs "
     "checks resources_checked "
-    "resources_listed unreached read_again:any cut_short judged_alone packages_unopened "
+    "resources_listed unreached cut_short judged_alone packages_unopened "
     "errors advice evidence:text out copies source missing damaged stopped_by verdict "
     "uri reason is_there is_altered asked trouble finding:any set_aside runs:count via "
     "here:any trash:any last_change:any rules plugins others packages:any packages_kept "
@@ -320,9 +320,6 @@ EVENTS: Final = {
     "sample": EventSpec(
         meaning="The number of resources of a list that were requested.",
         always="uri checked:count listed",
-    ),
-    "again": EventSpec(
-        meaning="The number of Change Lists that were read a second time.", always="uri lists"
     ),
     "applied": EventSpec(
         meaning="Rules that apply to what was fetched of a Source or a package, beside those that "

@@ -15,8 +15,7 @@ from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import ListedPackage
 from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.sample import RandomChoices, Sample, SampleSize
-from resourcesync.validator.second_visit import VisitedEntries
-from resourcesync.validator.summaries import DocumentSummary, ListedResource
+from resourcesync.validator.summaries import DocumentSummary
 
 MAX_TARGETS: Final = 200_000
 """Most stored entries for documents and packages: some 100 MB of them."""
@@ -91,8 +90,6 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
         random: Chooses packages.
         most_documents: Most documents that are visited.
         summaries: Summary of each, in order.
-        entries: The entries of this visit, if there will be another one; else ``None``.
-        delivered: The resources that were fetched and are as listed.
         visited: The addresses of all visited ones.
         places: Place of each.
         is_cut: True if there are more documents than are visited.
@@ -107,8 +104,6 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
     random: RandomChoices
     most_documents: int
     summaries: list[DocumentSummary] = msgspec.field(default_factory=list)
-    entries: VisitedEntries | None = None
-    delivered: list[ListedResource] = msgspec.field(default_factory=list)
     visited: set[str] = msgspec.field(default_factory=set)
     places: dict[str, str] = msgspec.field(default_factory=dict)
     is_cut: bool = False

@@ -168,17 +168,6 @@ def judge_announced(expected: str, summary: DocumentSummary) -> Iterator[RuleFin
         yield at_root("G08", f"a {summary.phrase} where {expected} was announced", summary)
 
 
-def judge_reread(before: DocumentSummary, now: DocumentSummary) -> Iterator[RuleFinding]:
-    """Check a Change List or Change Dump that was read twice (§7, §12.1)."""
-    if before.capability not in (Capability.CHANGE_LIST, Capability.CHANGE_DUMP_MANIFEST):
-        return
-    if before.until is not None:
-        if (before.from_, before.until, before.changes) != (now.from_, now.until, now.changes):
-            yield at_root("CH10", "the list was closed and has changed since", now)
-    elif not now.changes.begins_with(before.changes):
-        yield at_root("CH11", "earlier entries are missing or different", now)
-
-
 def _judge_climb(
     document: DocumentSummary, known: dict[str, DocumentSummary]
 ) -> Iterator[RuleFinding]:

@@ -20,7 +20,6 @@ class ValidationOptions(msgspec.Struct, frozen=True, kw_only=True):
         rules: The ids of the selected rules.
         live: True if all documents of a Source are checked, and not only the one at its address.
         sample: Number of resources to fetch; ``None`` for none.
-        again: Seconds until Change Lists are read again and compared; ``None`` for never.
         most_documents: Most documents of one target.
     """
 
@@ -28,13 +27,12 @@ class ValidationOptions(msgspec.Struct, frozen=True, kw_only=True):
     rules: frozenset[str] = frozenset(RULES)
     live: bool = False
     sample: SampleSize | None = None
-    again: float | None = None
     most_documents: int = MOST_DOCUMENTS
 
     @property
     def is_whole_source(self) -> bool:
         """True if all documents of a Source are read, for any reason."""
-        return self.live or self.sample is not None or self.again is not None
+        return self.live or self.sample is not None
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -58,13 +56,6 @@ class Sampled(msgspec.Struct, frozen=True):
     checked: int
     listed: int
     is_packed: bool = False
-
-
-class ReadAgain(msgspec.Struct, frozen=True):
-    """Change Lists were read a second time and compared with the first."""
-
-    uri: str
-    lists: int
 
 
 class CutShort(msgspec.Struct, frozen=True):
@@ -107,7 +98,6 @@ ValidationEvent = (
     | AppliedRules
     | Judged
     | Sampled
-    | ReadAgain
     | CutShort
     | StandaloneDocument
     | Unopened

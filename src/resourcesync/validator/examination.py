@@ -264,7 +264,6 @@ def _length(entry: ParsedEntry) -> int | None:
 
 
 def _listed(entry: ParsedEntry, document: str) -> ListedResource:
-    time = entry.times.get("datetime")
     return ListedResource(
         uri=entry.uri,
         document=document,
@@ -276,7 +275,6 @@ def _listed(entry: ParsedEntry, document: str) -> ListedResource:
         hashes=dict(usable(parse_digests(entry.value("hash")))),
         lastmod=None if entry.lastmod is None else entry.lastmod.first,
         path=entry.value("path"),
-        time=None if time is None else time.first,
     )
 
 

@@ -6,7 +6,7 @@ then go to one temporary file that all documents of a Source share; places in it
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import BinaryIO, Final
 
 from resourcesync.errors import StorageError
@@ -130,13 +130,11 @@ class Marks:
 
     def __eq__(self, other: object) -> bool:
         """True if two documents have the same marks in the same order."""
-        return isinstance(other, Marks) and len(self) == len(other) and self.begins_with(other)
-
-    def begins_with(self, other: "Marks") -> bool:
-        """True if these are the other ones and perhaps more."""
-        ends = object()
-        pairs = zip_longest(self, other, fillvalue=ends)
-        return all(mine == theirs or theirs is ends for mine, theirs in pairs)
+        return (
+            isinstance(other, Marks)
+            and len(self) == len(other)
+            and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        )
 
 
 def count_repeated(parts: Sequence[Marks]) -> list[int]:

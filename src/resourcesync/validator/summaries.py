@@ -62,7 +62,6 @@ class ListedResource(msgspec.Struct, frozen=True, kw_only=True):
         hashes: Usable digests: algorithm to lower-case hex.
         lastmod: Last-Modified, UTC.
         path: Place in the package, as written; manifests only.
-        time: The time of the change, UTC.
     """
 
     uri: str
@@ -75,7 +74,6 @@ class ListedResource(msgspec.Struct, frozen=True, kw_only=True):
     hashes: dict[str, str] = msgspec.field(default_factory=dict)
     lastmod: datetime | None = None
     path: str = ""
-    time: datetime | None = None
 
 
 class DocumentSummary(msgspec.Struct, kw_only=True):

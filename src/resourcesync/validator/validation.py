@@ -10,9 +10,9 @@ from resourcesync.discovery.link_header import find_targets
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import Clock, Fetcher, Purpose
+from resourcesync.ports import Fetcher, Purpose
 from resourcesync.validator.crawl import Announced, DocumentWalk, TargetAccess, linked_documents
-from resourcesync.validator.cross_document import judge_announced, judge_reread, judge_together
+from resourcesync.validator.cross_document import judge_announced, judge_together
 from resourcesync.validator.delivery import (
     DeliveredResponse,
     judge_document_response,
@@ -21,7 +21,6 @@ from resourcesync.validator.delivery import (
 from resourcesync.validator.events import (
     CutShort,
     Judged,
-    ReadAgain,
     Sampled,
     StandaloneDocument,
     Unopened,
@@ -34,12 +33,6 @@ from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import ListedPackage, PackageValidator, is_package_name
 from resourcesync.validator.rule import RULES, AppliedRules, CheckScope, RuleFinding, by_place
 from resourcesync.validator.sample import RandomChoices, Sample, Unreached, judge_delivery
-from resourcesync.validator.second_visit import (
-    Visit,
-    VisitedEntries,
-    find_changed,
-    judge_changes_listed,
-)
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 _BLOCK: Final = 65_536
@@ -55,7 +48,6 @@ class Validator:
 
     Args:
         access: Opens targets, on this machine and in the network.
-        clock: Time.
         random: Chooses samples.
     """
 
@@ -64,12 +56,10 @@ class Validator:
         judgement: ValidationOptions,
         *,
         access: TargetAccess,
-        clock: Clock,
         random: RandomChoices,
     ) -> None:
         self._judgement = judgement
         self._access = access
-        self._clock = clock
         self._random = random
         self._opened: set[str] = set()
 
@@ -134,7 +124,6 @@ class Validator:
                 is_same=opened.is_same,
                 random=self._random,
                 most_documents=judgement.most_documents,
-                entries=VisitedEntries() if judgement.again is not None else None,
             )
             if is_package_name(first):
                 yield from self._judge_package(walk, first)
@@ -142,8 +131,6 @@ class Validator:
             yield from self._judge_source(walk, target, first)
             if fetcher is not None and judgement.is_whole_source:
                 yield from self._judge_served(walk, fetcher, target)
-            if judgement.again is not None:
-                yield from self._judge_again(walk, fetcher, target)
 
     def _judge_served(
         self, walk: DocumentWalk, fetcher: Fetcher, target: str
@@ -153,10 +140,7 @@ class Validator:
         if walk.sample is not None:
             chosen = walk.sample.selected()
             yield Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
-            places = yield from _with_places(judge_delivery(fetcher, target, chosen, ways.add))
-            walk.delivered = [
-                item for item in chosen if _place_of(item) not in places | {(item.uri, 0, 0)}
-            ]
+            yield from judge_delivery(fetcher, target, chosen, ways.add)
         yield from ways.fetch_page(target)
         yield from ways.judge()
         yield from ways.judge_robots(target)
@@ -264,8 +248,6 @@ class Validator:
         def see(listed: ListedResource) -> None:
             if sample is not None and examination.summary.capability in _LISTS_AND_SITEMAPS:
                 sample.add(listed, examination.summary)
-            if walk.entries is not None:
-                walk.entries.add(listed, examination.summary)
 
         examination = validate_document(
             _chunks(fetched.stream),
@@ -285,100 +267,6 @@ class Validator:
             yield from _judge_response(fetched)
         yield Judged(summary, walk.places[fetched.uri])
 
-    def _judge_again(
-        self, walk: DocumentWalk, fetcher: Fetcher | None, target: str
-    ) -> Iterator[ValidationEvent]:
-        """Read Change Lists a second time: a closed one is as it was, an open one may have grown.
-
-        One that became an index has moved its entries to its parts, and is not compared.
-        """
-        lists = [
-            summary for summary in walk.summaries if summary.capability is Capability.CHANGE_LIST
-        ]
-        lists = [summary for summary in lists if summary.complete and not summary.is_index]
-        if lists:
-            self._clock.sleep(self._judgement.again or 0.0)
-        compared = 0
-        applied = {"CH11" if summary.until is None else "CH10" for summary in lists}
-        for before in lists:
-            try:
-                with fetch(walk.documents, before.uri) as fetched:
-                    fetched.stream.seek(0)
-                    examination = validate_document(
-                        _chunks(fetched.stream),
-                        uri=before.uri,
-                        profile=self._judgement.profile,
-                        store=walk.store,
-                    )
-                    unreadable = [finding for finding in examination if finding.rule.id == "G01"]
-            except (SourceError, StorageError) as error:
-                yield Unreached(uri=before.uri, error=error)
-                continue
-            now = examination.summary
-            found = unreadable if not now.complete else judge_reread(before, now)
-            compared += now.complete and not now.is_index
-            for finding in () if now.is_index else found:
-                yield walk.with_local_path(finding)
-        yield AppliedRules(target, frozenset(applied))
-        yield ReadAgain(target, compared)
-        if lists and compared == len(lists) and not walk.is_cut:
-            yield from self._judge_changes_listed(walk, fetcher, target)
-
-    def _judge_changes_listed(
-        self, walk: DocumentWalk, fetcher: Fetcher | None, target: str
-    ) -> Iterator[ValidationEvent]:
-        """Check that what changed between two visits is in a Change List (§12.1).
-
-        What is not there is looked for once more after the same time: a Source may publish its
-        changes with a delay.
-        """
-        assert walk.entries is not None, "the first visit stores its entries"
-        before = Visit(walk.entries, walk.summaries)
-        moved: dict[str, ListedResource] = {}
-        if fetcher is not None:
-            found = judge_delivery(fetcher, target, walk.delivered, lambda *_: None)
-            places = {_place_of(event) for event in found if _is_about_bytes(event)}
-            moved = {item.uri: item for item in walk.delivered if _place_of(item) in places}
-        after = yield from self._revisit(walk)
-        if after is None:
-            return
-        changed = find_changed(before, after, moved)
-        if any(judge_changes_listed(changed, before, after, moved)):
-            self._clock.sleep(self._judgement.again or 0.0)
-            later = yield from self._revisit(walk)
-            if later is None:
-                return
-            now = find_changed(before, later, moved)
-            changed = {uri: entry for uri, entry in changed.items() if uri in now}
-            for finding in judge_changes_listed(changed, before, later, moved):
-                yield walk.with_local_path(finding)
-        if changed:
-            yield AppliedRules(target, frozenset({"CH14"}))
-
-    def _revisit(self, walk: DocumentWalk) -> Generator[ValidationEvent, None, Visit | None]:
-        """Read all documents again; return ``None`` if something could not be read."""
-        assert walk.entries is not None, "the first visit stores its entries"
-        entries = VisitedEntries(walk.entries.stride)
-        again = DocumentWalk(
-            documents=walk.documents,
-            store=walk.store,
-            sample=None,
-            is_local=walk.is_local,
-            is_same=walk.is_same,
-            random=self._random,
-            most_documents=self._judgement.most_documents,
-            entries=entries,
-        )
-        try:
-            events = list(self._visit(again, walk.summaries[0].uri, "", follow=True))
-        except (SourceError, StorageError) as error:
-            yield Unreached(uri=walk.summaries[0].uri, error=error)
-            return None
-        unreached = [event for event in events if isinstance(event, Unreached)]
-        yield from unreached
-        is_whole = not again.is_cut and all(item.complete for item in again.summaries)
-        return None if unreached or not is_whole else Visit(entries, again.summaries)
-
 
 def _judge_response(fetched: FetchedDocument) -> Iterator[ValidationEvent]:
     """Check the header fields that a document is served with."""
@@ -389,32 +277,6 @@ def _judge_response(fetched: FetchedDocument) -> Iterator[ValidationEvent]:
     yield from judge_hub_links(fetched.uri, fetched.links)
     if find_targets(fetched.links, "hub", fetched.uri):
         yield AppliedRules(fetched.uri, frozenset({"NT06"}))
-
-
-def _is_about_bytes(event: ValidationEvent) -> bool:
-    return isinstance(event, RuleFinding) and event.rule.id == "HT02"
-
-
-def _place_of(about: ListedResource | ValidationEvent) -> tuple[str, int, int]:
-    """Return the place of an entry, of a finding about it, or of what was not reached."""
-    match about:
-        case ListedResource():
-            return about.document, about.place.line, about.place.column
-        case RuleFinding():
-            return about.uri, about.line, about.column
-        case _:
-            return getattr(about, "uri", ""), 0, 0
-
-
-def _with_places(
-    events: Iterator[ValidationEvent],
-) -> Generator[ValidationEvent, None, set[tuple[str, int, int]]]:
-    """Yield events; return their places."""
-    places: set[tuple[str, int, int]] = set()
-    for event in events:
-        places.add(_place_of(event))
-        yield event
-    return places
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

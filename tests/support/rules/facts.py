@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.cross_document import judge_reread
 from resourcesync.validator.delivery import (
     DeliveredResponse,
     judge_body,
@@ -27,7 +26,6 @@ from resourcesync.validator.packages import (
     judge_package,
 )
 from resourcesync.validator.rule import RuleFinding
-from resourcesync.validator.second_visit import Visit, VisitedEntries, judge_changes_listed
 from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
 from tests.support.rules.documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
 from tests.support.rules.source import summarize
@@ -126,14 +124,6 @@ def weighed(length: int = 982, hashes: Mapping[str, str] = SHA) -> Judge:
     return lambda: judge_listed_package(RESOURCES, listed, length, hashes)
 
 
-def visited(*, told: bool) -> Judge:
-    before, after = VisitedEntries(), VisitedEntries()
-    if told:
-        after.add(replace(LISTED, change="updated"), CLOSED)
-    visits = Visit(before, [CLOSED]), Visit(after, [CLOSED])
-    return lambda: judge_changes_listed({PAGE: LISTED}, *visits)
-
-
 def facts(rule: str, keeping: Judge, *breaking: Judge) -> list[Facts]:
     return [Facts(rule=rule, keeping=keeping, breaking=function) for function in breaking]
 
@@ -199,17 +189,6 @@ FACTS: Final = [
             MANIFEST, summarize("x", RDM.replace("example/a", "example/b"))
         ),
     ),
-    *facts(
-        "CH10",
-        lambda: judge_reread(CLOSED, summarize("https://e.example/ch.xml", CH)),
-        lambda: judge_reread(CLOSED, summarize("x", CH.replace("example/c", "example/d"))),
-    ),
-    *facts(
-        "CH11",
-        lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("</urlset>", "<url/></urlset>"))),
-        lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("created", "updated"))),
-    ),
-    *facts("CH14", visited(told=True), visited(told=False)),
     *facts(
         "NT06",
         served_with('<https://h.example/>; rel="hub", <>; rel="self"'),

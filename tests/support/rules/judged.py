@@ -1,7 +1,6 @@
 """Documents, rule codes and Sources that are judged, for the tests of the validator."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from resourcesync.adapters.system import SystemClock
@@ -60,30 +59,11 @@ def offer(source: TinySource) -> None:
     )
 
 
-LONG = 30.0
-"""Seconds that only a judge waits who is told to."""
-
-
-class ActingClock(SystemClock):
-    """A clock during whose one long wait something happens."""
-
-    def __init__(self, act: Callable[[], None]) -> None:
-        self.waited: list[float] = []
-        self._act = act
-
-    def sleep(self, seconds: float) -> None:
-        self.waited.append(seconds)
-        if seconds == LONG:  # politeness waits, too
-            self._act()
-
-
-def judged(
-    target: str, *, act: Callable[[], None] = lambda: None, **how: object
-) -> list[ValidationEvent]:
+def judged(target: str, **how: object) -> list[ValidationEvent]:
     judge = new_validator(
         ValidationOptions(**how),  # type: ignore[arg-type]  # its fields
         network=Network(allow_origins=(target,), retries=0),
-        cancel=CancelToken(ActingClock(act)),
+        cancel=CancelToken(SystemClock()),
     )
     return list(judge.judge(target))
 

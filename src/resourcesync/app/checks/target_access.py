@@ -33,7 +33,7 @@ def new_validator(
     """
     random = Random()  # noqa: S311 - samples, no secret
     access = TargetFiles(network, cancel)
-    return Validator(options, access=access, clock=cancel.clock, random=random)
+    return Validator(options, access=access, random=random)
 
 
 class TargetFiles:

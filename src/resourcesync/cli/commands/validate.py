@@ -26,7 +26,6 @@ class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...]
     live: bool
     sample: Limit | None
-    again: float | None
     max_documents: int
     profile: str
     select: tuple[str, ...]
@@ -44,11 +43,6 @@ class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
     metavar="N|P%",
     help="Fetch this number or share of the listed resources and check the responses; implies"
     " --live.",
-)
-@option(
-    "--again",
-    type=options.DURATION,
-    help="Visit the Source again after this time, such as 30s, and compare; implies --live.",
 )
 @options.MAX_DOCUMENTS
 @option(
@@ -193,7 +187,6 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
         rules=rules,
         live=arguments.live,
         sample=None if size is None else SampleSize(count=size.number, percent=size.percent),
-        again=arguments.again,
         most_documents=arguments.max_documents,
     )
 

@@ -24,7 +24,6 @@ from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.validator.events import (
     CutShort,
     Judged,
-    ReadAgain,
     Sampled,
     StandaloneDocument,
     Unopened,
@@ -80,7 +79,7 @@ def _html_sections(
                 sections.setdefault(event.uri, []).append(
                     _html_note("warning", cut_short_message(event))
                 )
-            case AppliedRules() | Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
+            case AppliedRules() | Sampled() | StandaloneDocument() | Unopened():
                 pass  # the title has the number
     return sections, titles
 
@@ -330,7 +329,7 @@ def junit_suites(events: Sequence[ValidationEvent], tally: ValidationTally, *, f
                 fails = Severity.WARNING in failing_severities(fail_on)
                 failures += fails
                 suites.setdefault(event.uri, []).append(_junit_limit_case(event, fails=fails))
-            case AppliedRules() | Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
+            case AppliedRules() | Sampled() | StandaloneDocument() | Unopened():
                 pass  # the name of the whole has the number
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     number = sum(max(len(cases), 1) for cases in suites.values())

@@ -12,7 +12,6 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.events import (
     CutShort,
     Judged,
-    ReadAgain,
     Sampled,
     StandaloneDocument,
     Unopened,
@@ -27,7 +26,6 @@ _GUTTER: Final = 5
 _BLANK: Final = " " * (_GUTTER + 1)
 _MOST_RULES: Final = 10_000
 _NAMES: Final[Mapping[type, str]] = {
-    ReadAgain: "again",
     StandaloneDocument: "alone",
     Unopened: "unopened",
 }
@@ -49,7 +47,7 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
             }
         case Sampled(uri, checked, listed):
             return "sample", {"uri": uri, "checked": checked, "listed": listed}
-        case ReadAgain() | StandaloneDocument() | Unopened():
+        case StandaloneDocument() | Unopened():
             return _NAMES[type(event)], asdict(event)
         case AppliedRules(uri, rules):
             return "applied", {"uri": uri, "rules": sorted(rules)}
@@ -108,7 +106,6 @@ class ValidationTally:
         self.sampled = (0, 0)
         self.packed = (0, 0)
         self.unreached = 0
-        self.read_again: int | None = None
         self.cut_short = 0
         self.alone = 0
         self.unopened = 0
@@ -127,8 +124,6 @@ class ValidationTally:
                 self.sitemaps += summary.complete and summary.dialect is Dialect.SITEMAP
             case Sampled(_, checked, listed, is_packed=False):
                 self.sampled = (self.sampled[0] + checked, self.sampled[1] + listed)
-            case ReadAgain(_, lists):
-                self.read_again = (self.read_again or 0) + lists
             case CutShort():
                 self.cut_short += 1
             case Sampled() | StandaloneDocument() | Unopened() | AppliedRules():
@@ -170,8 +165,6 @@ class ValidationTally:
             parts.append(f"{formatting.count(checked)} of {formatting.counted(listed, 'resource')}")
         if self.sampled[1] and self.packed[1]:
             parts.append(f"{formatting.count(self.packed[0])} in packages")
-        if self.read_again is not None:
-            parts.append(f"{formatting.counted(self.read_again, 'list')} read again")
         if self.unreached:
             parts.append(f"{formatting.count(self.unreached)} not reachable")
         found = [
@@ -211,7 +204,6 @@ class ValidationTally:
             "resources_checked": self.resources[0],
             "resources_listed": self.resources[1],
             "unreached": self.unreached,
-            "read_again": self.read_again,
             "cut_short": self.cut_short,
             "judged_alone": self.alone,
             "packages_unopened": self.unopened,
