@@ -15,7 +15,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
-    from resourcesync.cli.render.findings import FindingsWriter
+    from resourcesync.cli.render.github_findings import GithubFindingsWriter
     from resourcesync.cli.render.validate import ValidationTally
     from resourcesync.validator.events import ValidationEvent, ValidationOptions
 
@@ -31,7 +31,7 @@ class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
     select: tuple[str, ...]
     ignore: tuple[str, ...]
     fail_on: Literal["error", "warning"]
-    format: Literal["text", "json", "sarif", "junit", "github", "html"]
+    format: Literal["text", "json", "github"]
 
 
 @click.command("validate", cls=SectionedCommand)
@@ -65,10 +65,10 @@ class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
 )
 @option(
     "--format",
-    type=click.Choice(["text", "json", "sarif", "junit", "github", "html"]),
+    type=click.Choice(["text", "json", "github"]),
     default="text",
     show_default=True,
-    help="The format of the output.",
+    help="The format of the output; github: an annotation for each finding.",
 )
 @source_options
 @options.output_options
@@ -147,7 +147,7 @@ def _judge_one(
     events: "Iterator[ValidationEvent]",
     tally: "ValidationTally",
     screen: Screen,
-    sheet: "FindingsWriter | None",
+    sheet: "GithubFindingsWriter | None",
 ) -> ExitCode:
     from resourcesync.cli.render.validate import encode_event  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.events import Judged  # noqa: PLC0415 - help stays quick
@@ -195,10 +195,10 @@ def _codes(texts: tuple[str, ...]) -> list[str]:
     return [code for text in texts for code in text.split(",") if code.strip()]
 
 
-def _open_writer(arguments: ValidateArguments) -> "FindingsWriter | None":
-    """Return the writer of a foreign format; ``None`` for text."""
+def _open_writer(arguments: ValidateArguments) -> "GithubFindingsWriter | None":
+    """Return the writer of GitHub's commands; ``None`` for text."""
     if arguments.format == "text":
         return None
-    from resourcesync.cli.render.findings import open_findings_writer  # noqa: PLC0415 - rarely needed
+    from resourcesync.cli.render.github_findings import GithubFindingsWriter  # noqa: PLC0415 - rarely needed
 
-    return open_findings_writer(arguments.format, fail_on=arguments.fail_on)
+    return GithubFindingsWriter()

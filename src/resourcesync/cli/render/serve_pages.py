@@ -15,7 +15,7 @@ from resourcesync.app.hubs import OpenHub
 from resourcesync.app.serving.applications import PublishedTree
 from resourcesync.cli.output import problem_of
 from resourcesync.cli.render.explore_pages import CachedExplorer
-from resourcesync.cli.render.findings import html_page
+from resourcesync.cli.render.findings_page import findings_page
 from resourcesync.cli.render.validate import ValidationTally
 from resourcesync.errors import BudgetError, ResourceSyncError
 from resourcesync.ports import Clock
@@ -126,7 +126,7 @@ class Validation:
             is_good=not tally.has_failures and not trouble,
             error=trouble,
         )
-        report = "" if trouble else html_page(events, tally)
+        report = "" if trouble else findings_page(events, tally)
         self._finished = _FinishedValidation(status, report, documents, self._clock.monotonic())
 
 

@@ -100,7 +100,7 @@ class ValidationTally:
     """
 
     def __init__(self, *, fail_on: str) -> None:
-        self._failing = failing_severities(fail_on)
+        self._failing = _failing_severities(fail_on)
         self.documents = 0
         self.entries = 0
         self.sampled = (0, 0)
@@ -213,7 +213,7 @@ class ValidationTally:
         }
 
 
-def failing_severities(fail_on: str) -> frozenset[Severity]:
+def _failing_severities(fail_on: str) -> frozenset[Severity]:
     """Return the severities that count as failures."""
     errors = frozenset({Severity.ERROR})
     return errors if fail_on == "error" else errors | {Severity.WARNING}
@@ -247,13 +247,13 @@ class ValidateRenderer:
         self._shown[key] += 1
         number = self._shown[key]
         level = NORMAL if number <= SHOWN_PER_RULE else DETAIL
-        for text in finding_lines(fields, brief=number > 1):
+        for text in _finding_lines(fields, brief=number > 1):
             yield TextLine(text, level=level)
         if number == SHOWN_PER_RULE + 1:
             yield TextLine(f"{key[0]}: more findings of {key[1]} are not shown; -v shows all")
 
 
-def finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator[str]:
+def _finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator[str]:
     """Yield a finding as lines of text.
 
     Args:
