@@ -1,8 +1,5 @@
 """Names beyond letters and dots, in all that is said, written or made of a mirror."""
 
-import csv
-import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -93,39 +90,14 @@ def test_what_was_deleted_is_listed_and_restored_under_its_name(
     assert run(["status", str(mirror)]) == 0
 
 
-def test_an_audit_and_its_evidence_name_what_is_wrong(
-    source: TinySource, mirror: Path, said: Said
-) -> None:
+def test_an_audit_names_what_is_wrong(source: TinySource, mirror: Path, said: Said) -> None:
     for name in SOME:
         (mirror / name).write_bytes(b"spoilt")
-    forms = "html,json,csv,bagit,premis"
 
-    assert run(["audit", str(mirror), "--report", forms, "--out", "evidence"]) == 1
+    assert run(["audit", str(mirror)]) == 1
 
     told = said.readouterr().out
-    (folder,) = Path("evidence").iterdir()
-    page = (folder / "report.html").read_text()
-    assert "<b>.txt" not in page
-    assert "&lt;b&gt;.txt" in page
-    with (folder / "report.csv").open(newline="") as stream:
-        table = list(csv.DictReader(stream))
-    assert {fields["path"].removeprefix("'") for fields in table} == set(SOME)
-    targets = {source.url + text for text, name in NAMES.items() if name in SOME}
-    assert {fields["uri"] for fields in table} == targets
-    assert set(SOME) == {
-        load["path"] for load in json.loads((folder / "report.json").read_text())["findings"]
-    }
-    assert ET.parse(folder / "premis.xml").getroot().tag.endswith("premis")
     for name in SOME:
         assert f"* /{name}   " in told
     assert run(["repair", str(mirror)]) == 0
     assert held(mirror) == HELD
-
-
-def test_the_manifest_of_the_evidence_names_each_copy(mirror: Path) -> None:
-    assert run(["audit", str(mirror), "--report", "bagit", "--out", "evidence"]) == 0
-
-    (folder,) = Path("evidence").iterdir()
-    lines = (folder / "manifest-sha256.txt").read_text().splitlines()
-    names = {line.split("  ", 1)[1].removeprefix("data/").replace("%25", "%") for line in lines}
-    assert names == set(HELD)

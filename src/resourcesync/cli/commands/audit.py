@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TextIO
 
@@ -12,7 +11,6 @@ import msgspec
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import worst
-from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import (
     CommandOutcome,
@@ -23,32 +21,13 @@ from resourcesync.cli.output import (
     write_line,
 )
 from resourcesync.cli.render.audit import (
-    EVIDENCE_FILES,
-    FULL_AUDIT_FORMS,
-    MOST_FINDINGS,
-    SHOWN_FINDINGS,
     AuditRenderer,
-    audit_fields,
     conclude,
 )
-from resourcesync.destination.audits.reports import AuditReport, FindingKind
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.destination.audits.reports import FindingKind
+from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.settings.network import Network
 from resourcesync.settings.values import Limit
-
-
-def _forms(text: str) -> tuple[str, ...]:
-    forms = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    unknown = [form for form in forms if form not in EVIDENCE_FILES]
-    if unknown:
-        raise ConfigurationError(
-            f"{unknown[0][:50]!r} is not a form of evidence",
-            hint=f"choose from {', '.join(EVIDENCE_FILES)}",
-        )
-    return forms
-
-
-REPORTS: Final = options.Parsed("forms", _forms)
 
 _FINDING_KINDS: Final = {
     "combined": frozenset(FindingKind),
@@ -68,8 +47,6 @@ class AuditArguments(msgspec.Struct, frozen=True, kw_only=True):
     sample: Limit | None
     oldest_first: bool
     max_duration: float | None
-    report: tuple[str, ...]
-    out: Path | None
     lists: Mapping[str, str]
     connection: Mapping[str, Any]
 
@@ -100,18 +77,6 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 @option("--sample", type=options.LIMIT, metavar="P%", help="Check this share of the files.")
 @option("--oldest-first", is_flag=True, help="Check the files first that were checked longest ago.")
 @option("--max-duration", type=options.DURATION, help="Stop checking files after this time.")
-@option(
-    "--report",
-    type=REPORTS,
-    metavar="FMT,...",
-    help=f"Write evidence: {', '.join(EVIDENCE_FILES)}.",
-)
-@option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="The folder for evidence; each audit makes a new folder in it, named after the time.",
-)
 @option("--offline", is_flag=True, help="Compare with the lists as last read; send no request.")
 @_list_option("combined", "all findings with their symbols")
 @_list_option("missing", "paths that are missing in the mirror")
@@ -133,7 +98,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
     lists = {name: target for name in _FINDING_KINDS if (target := values.pop(name)) is not None}
     if output.json and "-" in lists.values():
         raise click.UsageError("--json uses stdout: write the list to a file")
-    values["report"] = values["report"] or ()
     configuration = configured_mirrors.load(values.pop("config"))
     way = options.pop_connection(values)
     arguments = AuditArguments(lists=lists, configuration=configuration, connection=way, **values)
@@ -156,17 +120,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _check(arguments: AuditArguments) -> None:
-    if bool(arguments.report) != (arguments.out is not None):
-        raise click.UsageError("--report and --out DIR must be given together")
     if arguments.is_rolling and arguments.method == "lists":
         raise click.UsageError("--method lists checks no file: it cannot take a part of them")
     if arguments.sample is not None and arguments.sample.percent is None:
         raise click.UsageError("--sample must be a share of the files, such as 15%")
     if arguments.offline and arguments.method == "remote":
         raise click.UsageError("--method remote needs the Source: leave --offline out")
-    reads_all = arguments.method in {"hash", "remote"} and not arguments.is_rolling
-    if not reads_all and FULL_AUDIT_FORMS.intersection(arguments.report):
-        raise click.UsageError("bagit and premis need an audit of every byte: --method hash")
 
 
 def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
@@ -251,13 +210,10 @@ def _audit(
             method=arguments.method,
             offline=arguments.offline,
             rolling=_rolling(arguments),
-            kept=MOST_FINDINGS if arguments.report else SHOWN_FINDINGS,
+            kept=0,
         )
-        session, now = destination.read_only_session(), cancel.clock.now()
-        written = _write_evidence(arguments, found, mirror, now, session)
     is_text_out = "-" in arguments.lists.values()
-    ended = conclude(found, mirror, quiet=is_text_out, named=bool(several))
-    return ended if written is None else _with_evidence(ended, written, arguments, found)
+    return conclude(found, mirror, quiet=is_text_out, named=bool(several))
 
 
 def _rolling(arguments: AuditArguments) -> Any:
@@ -271,44 +227,6 @@ def _rolling(arguments: AuditArguments) -> Any:
         oldest_first=arguments.oldest_first or arguments.max_duration is not None,
         seconds=arguments.max_duration,
     )
-
-
-def _write_evidence(
-    arguments: AuditArguments, found: AuditReport, mirror: Path, now: datetime, pull: Any
-) -> Path | None:
-    if arguments.out is None:
-        return None
-    from resourcesync.cli.render.audit_reports import AuditEvidence, write_reports  # noqa: PLC0415 - as above
-
-    if len(found.findings) >= MOST_FINDINGS and FULL_AUDIT_FORMS.intersection(arguments.report):
-        raise ConfigurationError(
-            "there are too many findings to list the good copies",
-            hint="repair the mirror, then audit it again",
-        )
-    identity = pull.sync_state.identity
-    evidence = AuditEvidence(
-        report=found,
-        mirror=str(mirror),
-        source="" if identity is None else identity.source,
-        method=arguments.method,
-        when=now,
-        copies=pull.state.copies,
-        fields=audit_fields(found, mirror),
-    )
-    return write_reports(evidence, arguments.report, arguments.out)
-
-
-def _with_evidence(
-    ended: CommandOutcome, folder: Path, arguments: AuditArguments, found: AuditReport
-) -> CommandOutcome:
-    first, *others = (EVIDENCE_FILES[form] for form in arguments.report)
-    more = f" (+ {', '.join(others)})" if others else ""
-    line = TextLine(f"{folder / first}{more}  id {found.run}", "Evidence")
-    lines = ended.closing
-    if lines:
-        at = -1 if lines[-1].text.startswith("  next") else len(lines)
-        lines = (*lines[:at], line, *lines[at:])
-    return ended._replace(closing=lines, fields={**ended.fields, "evidence": str(folder)})
 
 
 @contextmanager

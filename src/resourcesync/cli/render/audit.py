@@ -12,21 +12,9 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
 from resourcesync.destination.audits.reports import AuditReport
 
-EVIDENCE_FILES: Final = {
-    "html": "report.html",
-    "json": "report.json",
-    "csv": "report.csv",
-    "bagit": "manifest-sha256.txt",
-    "premis": "premis.xml",
-}
-"""The forms of evidence, and their files."""
-
-FULL_AUDIT_FORMS: Final = frozenset({"bagit", "premis"})
-MOST_FINDINGS: Final = 1_000_000
-
 _REMOTE: Final = "check them at the server: --method remote"
 
-SHOWN_FINDINGS: Final = 1000
+_SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
 
 
@@ -45,9 +33,9 @@ class AuditRenderer(msgspec.Struct, kw_only=True):
             yield TextLine(f"{next(filter(None, lists))}", "Reference")
         elif event == "finding" and self.is_shown:
             self.findings += 1
-            level = formatting.NORMAL if self.findings <= SHOWN_FINDINGS else formatting.DETAIL
+            level = formatting.NORMAL if self.findings <= _SHOWN_FINDINGS else formatting.DETAIL
             yield TextLine(f"{_name(fields)}   {fields.get('reason')}", str(fields["kind"]), level)
-            if self.findings == SHOWN_FINDINGS + 1:
+            if self.findings == _SHOWN_FINDINGS + 1:
                 yield TextLine("  more findings are not shown; -v or --combined FILE has them all")
 
 

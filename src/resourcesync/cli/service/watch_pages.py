@@ -17,8 +17,7 @@ from resourcesync.cli.commands.status import read_statuses
 from resourcesync.cli.commands.why import explanation_lines, resource_names
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.output import CollectingScreen
-from resourcesync.cli.render.audit import audit_fields
-from resourcesync.cli.render.audit_reports import AuditEvidence, html_report
+from resourcesync.cli.render.audit_page import audit_page
 from resourcesync.cli.render.explore_pages import CachedExplorer, own_sources
 from resourcesync.cli.render.status_formats import CheckedMirror, UnreadableMirror
 from resourcesync.cli.render.status_table import full_disk_notes, notes_of
@@ -221,7 +220,7 @@ class WatchPages:
         return self._cache.apart(str(folder), cached)
 
     def audit(self, name: str, run: str) -> str | None:
-        """Return the report of one audit, as ``audit --report html`` writes it."""
+        """Return the page of one audit; ``None`` if there is no such audit."""
         folder = self._folder(name)
         if folder is None:
             return None
@@ -234,16 +233,13 @@ class WatchPages:
         except ConfigurationError:  # it found nothing, or its findings were removed
             findings = ()
         report = structs.replace(stored.report, findings=findings)
-        evidence = AuditEvidence(
-            report=report,
+        audit = EndedAudit(
             mirror=name,
-            source=source,
+            ended=from_microseconds(stored.ended),
             method=stored.method,
-            when=from_microseconds(stored.ended),
-            copies=tuple,
-            fields=audit_fields(report, folder),
+            report=report,
         )
-        return "".join(html_report(evidence))
+        return audit_page(audit, source)
 
     def sources(self) -> Sequence[ExplorableSource]:
         """Return the Sources of the mirrors, and those of the configuration file."""
