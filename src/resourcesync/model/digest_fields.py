@@ -6,10 +6,8 @@ registered are deprecated, or no proof of anything (RFC 9530 §5). All functions
 The ``Digest`` that they replace (RFC 3230) is read, and not written.
 """
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Final
 
 from resourcesync.model.digests import Digest, usable
@@ -30,22 +28,6 @@ _MAX_LENGTH: Final = 4_096
 _MAX_MEMBERS: Final = 32
 _MAX_WEIGHT: Final = 10
 
-_SEPARATOR: Final = re.compile(r"[ \t]*,[ \t]*")
-
-
-@cache
-def _member_pattern() -> re.Pattern[str]:
-    """Return the pattern of one member; compiled when the first field is read, which is rare."""
-    key = r"[a-z*][a-z0-9_.*-]*"
-    number = r"@?-?[0-9]{1,15}(?:\.[0-9]{1,3})?"
-    string = r"%?\"(?:[ !#-\[\]-~]|\\[\"\\])*\""
-    word = r"[A-Za-z*][!#$%&'*+.^_`|~0-9A-Za-z:/-]*"
-    bare = rf"(?:{number}|{string}|\?[01]|:[A-Za-z0-9+/=]*:|{word})"
-    parameters = rf"(?:; *{key}(?:={bare})?)*"
-    inner = rf"\( *(?:{bare}{parameters}(?: +{bare}{parameters})* *)?\)"
-    known = r":(?P<bytes>[A-Za-z0-9+/=]*):|(?P<integer>-?[0-9]{1,15})(?![0-9.])"
-    return re.compile(rf"(?P<key>{key})(?:=(?:{known}|{bare}|{inner}))?{parameters}")
-
 
 def parse_digest_field(text: str) -> tuple[Digest, ...] | None:
     """Return the digests of a ``Repr-Digest`` or ``Content-Digest``; ``None`` if it is malformed.
@@ -57,13 +39,11 @@ def parse_digest_field(text: str) -> tuple[Digest, ...] | None:
         return None
     found: list[Digest] = []
     for name in FIELD_ALGORITHMS:
-        member = members.get(name)
-        if member is None:
-            continue
-        value = _decode(member)
-        if value is None:
+        value = members.get(name)
+        if isinstance(value, bytes):
+            found.append(Digest(name, value.hex()))
+        elif value is not None:
             return None
-        found.append(Digest(name, value.hex()))
     return tuple(found)
 
 
@@ -133,42 +113,24 @@ def _weights(text: str) -> dict[str, int]:
     """Return the weight of each algorithm; nothing of a field that is malformed."""
     members = _members(text) or {}
     found: dict[str, int] = {}
-    for name, member in members.items():
-        weight = member["integer"]
-        if weight is None or not 0 <= int(weight) <= _MAX_WEIGHT:
+    for name, weight in members.items():
+        if type(weight) is not int or not 0 <= weight <= _MAX_WEIGHT:  # true is one, too
             return {}
-        found[name] = int(weight)
+        found[name] = weight
     return found
 
 
-def _members(text: str) -> dict[str, re.Match[str]] | None:
-    """Return the members of a Dictionary, the last one of each key; ``None`` if it is malformed."""
+def _members(text: str) -> Mapping[str, object] | None:
+    """Return the members of a Dictionary without parameters; ``None`` if it is malformed."""
+    from http_sf import parse  # noqa: PLC0415 - such a field is rare
+
     text = text.strip(" ")
     if len(text) > _MAX_LENGTH:
         return None
-    found: dict[str, re.Match[str]] = {}
-    position = 0
-    while position < len(text):
-        member = _member_pattern().match(text, position)
-        if member is None or len(found) >= _MAX_MEMBERS:
-            return None
-        found[member["key"]] = member
-        position = member.end()
-        if position < len(text):
-            separator = _SEPARATOR.match(text, position)
-            if separator is None or separator.end() == len(text):
-                return None
-            position = separator.end()
-    return found
-
-
-def _decode(member: re.Match[str]) -> bytes | None:
-    """Return the bytes of a member; ``None`` if it has none. Padding may be absent."""
-    text = member["bytes"]
-    if text is None:
-        return None
-    bare = text.rstrip("=")
     try:
-        return b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+        found = parse(text.encode("ascii"), tltype="dictionary")
     except ValueError:
         return None
+    assert isinstance(found, dict)
+    members = {name: item[0] if isinstance(item, tuple) else item for name, item in found.items()}
+    return members if len(members) <= _MAX_MEMBERS else None
