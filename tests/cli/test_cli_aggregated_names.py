@@ -89,28 +89,6 @@ def test_what_a_mirror_holds_is_served_under_the_paths_of_its_uris(
         assert told[addresses[target]].digests[0].value == hashlib.sha256(body).hexdigest()
 
 
-def test_a_mirror_of_a_mirror_has_the_same_names(
-    source: TinySource, mirror: Site, here: Path
-) -> None:
-    files = {name: body for name, body in ODD.items() if not name.startswith("/!")}
-    fill(source, mirror, files)
-
-    assert run(["pull", mirror.url, "second"]) == 0
-
-    second = Site(here / "second", LateApplication(), "https://second.example/")
-    assert second.copies().keys() == {mirror.url + file.removeprefix("/") for file in files}
-    held = {path.relative_to(second.folder): path.read_bytes() for path in files_of(second.folder)}
-    assert held == {
-        path.relative_to(mirror.folder): path.read_bytes() for path in files_of(mirror.folder)
-    }
-
-
-def files_of(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        if path.is_file() and path.relative_to(folder).parts[0] != ".resourcesync":
-            yield path
-
-
 def test_nothing_else_is_served(source: TinySource, mirror: Site) -> None:
     fill(source, mirror, {"/a": b"a", "/a/b": b"b", "/docs/": b"d", "/x%2Fy": b"x"})
     (mirror.folder / "foreign").write_text("mine")
@@ -138,24 +116,6 @@ def test_nothing_else_is_served(source: TinySource, mirror: Site) -> None:
         "/" + "x" * 3000,
     ):
         assert get(mirror, target)[0] == 404, target
-
-
-def test_a_folder_without_its_slash_leads_to_the_copy_with_it(
-    source: TinySource, mirror: Site
-) -> None:
-    fill(source, mirror, {"/docs/": b"d"})
-
-    assert get(mirror, "/docs")[0] == 301
-    assert get(mirror, "/docs/")[:1] == (200,)
-
-
-def test_a_query_that_no_copy_has_is_not_asked_for(source: TinySource, mirror: Site) -> None:
-    fill(source, mirror, {"/style.css": b"css", "/p?id=1": b"one"})
-
-    assert get(mirror, "/style.css?v=3") == (200, b"css")
-    assert get(mirror, "/p?id=1") == (200, b"one")
-    assert get(mirror, "/p?id=2")[0] == 404
-    assert get(mirror, "/p")[0] == 404
 
 
 def test_what_comes_goes_and_yields_is_served_at_once(source: TinySource, mirror: Site) -> None:
@@ -189,13 +149,3 @@ def test_what_would_hide_our_own_documents_is_not_published(
 
     assert mirror.resources().keys() == {f"{mirror.url}a"}
     assert run(["validate", mirror.url]) == 0
-
-
-# --- mirrors with other names ---
-
-
-def test_rules_of_the_operator_say_the_addresses_too(source: TinySource, mirror: Site) -> None:
-    fill(source, mirror, {"/bitstream/12/p.pdf": b"p"}, "--map", "bitstream/{rest*} => {rest*}")
-
-    assert mirror.resources().keys() == {f"{mirror.url}12/p.pdf"}
-    assert get(mirror, "/12/p.pdf") == (200, b"p")

@@ -33,7 +33,6 @@ from tests.support.commands.command_line import Said
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.aggregating import Site, via
 
-BASELINE = ("--mode", "baseline")  # no Change List tells that links alone are others
 Chain = tuple[Site, Site, Site, Site]
 
 
@@ -156,44 +155,6 @@ def test_links_lead_to_our_copies_as_soon_as_they_are_here_and_only_then(chain: 
     assert first.publish() == 0
     pass_on(first, second)
     assert second.links("a.txt")["describedby"] == f"{first.url}a.txt.xml"
-
-
-def test_links_that_change_without_the_bytes_are_published_once(chain: Chain, here: Path) -> None:
-    first, second, _, _ = chain
-    write(first, a__txt="a", b__txt="b")
-    assert first.publish() == 0
-    pass_on(first, second)
-    assert first.publish("--link", "license:https://licence.example/by only=a.txt") == 0
-    pass_on(first, second, words=BASELINE)
-    assert second.links("a.txt")["license"] == "https://licence.example/by"
-
-    with (here / "b/.resourcesync/publication/resourcesync/changelist.xml").open("rb") as stream:
-        told = [entry.uri for entry in reader.read_stream(stream, uri="").entries()]
-    assert told == [f"{second.url}a.txt"]
-    assert first.publish("--link", "") == 0
-    pass_on(first, second, words=BASELINE)
-    assert "license" not in second.links("a.txt")
-
-
-def test_before_1_0_every_hop_is_told_the_original_first(chain: Chain, here: Path) -> None:
-    first, second, third, _ = chain
-    write(first, a__txt="a")
-    assert first.publish() == 0
-    old = ("--dialect", "0.9", "--change-lists", "per-run")
-    assert second.pull(first) == 0
-    assert second.publish(*old) == 0
-    assert third.pull(second) == 0
-    assert third.publish(*old) == 0
-    assert [link.href for link in third.resources()[f"{third.url}a.txt"].via] == [
-        f"{first.url}a.txt",
-        f"{second.url}a.txt",
-    ]
-
-    words = ["publish", "mirror:c", "--url", third.url, "--out", "new"]
-    assert run(words) == 0
-    listed = (here / "new/resourcesync/resourcelist.xml").read_text()
-    assert f'href="{first.url}a.txt"' in listed
-    assert f'href="{second.url}a.txt"' not in listed
 
 
 def test_only_copies_are_published_and_served_while_a_pull_holds_the_mirror(chain: Chain) -> None:

@@ -8,7 +8,6 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import MIRRORED, Said, rows, spoil
 from tests.support.commands.run import files_of
-from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
 
@@ -72,16 +71,6 @@ def test_findings_go_to_files(source: TinySource, said: Said) -> None:
     assert Path("e").read_text() == "mine.txt\n"
 
 
-def test_findings_on_stdout_are_alone_there(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    spoil("museum")
-    said.readouterr()
-
-    assert run(["audit", "museum", "-q", "--missing", "-"]) == 1
-
-    assert said.readouterr().out == "objects/0003.txt\n"
-
-
 def test_a_file_of_findings_that_cannot_be_written_is_an_error(
     source: TinySource, said: Said
 ) -> None:
@@ -113,18 +102,6 @@ def test_several_mirrors_are_audited_and_the_worst_code_wins(
     assert "good" not in said.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["audit", "repair", "changes"])
-def test_a_configured_mirror_without_a_pull_is_pulled_by_its_name(
-    command: str, source: TinySource, said: Said
-) -> None:
-    put(museum(source))
-
-    assert run([command, "museum"]) == 2
-
-    error = said.readouterr().err
-    assert "make it one: resourcesync pull museum\n" in error
-
-
 def test_an_audit_asks_nobody_when_told_so(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
     source.asked.clear()
@@ -132,13 +109,6 @@ def test_an_audit_asks_nobody_when_told_so(source: TinySource, said: Said) -> No
     assert run(["audit", "museum", "--offline", "--method", "stat"]) == 0
 
     assert source.asked == []
-
-
-def test_an_audit_needs_a_mirror_and_makes_none(said: Said) -> None:
-    assert run(["audit", "nothing"]) == 2
-    err = said.readouterr().err
-    assert "nothing is not a mirror" in err
-    assert "nothing: there is no such folder" in err
 
 
 @pytest.mark.parametrize("command", ["audit", "status", "repair"])

@@ -12,9 +12,8 @@ import resourcesync
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, SourceRefusedError
-from tests.support.commands.command_line import Said, rows
+from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of
-from tests.support.commands.settings_file import put
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.proxying import Proxy
 
@@ -51,28 +50,6 @@ def test_a_source_of_an_own_authority_is_pulled_with_its_file(
     assert not Path("here").exists()
     assert run(["pull", uri, "here", "--ca-file", "ca.pem"]) == 0
     assert files_of(Path("here")) == {"a.txt": b"a"}
-
-
-def test_the_file_of_authorities_is_found_from_the_folder_of_the_configuration(
-    secure: HostileServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(
-        f'[mirror.museum]\nsource = "{secure.origin}/list.xml"\ndest = "copies"\n'
-        'ca_file = "../ca.pem"\n',
-        "settings/resourcesync.toml",
-    )
-    monkeypatch.setenv("SSL_CERT_FILE", "other.pem")
-
-    assert run(["pull", "museum", "--config", "settings/resourcesync.toml"]) == 0
-    assert run(["doctor", "museum", "--config", "settings/resourcesync.toml"]) == 0
-
-
-def test_doctor_says_what_is_wrong_with_the_file_of_authorities(said: Said) -> None:
-    assert run(["doctor", "https://127.0.0.1:1", "--ca-file", "gone.pem", "--json"]) == 1
-
-    found = {row["check"]: row for row in rows(said) if row["type"] == "verdict"}
-    assert "gone.pem cannot be used" in found["authorities"]["text"]
-    assert "reach" not in found
 
 
 def test_the_library_asks_by_a_proxy_and_trusts_a_file(secure: HostileServer, here: Path) -> None:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,15 +210,6 @@ def test_a_body_that_breaks_off_is_read_on_or_not_at_all(
     assert cuts
 
 
-def test_without_the_package_it_is_said_which_one(
-    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "obstore", None)
-    assert run(["pull", source.url, "s3://museum/x", "--state", "state"]) == 2
-    assert "pip install 'resourcesync[s3]'" in said.readouterr().err
-    assert not Path("state").exists()
-
-
 def test_a_server_that_goes_away_in_the_middle_ends_the_run_and_the_next_one_goes_on(
     source: TinySource, bucket: str, between: Interposed, said: Said
 ) -> None:
@@ -343,32 +333,3 @@ def test_killed_in_the_middle_it_goes_on_at_once_and_another_machine_waits(
     assert run(words) == 0
     assert contents(bucket) == MIRRORED
     assert own(bucket, "quarantine/") == []
-
-
-@pytest.mark.parametrize("command", [["audit"], ["status"], ["trash", "list"]], ids=" ".join)
-def test_the_address_of_a_store_whose_state_is_elsewhere_leads_to_the_state(
-    source: TinySource, bucket: str, said: Said, command: list[str]
-) -> None:
-    assert run(["pull", source.url, bucket, "--state", "state", "-qq"]) == 0
-
-    assert run([*command, bucket]) == 2
-    assert "name the folder that was given as --state DIR" in said.readouterr().err
-    assert run([*command, "state"]) == 0
-
-
-def test_a_store_that_does_not_answer_is_in_the_status(
-    source: TinySource, bucket: str, between: Interposed, said: Said
-) -> None:
-    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
-    between.spoil = lambda method, target: Answer(0, b"")
-    assert run(["audit", "state"]) == 8
-    assert run(["status", "state", "--check"]) == 0  # no pull failed
-    assert run(["pull", "state", "--dry-run"]) == 8
-    assert run(["status", "state", "--check"]) == 0
-    assert run(["pull", "state"]) == 8
-    said.readouterr()
-    assert run(["status", "state", "--check"]) == 1
-    assert "the last pull failed" in said.readouterr().out
-    between.spoil = lambda method, target: None
-    assert run(["pull", "state"]) == 0
-    assert run(["status", "state", "--check"]) == 0

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
@@ -70,38 +68,7 @@ def test_a_mirror_whose_pull_had_no_time_stays_as_it_is(source: TinySource, said
     assert run(["pull", "museum"]) == 0
 
 
-def test_the_limits_are_keys_of_the_configuration_file(source: TinySource, said: Said) -> None:
-    source.offer(LARGE)
-    Path("resourcesync.toml").write_text(
-        f'[mirror.museum]\nsource = "{source.url}"\ndest = "museum"\nmax_bytes = "60k"\n'
-        'max_duration = "1h"\n'
-    )
-
-    assert run(["pull", "museum"]) == 10
-    assert run(["pull", "museum", "--max-bytes", "10M"]) == 0
-
-
 # --- lists only ---
-
-
-def test_an_inventory_is_told_as_one(source: TinySource, said: Said) -> None:
-    assert run(["pull", source.url, "museum", "--lists-only"]) == 3
-
-    *_, inventory, following = said.readouterr().out.splitlines()
-    assert re.fullmatch(
-        r"Inventory 12 resources listed; 0 fetched, 12 to fetch, 110 B  \S+ s  exit 3", inventory
-    )
-    assert following == "  next   fetch them: resourcesync pull museum"
-    assert files_of(Path("museum")) == {}
-    assert run(["status", "museum", "--check"]) == 1
-    assert run(["pull", "museum"]) == 0
-    assert files_of(Path("museum")) == MIRRORED
-    said.readouterr()
-    assert run(["pull", "museum", "--lists-only"]) == 0
-    assert re.fullmatch(
-        r"Inventory 12 resources listed; 0 fetched, 0 to fetch, 0 B  \S+ s\n",
-        said.readouterr().out,
-    )
 
 
 def test_deletions_that_an_inventory_left_are_not_called_held_back(
@@ -147,31 +114,6 @@ def test_the_figures_of_a_pull_are_written_for_prometheus(source: TinySource, sa
             assert f"# TYPE {line.split()[2]} gauge" in file.read_text()
 
 
-def test_a_pull_that_fails_leaves_figures_too(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    source.answers.clear()
-
-    code = run(["pull", "museum", "--metrics-file", "m.prom"])
-
-    assert code > 0
-    found = figures(Path("m.prom"))
-    assert found['resourcesync_pull_exit_code{mirror="museum"}'] == code
-    assert found['resourcesync_pull_in_sync{mirror="museum"}'] == 0
-
-
-def test_the_figures_of_several_mirrors_stand_in_one_file(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "one"])
-    run(["pull", source.url, 'two "2"'])
-    source.offer({**FILES, "/objects/0099.txt": b"99\n"}, at=LATER)
-
-    assert run(["pull", "one", 'two "2"', "--metrics-file", "m.prom"]) == 0
-
-    found = figures(Path("m.prom"))
-    assert found['resourcesync_pull_applied_resources{mirror="one"}'] == 1
-    assert found['resourcesync_pull_applied_resources{mirror="two \\"2\\""}'] == 1
-    assert Path("m.prom").read_text().count("# TYPE resourcesync_pull_applied_resources gauge") == 1
-
-
 def test_figures_that_cannot_be_written_are_an_error_and_the_mirror_is_kept(
     source: TinySource, said: Said
 ) -> None:
@@ -179,8 +121,3 @@ def test_figures_that_cannot_be_written_are_an_error_and_the_mirror_is_kept(
 
     assert "cannot write nowhere/m.prom" in said.readouterr().err
     assert files_of(Path("museum")) == MIRRORED
-
-
-@pytest.mark.parametrize("value", ["-1s", "soon"])
-def test_a_time_that_is_none_is_refused(value: str, said: Said) -> None:
-    assert run(["pull", "http://127.0.0.1:1/", "museum", "--max-duration", value]) == 2

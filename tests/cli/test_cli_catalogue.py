@@ -53,16 +53,6 @@ def test_what_is_imported_and_posted_is_published(said: Said) -> None:
     assert said.readouterr().out == "Nothing changed\n"
 
 
-def test_only_the_lists_are_to_be_uploaded_where_there_is_no_folder_of_files(said: Said) -> None:
-    told({"uri": BASE + "a", "length": 1, "hash": "md5:" + "0" * 32})
-    assert run(["catalogue", "import", "c.db", str(LINES)]) == 0
-    said.readouterr()
-
-    assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out"]) == 0
-
-    assert "Next      upload the files in out, then check:" in said.readouterr().out
-
-
 def test_what_is_exported_can_be_imported(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,19 +73,6 @@ def test_what_is_exported_can_be_imported(
     assert b"nothing new" in capfdbinary.readouterr().out
     assert run(["catalogue", "export", "c.db", "--changes"]) == 0
     assert capfdbinary.readouterr().out == b""
-
-
-def test_changes_are_exported_from_a_number_on(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    begin()
-    told(*({"uri": f"{BASE}{name}", "change": "created"} for name in "xyz"))
-    assert run(["catalogue", "post", "c.db", str(LINES), "--quiet"]) == 0
-    capfdbinary.readouterr()
-
-    assert run(["catalogue", "export", "c.db", "--changes", "--after", "2"]) == 0
-
-    (line,) = capfdbinary.readouterr().out.splitlines()
-    assert json.loads(line)["uri"] == BASE + "z"
-    assert json.loads(line)["number"] == 3
 
 
 def test_a_bad_line_is_named_and_nothing_is_imported(said: Said) -> None:
@@ -131,18 +108,6 @@ def test_what_cannot_be_recorded_is_said(
     shown = said.readouterr().err
     assert words in shown
     assert list(Catalogue("c.db").resources()) == []
-
-
-def test_how_much_was_posted_before_an_error_is_said(
-    said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("resourcesync.app.publishing.catalogues.BATCH", 2)
-    told(*({"uri": f"{BASE}{name}", "change": "created"} for name in "abc"), {"uri": BASE})
-
-    assert run(["catalogue", "post", "c.db", str(LINES)]) == 2
-
-    assert "posted  2 changes before it" in said.readouterr().err.replace("   ", "  ")
-    assert [resource.uri for resource in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
 
 
 def test_the_catalogue_of_a_folder_is_not_to_be_posted_to(said: Said, here: Path) -> None:
@@ -186,15 +151,6 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], said: Said) -> Non
     assert any(said.readouterr())
     assert not Path("out").exists()
     assert not Path("nothing.db").exists()
-
-
-def test_a_dry_run_of_a_catalogue_writes_nothing() -> None:
-    told({"uri": BASE + "a"})
-    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
-
-    assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "-n"]) == 0
-
-    assert not Path("out").exists()
 
 
 def test_lines_are_published_without_a_catalogue_of_their_own(
@@ -296,25 +252,6 @@ def test_a_program_that_reports_nothing_deletes_nothing() -> None:
     assert [resource.uri for resource in catalogue.resources()] == [BASE + "a"]
     assert catalogue.fill([], is_all=False).deleted == 0
     assert catalogue.fill([], allow_empty=True).deleted == 1
-
-
-def test_looking_makes_no_catalogue() -> None:
-    with pytest.raises(ConfigurationError, match="no catalogue"):
-        list(Catalogue("typo.db").resources())
-    with pytest.raises(ConfigurationError, match="no catalogue"):
-        list(Catalogue("typo.db").changes())
-
-    assert not Path("typo.db").exists()
-
-
-def test_the_catalogue_of_a_folder_can_be_read() -> None:
-    Path("tree").mkdir()
-    Path("tree/a.txt").write_text("a")
-    assert run(["publish", "tree", "--url", BASE, "--quiet"]) == 0
-
-    found = Catalogue("tree/.resourcesync/catalogue.db").resources()
-
-    assert [resource.uri for resource in found] == [BASE + "a.txt"]
 
 
 def test_what_describes_a_resource_and_its_set_is_told(said: Said) -> None:

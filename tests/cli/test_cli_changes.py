@@ -66,23 +66,6 @@ def test_without_ack_a_consumer_sees_the_same_again(museum: str, said: Said) -> 
         assert len(seen(said)) == len(FILES)
 
 
-def test_a_change_tells_the_digest_before_and_after(
-    source: TinySource, museum: str, said: Said
-) -> None:
-    pull_news(source, said)
-
-    run(["changes", museum, "--json"])
-
-    found = [row for row in rows(said) if row["type"] == "change"]
-    assert [row["seq"] for row in found] == list(range(1, len(found) + 1))
-    (created,) = [row for row in found if row.get("path") == PATHS[1] and row["seq"] <= len(FILES)]
-    (updated,) = [row for row in found if row["change"] == "updated"]
-    (deleted,) = [row for row in found if row["change"] == "deleted"]
-    assert updated["prev_hash"] == created["hash"] != updated["hash"]
-    assert "hash" not in deleted
-    assert "prev_hash" not in created
-
-
 def test_changes_since_a_number_and_since_a_time(
     source: TinySource, museum: str, said: Said
 ) -> None:
@@ -138,20 +121,6 @@ def test_text_csv_and_paths_say_the_same(source: TinySource, museum: str, said: 
     assert sorted(paths) == ["", *sorted(path for kind, path in NEWS if kind != "deleted")]
 
 
-def test_the_same_bytes_anew_are_shown_only_when_asked_for(
-    source: TinySource, museum: str, said: Said
-) -> None:
-    Path(museum, "objects/0001.txt").unlink()
-    assert run(["pull", museum, "--mode", "baseline"]) == 0
-    said.readouterr()
-    since = ["changes", museum, "--since", str(len(FILES)), "--json"]
-
-    assert run(since) == 0
-    assert seen(said) == []
-    assert run([*since, "--touched"]) == 0
-    assert seen(said) == [("touched", "objects/0001.txt")]
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -170,21 +139,6 @@ def test_what_makes_no_sense_is_said(museum: str, said: Said, more: list[str]) -
     assert not Path(museum, ".resourcesync/consumers").exists()
 
 
-def test_changes_need_a_mirror_and_make_none(said: Said) -> None:
-    assert run(["changes", "nothing"]) == 2
-    assert not Path("nothing").exists()
-
-
-def test_a_cursor_is_a_small_file(museum: str, said: Said) -> None:
-    run(["changes", museum, "--consumer", "rag", "--ack"])
-
-    folder = Path(museum, ".resourcesync/consumers")
-    assert [path.name for path in folder.iterdir()] == ["rag.json"]
-    stored = json.loads((folder / "rag.json").read_text())
-    assert stored["acknowledged"] == len(FILES)
-    assert sorted(stored) == ["acknowledged", "time"]
-
-
 def test_paths_are_those_that_are_here_and_deleted_ones_are_asked_for(
     source: TinySource, museum: str, said: Said
 ) -> None:
@@ -199,21 +153,6 @@ def test_paths_are_those_that_are_here_and_deleted_ones_are_asked_for(
     ]
     assert run([*since, "--deleted-paths0"]) == 0
     assert said.readouterr().out == "objects/0002.txt\0"
-
-
-def test_what_came_again_is_not_among_the_deleted(
-    source: TinySource, museum: str, said: Said
-) -> None:
-    pull_news(source, said)
-    source.offer(FILES, at="2026-01-03T00:00:00Z")
-    assert run(["pull", museum]) == 0
-    said.readouterr()
-    since = ["changes", museum, "--since", str(len(FILES))]
-
-    assert run([*since, "--deleted-paths0"]) == 0
-    assert said.readouterr().out == "objects/0099.txt\0"
-    assert run([*since, "--paths0"]) == 0
-    assert "objects/0099.txt" not in said.readouterr().out
 
 
 def test_a_cursor_beyond_the_end_is_called_that_and_the_way_out_works(

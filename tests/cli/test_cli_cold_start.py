@@ -5,33 +5,7 @@ from pathlib import Path
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, Said, rows
-from tests.support.servers.tiny_source import TinySource, dead_address
-
-
-def test_after_config_init_the_advice_is_to_edit_that_file(said: Said) -> None:
-    assert run(["config", "init"]) == 0
-    said.readouterr()
-
-    assert run(["pull", "--all"]) == 2
-
-    told = said.readouterr().err
-    assert "no mirror is configured" in told
-    assert "edit that file: add a table [mirror.NAME]" in told
-    assert "config init" not in told
-
-
-def test_a_folder_in_another_is_told_together_with_the_other_mistakes(said: Said) -> None:
-    Path("resourcesync.toml").write_text(
-        '[mirror.a]\nsource = "https://a.example/"\ndest = "x"\n'
-        '[mirror.b]\nsource = "https://b.example/"\ndest = "x/y"\njbs = 1\n'
-    )
-
-    assert run(["config", "check"]) == 2
-
-    told = said.readouterr()
-    assert "`jbs`" in told.err + told.out
-    assert "is inside the folder of [mirror.a]" in told.err + told.out
-    assert "contains the folder of [mirror.b]" in told.err + told.out
+from tests.support.servers.tiny_source import TinySource
 
 
 def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
@@ -55,42 +29,6 @@ def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
 
     assert list(left.iterdir()) == []
     said.readouterr()
-
-
-def test_of_entries_that_cannot_be_used_no_further_run_is_advised(
-    source: TinySource, said: Said
-) -> None:
-    body = b"elsewhere"
-    entries = [source.entry(target, content) for target, content in FILES.items()]
-    entries.append(source.entry("/x", body, uri="https://other.example/x"))
-    source.offer_entries(entries)
-
-    assert run(["pull", source.url, "museum"]) == 3
-
-    told = said.readouterr().out
-    assert "run it again" not in told
-    assert "  next   ask the Source to correct the 1 entry that cannot be used;" in told
-    assert "--allow-origin ORIGIN" in told
-
-
-def test_a_host_that_cannot_be_connected_is_told_with_what_to_do(said: Said) -> None:
-    with dead_address() as address:
-        assert run(["pull", address, "museum", "--retries", "0"]) == 4
-
-    told = said.readouterr().err
-    assert "error[connect]" in told
-    assert "check the host and port" in told
-
-
-def test_the_names_that_the_first_steps_tell_of_are_the_names_that_are_there(
-    source: TinySource, said: Said
-) -> None:
-    source.offer({"/README": b"1", "/v1.2/notes.txt": b"2", "/page.php?id=1": b"3"})
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-
-    for name in ("README", "v1.2/notes.txt", "page.php!3fid=1"):
-        assert Path("museum", name).is_file()
 
 
 def test_a_lenient_pull_says_how_many_copies_contradict_the_list(

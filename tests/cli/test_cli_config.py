@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment, values
-from resourcesync.settings.environment import Environment, read_environment
 from resourcesync.settings.values import Limit
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
@@ -21,10 +20,6 @@ NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 )
 def test_a_duration_is_a_number_and_a_unit(text: str, seconds: float) -> None:
     assert values.parse_duration(text) == seconds
-
-
-def test_nothing_is_a_duration_too() -> None:
-    assert values.parse_duration("0") == 0
 
 
 @pytest.mark.parametrize("text", ["", "30", "5min", "-1s", "s", "1h30m", "1e3s", "٣s", "1 h"])
@@ -154,44 +149,6 @@ def test_any_text_is_a_value_or_a_configuration_error(text: str) -> None:
 def test_durations_never_come_out_negative(number: int, unit: str) -> None:
     if number < 10**9:
         assert values.parse_duration(f"{number}{unit}") >= number
-
-
-@pytest.mark.parametrize(
-    ("environ", "color"),
-    [
-        ({}, None),
-        ({"NO_COLOR": "1"}, False),
-        ({"NO_COLOR": ""}, None),
-        ({"FORCE_COLOR": "1"}, True),
-        ({"FORCE_COLOR": "0"}, None),
-        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
-        ({"TERM": "dumb", "FORCE_COLOR": "1"}, False),
-    ],
-)
-def test_colours_follow_the_environment(environ: dict[str, str], color: bool | None) -> None:
-    assert read_environment(environ).color is color
-
-
-def test_a_dumb_terminal_gets_no_bar() -> None:
-    assert not read_environment({"TERM": "dumb"}).live
-    assert read_environment({"TERM": "xterm"}).live
-
-
-@pytest.mark.parametrize(
-    ("value", "debug"), [("1", True), ("yes", True), ("0", False), ("", False)]
-)
-def test_debug_is_on_when_it_says_so(value: str, debug: bool) -> None:
-    assert read_environment({"RESOURCESYNC_DEBUG": value}).debug is debug
-
-
-def test_json_may_be_asked_for_by_the_environment_of_one_command() -> None:
-    environ = {"RESOURCESYNC_PULL_JSON": "1", "RESOURCESYNC_AUDIT_JSON": "0", "OTHER_JSON": "1"}
-
-    assert read_environment(environ) == Environment(json=frozenset({"pull"}))
-
-
-def test_the_process_has_an_environment() -> None:
-    assert isinstance(read_environment(), Environment)
 
 
 def test_trusted_authorities_come_from_the_usual_variable() -> None:

@@ -49,28 +49,6 @@ def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
     assert "museum is not a mirror" in said.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["pull", "audit", "status", "repair", "changes"])
-def test_a_mistyped_name_gets_the_nearest_one_and_nothing_is_made(
-    command: str, source: TinySource, said: Said
-) -> None:
-    put(museum(source))
-
-    assert run([command, "musuem"]) == 2
-
-    error = said.readouterr().err
-    assert "musuem" in error
-    assert "did you mean museum?" in error
-    assert not Path("musuem").exists()
-
-
-def test_a_name_unlike_all_others_gets_no_suggestion(source: TinySource, said: Said) -> None:
-    put(museum(source))
-
-    assert run(["audit", "archive"]) == 2
-
-    assert "did you mean" not in said.readouterr().err
-
-
 def test_all_mirrors_are_pulled_though_some_are_bad(
     source: TinySource, said: Said, dead: str
 ) -> None:
@@ -118,19 +96,6 @@ def test_the_closing_lines_name_each_mirror_and_the_worst_exit_code(
     assert lines[-1] == "Mirrors   1 of 2 mirrors OK  exit 4"
 
 
-def test_each_of_several_mirrors_begins_with_its_name(source: TinySource, said: Said) -> None:
-    put(museum(source) + museum(source).replace("museum", "other"))
-
-    assert run(["pull", "--all"]) == 0
-
-    heads = [
-        splitline
-        for splitline in said.readouterr().out.splitlines()
-        if splitline.startswith("Mirror  ")
-    ]
-    assert heads == [f"Mirror    {name}" for name in ("museum", "other", "museum", "other")]
-
-
 def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -154,16 +119,6 @@ def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
     assert "error[bug]" in said.readouterr().err
 
 
-def test_several_mirrors_can_be_named(source: TinySource) -> None:
-    other = museum(source).replace("museum", "other")
-    third = museum(source).replace("museum", "third")
-    put(museum(source) + other + third)
-
-    assert run(["pull", "museum", "third"]) == 0
-
-    assert sorted(path.name for path in Path("copies").iterdir()) == ["museum", "third"]
-
-
 def test_a_flag_wins_over_the_environment_over_the_mirror_over_the_defaults(
     source: TinySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,25 +138,6 @@ def test_a_flag_wins_over_the_environment_over_the_mirror_over_the_defaults(
     assert agent() == "d@variable.example"
     flags = ["--contact", "e@flag.example"]
     assert agent() == "e@flag.example"
-
-
-def test_the_defaults_hold_for_a_source_that_is_in_no_table(source: TinySource) -> None:
-    put('[defaults]\ninclude = ["/objects/0003*"]\n')
-
-    assert run(["pull", source.url, "here"]) == 0
-
-    assert list(files_of(Path("here"))) == ["objects/0003.txt"]
-
-
-def test_the_filters_of_a_mirror_are_those_of_its_table(source: TinySource) -> None:
-    put(museum(source, 'include = ["/objects/0003*"]'))
-    assert run(["pull", "museum"]) == 0
-    assert list(files_of(Path("copies/museum"))) == ["objects/0003.txt"]
-
-    put(museum(source))
-    assert run(["pull", "museum"]) == 0
-
-    assert files_of(Path("copies/museum")) == MIRRORED
 
 
 @pytest.mark.parametrize(
@@ -272,18 +208,6 @@ def test_a_mistake_of_the_whole_file_is_told(text: str, message: str, said: Said
     assert message in said.readouterr().err
 
 
-def test_a_mistake_is_told_in_json_too(said: Said) -> None:
-    put("[defaults]\njbs = 5\n")
-
-    assert run(["pull", "a", "--json"]) == 2
-
-    error = rows(said)[1]
-    assert error["code"] == "config"
-    assert error["message"] == "unknown key `jbs` in [defaults]"
-    assert error["hint"] == "did you mean `jobs`?"
-    assert error["evidence"] == [{"label": "file", "text": "resourcesync.toml:2"}]
-
-
 @pytest.mark.parametrize(
     ("name", "text"), [("JOBS", "many"), ("JOBS", "0"), ("NOTHING", "1"), ("TRASH", "5")]
 )
@@ -296,23 +220,6 @@ def test_a_mistake_in_the_environment_names_the_variable(
     assert run(["pull", "museum"]) == 2
 
     assert f"RESOURCESYNC_MIRROR__MUSEUM__{name}" in said.readouterr().err
-
-
-def test_the_environment_sets_lists_flags_and_numbers_of_a_mirror(
-    source: TinySource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(museum(source))
-    head = "RESOURCESYNC_MIRROR__MUSEUM__"
-    for name, text in (
-        ("INCLUDE", "/objects/0003* /objects/0004*"),
-        ("FAIL_FAST", "true"),
-        ("JOBS", "3"),
-    ):
-        monkeypatch.setenv(head + name, text)
-
-    assert run(["pull", "museum"]) == 0
-
-    assert list(files_of(Path("copies/museum"))) == ["objects/0003.txt", "objects/0004.txt"]
 
 
 @pytest.mark.parametrize(
@@ -372,12 +279,6 @@ def test_two_mirrors_in_each_others_folder_are_refused_before_anything_runs(
     assert run(["pull", "--all"]) == 2
     assert not Path("copies").exists()
     assert files_of(Path("copies3")) == MIRRORED
-
-
-def test_folders_that_only_begin_alike_are_no_clash(source: TinySource, said: Said) -> None:
-    put(f'{museum(source)}[mirror.two]\nsource = "{source.url}"\ndest = "copies/museum2"\n')
-
-    assert run(["pull", "--all"]) == 0
 
 
 def test_a_folder_that_the_environment_moves_may_clash_too(

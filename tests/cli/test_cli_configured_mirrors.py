@@ -8,7 +8,7 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import AUTH, museum, put, tokens
-from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.servers.tiny_source import TinySource
 
 
 @pytest.mark.parametrize("command", ["pull", "explore"])
@@ -106,13 +106,6 @@ def test_a_secret_that_cannot_be_had_stops_one_mirror_only(source: TinySource, s
     assert "[auth.key] comes from the environment variable THE_TOKEN" in said.readouterr().err
 
 
-def test_a_source_that_wants_a_secret_is_told_apart(source: TinySource) -> None:
-    put(museum(source))
-    source.answers["/.well-known/resourcesync"] = Answer(status=401)
-
-    assert run(["pull", "museum"]) == 6
-
-
 def test_a_secret_of_the_mirror_gives_way_to_the_one_on_the_command_line(
     source: TinySource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,31 +147,6 @@ def test_status_lists_the_configured_mirrors_and_those_that_were_never_pulled(
     assert run(["status", "--check"]) == 1
 
 
-def test_a_mirror_says_which_lag_is_fine_and_the_command_line_may_say_otherwise(
-    source: TinySource,
-) -> None:
-    put(museum(source, 'max_lag = "0s"'))
-    assert run(["pull", "museum"]) == 0
-
-    assert run(["status"]) == 0
-    assert run(["status", "--check"]) == 1
-    assert run(["status", "--check", "--max-lag", "52w"]) == 0
-
-
-def test_a_table_with_a_mistake_does_not_hide_the_status_of_the_others(
-    source: TinySource, said: Said
-) -> None:
-    put("[mirror.bad]\n" + museum(source))
-    run(["pull", "museum"])
-    said.readouterr()
-
-    assert run(["status"]) == 2
-
-    captured = said.readouterr()
-    assert "museum" in captured.out
-    assert "`source` in [mirror.bad] is missing" in captured.err
-
-
 def test_a_mirror_is_audited_by_its_name_with_its_own_secret(
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,34 +163,3 @@ def test_a_mirror_is_audited_by_its_name_with_its_own_secret(
     monkeypatch.delenv("THE_TOKEN")
     assert run(["audit", "museum"]) == 2
     assert run(["audit", "museum", "--offline"]) == 1
-
-
-def test_an_audit_of_several_goes_on_after_a_name_with_a_mistake(
-    source: TinySource, said: Said
-) -> None:
-    put("[mirror.bad]\n" + museum(source))
-    run(["pull", "museum"])
-    said.readouterr()
-
-    assert run(["audit", "bad", "museum", "--json"]) == 2
-
-    ends = rows(said)[-1]["mirrors"]
-    assert [(end["mirror"], end["exit"]) for end in ends] == [("bad", 2), ("copies/museum", 0)]
-
-
-def test_a_mirror_is_told_of_and_mended_by_its_name(
-    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
-) -> None:
-    monkeypatch.setenv("THE_TOKEN", "s3cret")
-    put(AUTH + museum(source, 'auth = "key"'))
-    run(["pull", "museum"])
-    Path("copies/museum/objects/0003.txt").unlink()
-    source.asked.clear()
-
-    assert run(["changes", "museum", "--paths0"]) == 0
-    assert source.asked == []
-    assert run(["why", "museum", "/objects/0003.txt"]) == 1
-    assert run(["repair", "museum"]) == 0
-
-    assert files_of(Path("copies/museum")) == MIRRORED
-    assert tokens(source) == {"Bearer s3cret"}

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,17 +18,14 @@ from urllib.request import Request, urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.watching.mirror_views import read_detail
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status_table import status_table
 from resourcesync.cli.service.watch_pages import WatchPages
-from resourcesync.model import formatting
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.views import EndedAudit, MirrorSummary
+from resourcesync.server.dashboard.views import EndedAudit
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import museum, put
@@ -37,11 +33,6 @@ from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.dashboard_week import configured, served, subscriptions
 from tests.support.sources.own_source import source_pages
 from tests.support.worlds.world import World
-
-SHOWN = (
-    *("", "mirror?name=theses", "audits", "events", "explore"),
-    "explore?name=source.demo&depth=8",
-)
 
 
 @pytest.fixture(scope="module")
@@ -108,33 +99,6 @@ def status(
     run(["status", "--json", "--config", str(configuration.file.path)])
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     return {line["mirror"]: line for line in lines if line["type"] == "mirror"}
-
-
-def shown(said: dict[str, object]) -> list[str]:
-    """Return what a page shows of what ``status --json`` says."""
-    lag, resources, pending = said["lag_seconds"], said["resources"], said["pending"]
-    assert isinstance(lag, float)
-    assert isinstance(resources, int)
-    assert isinstance(pending, int)
-    return [
-        str(said["state"]),
-        formatting.age(lag),
-        formatting.count(resources),
-        formatting.count(pending),
-    ]
-
-
-def test_the_page_of_mirrors_says_what_status_says(
-    configuration: MirrorConfiguration, address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = status(configuration, capsys)
-    rows = {row[0]: row for row in Rows(get(address)).rows if len(row) > 2}
-    after = status(configuration, capsys)
-    assert set(before) == {"museum", "theses", "maps"}
-    assert {fields["state"] for fields in before.values()} == {"in sync", "behind", "failing"}
-    for name in before:
-        cells = [rows[name][place] for place in (1, 3, 4, 5)]
-        assert cells in (shown(before[name]), shown(after[name]))
 
 
 def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str) -> None:
@@ -211,15 +175,6 @@ def test_a_mirror_that_cannot_be_read_is_said_to_be_so(
     assert "damaged" in found[0].error or "not the state" in found[0].error
 
 
-def test_events_are_told_as_they_happen(pages: WatchPages, address: str) -> None:
-    with urlopen(f"{address}events.stream", timeout=20) as stream:
-        assert stream.headers["content-type"] == "text/event-stream"
-        pages.count("audit", {"time": pages.now(), "mirror": "museum", "exit": 0})
-        assert stream.readline().startswith(b"data: ")
-    rows = Rows(get(f"{address}events")).rows
-    assert rows[1][1:] == ["museum", "audit", "good", "audit: in sync"]
-
-
 def test_watch_serves_the_pages_and_tells_what_ended(source: TinySource, said: Said) -> None:
     put(museum(source, 'every = "1h"\n'))
     with socket.socket() as probe:
@@ -244,42 +199,6 @@ def test_watch_serves_the_pages_and_tells_what_ended(source: TinySource, said: S
     rows = Rows(found[0]).rows
     assert rows[1][1:4] == ["museum", "pull", "good"]
     assert f"Admin     http://127.0.0.1:{port}/\n" in said.readouterr().out
-
-
-def test_the_first_pull_is_no_change_of_the_source(
-    configuration: MirrorConfiguration, address: str
-) -> None:
-    with sqlite3.connect(configuration.folder("museum") / ".resourcesync" / "state.db") as db:
-        first = db.execute("SELECT ended FROM run ORDER BY ended LIMIT 1").fetchone()[0]
-        after = db.execute("SELECT sum(count) FROM change WHERE time > ?", (first,)).fetchone()[0]
-    db.close()
-    page = get(address)
-    label = page.partition('name=museum"')[2].partition("Changes of the last 7 days: ")[2]
-    assert sum(map(int, label.partition('"')[0].split(", "))) == after
-    joined = get(f"{address}mirror?name=museum").partition("<summary>The last changes")[2]
-    assert 0 < joined.partition("</table>")[0].count("<tr>") <= after + 1
-
-
-def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> None:
-    world = World(tmp_path / "m")
-    world.source.put("a", "same")
-    world.source.publish()
-    world.pull()
-    world.source.put("a", "other")
-    world.source.publish()
-    world.pull()
-    (tmp_path / "m" / next(iter(world.home.files_on_disk()))).write_bytes(b"altered")
-    world.audit()
-    world.clock.advance(hours=2)
-    world.pull()
-
-    with mirror_state.open_changes(tmp_path / "m") as log:
-        kinds = [change.kind for change in log.state.changes(0)]
-    brief = MirrorSummary(status=mirror_state.read_status(tmp_path / "m"))
-    now = world.clock.now()
-    found = read_detail(tmp_path / "m", brief, now - timedelta(days=1), now, ())
-    assert kinds == ["created", "updated", "touched"]
-    assert [change.kind for change in found.changes] == ["updated"]
 
 
 def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from resourcesync.cli.main import run
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.destination import Destination
 from tests.support.commands.command_line import Said
-from tests.support.commands.run import environment, files_of
+from tests.support.commands.run import environment
 from tests.support.commands.started import Started
 
 
@@ -67,41 +67,6 @@ def test_it_shows_every_step_and_ends_in_sync(source: Path, temporary: Path, sai
         "In sync   29 files as the Source lists them; all files of the demo were removed"
     )
     assert contents(source) == before
-    assert list(temporary.iterdir()) == []
-
-
-def test_its_json_has_the_figures(source: Path, said: Said) -> None:
-    assert run(["demo", str(source), "--json"]) == 0
-
-    captured = said.readouterr()
-    rows = [json.loads(line) for line in captured.out.splitlines()]
-    steps = {row["step"]: row for row in rows if row["type"] == "step"}
-    assert captured.err == ""
-    assert steps["copied"]["files"] == 32
-    assert steps["pulled"]["mode"] == "incremental"
-    assert steps["audited"]["in_sync"] is True
-    assert rows[-1]["files"] == 29
-    assert rows[-1]["equal"] is True
-    assert rows[-1]["exit"] == 0
-
-
-def test_it_keeps_tree_and_mirror_when_asked(source: Path, tmp_path: Path, said: Said) -> None:
-    kept = tmp_path / "kept"
-
-    assert run(["demo", str(source), "--keep", str(kept)]) == 0
-
-    assert f"tree and mirror are in {kept}" in said.readouterr().out
-    assert len(files_of(kept / "mirror")) == 29
-    assert (kept / "tree/resourcesync/changelist.xml").is_file()
-    assert run(["demo", str(source), "--keep", str(kept)]) == 2
-    assert "is not empty" in said.readouterr().err
-
-
-def test_it_needs_something_to_copy(tmp_path: Path, temporary: Path, said: Said) -> None:
-    (tmp_path / "empty").mkdir()
-
-    assert run(["demo", str(tmp_path / "empty")]) == 2
-    assert "there is no file" in said.readouterr().err
     assert list(temporary.iterdir()) == []
 
 

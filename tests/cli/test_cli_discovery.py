@@ -51,22 +51,6 @@ def test_robots_lead_to_the_list_of_resourcesync_among_sitemaps(
     assert files_of(Path("museum")) == MIRRORED
 
 
-def test_what_was_tried_is_told_as_the_evidence(hidden: TinySource, said: Said) -> None:
-    hidden.put("/", b"<html>", "text/html")
-
-    assert run(["pull", hidden.url, "museum"]) == 5
-
-    tried = [line for line in said.readouterr().err.splitlines() if hidden.url in line][1:7]
-    assert [line.replace("tried", "").split(hidden.url, 1)[1] for line in tried] == [
-        f"{WELL_KNOWN}  404",
-        '  HTML, no link rel="resourcesync"',
-        "/robots.txt  404",
-        "/sitemap.xml  404",
-        "/sitemap_index.xml  404",
-        "/sitemap.xml.gz  404",
-    ]
-
-
 @pytest.mark.parametrize("place", ["/", "/robots.txt"])
 def test_another_origin_is_not_asked_unless_it_is_allowed(
     hidden: TinySource, other: TinySource, said: Said, place: str
@@ -130,21 +114,6 @@ def test_who_looks_at_a_source_is_led_to_an_allowed_origin_too(
 RSS_1 = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"></rdf:RDF>'
 
 
-@pytest.mark.parametrize("command", [["pull", "museum"], ["explore"]])
-def test_a_feed_in_a_format_that_is_not_read_is_named(
-    hidden: TinySource, said: Said, command: list[str]
-) -> None:
-    hidden.put("/feed/", RSS_1)
-    verb, *rest = command
-
-    assert run([verb, f"{hidden.url}/feed/", *rest]) == 5
-
-    error = said.readouterr().err
-    assert "The document is an RSS 1.0 feed, which is not supported yet" in error
-    assert "give the address of a sitemap (XML, text, RSS 2.0 or Atom)" in error
-    assert "list.xml" not in error
-
-
 def test_robots_that_name_such_a_feed_alone_lead_on_to_the_usual_places(
     hidden: TinySource, said: Said
 ) -> None:
@@ -159,19 +128,6 @@ def test_robots_that_name_such_a_feed_alone_lead_on_to_the_usual_places(
     hidden.put("/sitemap.xml", hidden.answers["/resourcelist.xml"].body)
     assert run(["pull", hidden.url, "museum"]) == 0
     assert files_of(Path("museum")) == MIRRORED
-
-
-def test_a_text_that_is_no_sitemap_is_told_as_one_and_leads_nowhere_else(
-    hidden: TinySource, said: Said
-) -> None:
-    hidden.put("/sitemap.txt", b"www.museum.example/a.html\n")
-
-    assert run(["pull", f"{hidden.url}/sitemap.txt", "museum"]) == 5
-
-    error = said.readouterr().err
-    assert "The document is neither XML nor a text sitemap" in error
-    assert "one absolute address on each line" in error
-    assert {asked.target for asked in hidden.asked} <= {"/sitemap.txt", "/robots.txt"}
 
 
 @pytest.mark.parametrize("path", ["/sitemap.xml", "/sitemap.txt"])
@@ -201,40 +157,6 @@ def test_of_feeds_and_sitemaps_in_robots_the_sitemaps_are_followed(
     told = said.readouterr().out
     assert f"{hidden.url}/sitemap.txt" in told
     assert "its feeds list recent pages only" in " ".join(told.split())
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"Read https://museum.example/a.html",
-        b"<feeds/>",
-        b"",
-    ],
-)
-def test_what_is_none_of_these_formats_is_not_called_one(
-    hidden: TinySource, said: Said, body: bytes
-) -> None:
-    hidden.put("/page", body)
-
-    assert run(["pull", f"{hidden.url}/page", "museum"]) == 5
-    assert "which is not read" not in said.readouterr().err
-
-
-def test_the_lists_of_the_whole_site_are_named_where_a_page_leads_to_none(
-    source: TinySource, said: Said
-) -> None:
-    source.put("/about/", b"<html><title>About</title></html>", "text/html")
-
-    assert run(["pull", f"{source.url}/about/", "museum"]) == 0
-    warning = said.readouterr().err
-    assert "warning[whole-site]: no list was found at the address" in warning
-    assert f"(well-known URI of {source.url})" in warning
-    assert "select what is below the address: --include '/about/**'" in warning
-
-    assert run(["pull", "museum"]) == 0
-    assert "whole-site" not in said.readouterr().err
-    assert run(["pull", source.url, "other"]) == 0
-    assert "whole-site" not in said.readouterr().err
 
 
 @pytest.mark.parametrize("path", ["/no/such/", "/no/such"])

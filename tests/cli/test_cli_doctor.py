@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import trustme
 
-from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
@@ -63,14 +62,6 @@ def test_a_good_mirror_and_its_source_have_no_problem(
     assert files_in(mirror) == before
 
 
-def test_quiet_leaves_what_needs_a_person(mirror: str, said: Said) -> None:
-    assert run(["doctor", mirror, "-q"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    assert not [line for line in lines if line.startswith("ok")]
-    assert lines[-1].startswith("Checked   0 problems, ")
-
-
 def test_a_damaged_memory_is_a_problem(mirror: str, said: Said) -> None:
     state = Path(mirror, ".resourcesync/state.db")
     with sqlite3.connect(state) as db:
@@ -98,30 +89,6 @@ def test_who_holds_the_mirror_is_named(mirror: str, said: Said) -> None:
     lock = verdicts(said)["lock"]
     assert lock["level"] == "warning"
     assert f"pid {os.getpid()} on " in lock["text"]
-
-
-def test_temporary_files_of_dead_runs_are_counted(mirror: str, said: Said) -> None:
-    for name, age in (("old", 8 * 86_400), ("new", 60)):
-        path = Path(mirror, ".resourcesync/tmp", name)
-        path.write_bytes(b"x" * 10)
-        moment = SystemClock().now().timestamp() - age
-        os.utime(path, (moment, moment))
-
-    assert run(["doctor", mirror, "--json"]) == 0
-    assert verdicts(said)["stale"]["text"].startswith("1 temporary file of dead runs")
-
-
-@pytest.mark.parametrize("name", ["nowhere", "not/yet/there"])
-def test_of_a_folder_that_is_not_there_yet_the_nearest_one_that_is_is_looked_at(
-    name: str, said: Said
-) -> None:
-    assert run(["doctor", name, "--json"]) == 0
-
-    found = verdicts(said)
-    assert f"{name} does not exist yet: checked {Path.cwd()}" in found["folder"]["text"]
-    assert found["writing"] == {**found["writing"], "level": "ok"}
-    assert found["room"]["level"] != "problem"
-    assert Path(name).parts[0] not in {path.name for path in Path().iterdir()}
 
 
 def test_where_no_folder_can_be_made_is_a_problem(said: Said) -> None:
@@ -156,14 +123,6 @@ def test_a_robots_file_that_is_unavailable_is_a_problem(source: TinySource, said
     )
 
 
-def test_the_page_of_an_error_is_no_robots_file(source: TinySource, said: Said) -> None:
-    body = b"User-agent: *\nDisallow: /\n"
-    source.answers["/robots.txt"] = Answer(status=404, body=body)
-
-    assert run(["doctor", source.url, "--json"]) == 0
-    assert verdicts(said)["robots"]["level"] == "ok"
-
-
 def test_a_configured_mirror_is_looked_at_by_its_name(source: TinySource, said: Said) -> None:
     put(museum(source, 'auth = "key"') + AUTH)
 
@@ -177,26 +136,6 @@ def test_a_configured_mirror_is_looked_at_by_its_name(source: TinySource, said: 
     assert "THE_TOKEN" in said.readouterr().out
 
 
-def test_a_name_that_the_configuration_does_not_have_is_a_problem(
-    source: TinySource, said: Said
-) -> None:
-    put(museum(source))
-
-    assert run(["doctor", "museun", "--json"]) == 1
-    found = verdicts(said)["name"]
-    assert (found["level"], found["next"][:18]) == ("problem", "name one of museum")
-    assert run(["doctor", "./museun"]) == 0
-    Path("museun").mkdir()
-    assert run(["doctor", "museun"]) == 0
-
-
-def test_a_mistake_in_the_configuration_is_a_problem(said: Said) -> None:
-    put("[defaults]\njbs = 1\n")
-
-    assert run(["doctor", "--json"]) == 1
-    assert "unknown key `jbs`" in verdicts(said)["configuration"]["text"]
-
-
 def test_a_proxy_of_the_environment_is_said_without_its_secret(
     said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,21 +146,6 @@ def test_a_proxy_of_the_environment_is_said_without_its_secret(
     captured = said.readouterr().out
     assert "secret" not in captured
     assert "proxy" in captured
-
-
-def test_a_name_that_is_there_already_is_no_second_file(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def is_there(path: str, _: int, *, dir_fd: int, **__: object) -> bool:
-        return path.lower() in {name.lower() for name in os.listdir(dir_fd)}
-
-    # As on a file system that does not tell case: what was not made is there all the same.
-    monkeypatch.setattr(os, "access", is_there)
-    found = mirror_folder.probe_file_system(here)
-
-    assert found.distinguishes_case is False
-    assert found.preserves_unicode_forms is True
-    assert list(here.iterdir()) == []
 
 
 # --- TLS ---
@@ -277,19 +201,3 @@ def test_a_certificate_that_nobody_vouches_for_is_a_problem(secure: str, said: S
         "problem",
         True,
     )
-
-
-def test_parts_that_the_next_pull_goes_on_with_are_named(mirror: str, said: Said) -> None:
-    folder = Path(mirror, ".resourcesync/tmp")
-    for name, text in (("a", b"x" * 3_000_000), ("a.part", b"{}"), ("b", b"y")):
-        (folder / name).write_bytes(text)
-
-    assert run(["doctor", mirror, "--json"]) == 0
-
-    parts = verdicts(said)["parts"]
-    assert parts["level"] == "ok"
-    assert parts["text"].startswith(f"1 part of resources in {mirror}/.resourcesync/tmp (.part), ")
-    assert "3.0 MB: the next pull resumes them" in parts["text"]
-    with MirrorFolder(Path(mirror), SystemClock()):
-        assert run(["doctor", mirror, "--json"]) == 0
-        assert "parts" not in verdicts(said)

@@ -3,7 +3,6 @@
 import http.client
 import random
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +11,6 @@ import pytest
 
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.cli.main import run
-from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers import nginx
 from tests.support.sources.aggregating import Site
@@ -126,26 +124,3 @@ def lines_of_the_page(mirror: Path) -> str:
     (lines,) = re.findall(r"```nginx\n(.*?)```", page.read_text(), re.DOTALL)
     assert len(lines.splitlines()) == 4
     return str(lines).replace("/srv/mirror", str(mirror))
-
-
-@pytest.fixture
-def sites(docs: Path, tmp_path: Path) -> Iterator[tuple[Site, Site]]:
-    first, second = LateApplication(), LateApplication()
-    with ServerThread(first) as thread, ServerThread(second) as other:
-        yield Site(docs, first, thread.uri), Site(tmp_path / "mirror", second, other.uri)
-
-
-def test_a_mirror_of_what_we_serve_is_the_same_tree_and_is_served_the_same_way(
-    sites: tuple[Site, Site], tmp_path: Path
-) -> None:
-    source, mirror = sites
-    assert source.publish() == 0
-    assert mirror.pull(source) == 0
-    assert mirror.publish() == 0
-
-    assert tree(mirror.folder) == tree(source.folder)
-    assert_answers(mirror.url, mirror)
-    third = tmp_path / "third"
-    assert run(["pull", mirror.url, str(third)]) == 0
-    assert tree(third) == tree(source.folder)
-    assert run(["audit", str(mirror.folder)]) == 0

@@ -63,13 +63,6 @@ def test_all_dumps_have_the_files_and_then_the_changes(tree: Path, said: Said) -
     assert (DOCUMENTS / "changedump-000001.zip").exists()
 
 
-def test_a_package_has_the_size_that_is_given(tree: Path) -> None:
-    words = ["--dumps", "resources", "--max-package", "40"]
-    assert run(["publish", "public", "--url", "https://museum.example", *words]) == 0
-
-    assert len(archives()) == 3
-
-
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -133,30 +126,6 @@ def test_a_dump_that_is_superseded_is_archived_for_as_long_as_lists_are(
     assert "resourcedump_" in (DOCUMENTS / "resourcedumparchive.xml").read_text()
 
 
-def test_dumping_tells_programs_what_it_packed(tree: Path, said: Said) -> None:
-    assert (
-        run(
-            [
-                "publish",
-                "public",
-                "--dumps",
-                "resources",
-                "--url",
-                "https://museum.example",
-                "--json",
-            ]
-        )
-        == 0
-    )
-
-    lines = rows(said)
-    package = next(line for line in lines if line["type"] == "package")
-    end = lines[-1]
-    assert (package["entries"], package["bytes"]) == (12, archives()[0].stat().st_size)
-    assert end["packages"] == [package["name"]]
-    assert (end["packed_entries"], end["packages_kept"]) == (12, 0)
-
-
 def test_a_dump_of_somebody_else_is_never_replaced(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     foreign = DOCUMENTS / "resourcedump.xml"
@@ -168,15 +137,6 @@ def test_a_dump_of_somebody_else_is_never_replaced(tree: Path, said: Said) -> No
     assert "was not written by resourcesync" in said.readouterr().err
     assert foreign.read_text() == "<urlset/>"
     assert archives() == []
-
-
-def test_older_versions_have_no_such_dumps(tree: Path, said: Said) -> None:
-    old = ("--dialect", "0.9", "--change-lists", "per-run")
-    assert run(["publish", "public", "--url", "https://museum.example", *old]) == 0
-    said.readouterr()
-
-    assert run(["publish", "public", "--dumps", "resources"]) == 2
-    assert "--dialect 1.1" in said.readouterr().err
 
 
 def test_a_mirror_is_made_from_the_dump_and_the_judge_finds_nothing(
@@ -193,17 +153,6 @@ def test_a_mirror_is_made_from_the_dump_and_the_judge_finds_nothing(
     assert end["created"] == 12
     assert end["requests"] < 12
     assert (Path("mirror") / "objects/0001.txt").read_text() == "altered\n"
-
-
-def test_the_judge_finds_nothing_in_a_dump_that_grew(tree: Path, here: Path, said: Said) -> None:
-    with served(here) as url:
-        for number in range(3):
-            (tree / f"objects/000{number}.txt").write_text("altered\n")
-            (tree / f"objects/000{number + 5}.txt").unlink()
-            assert run(["publish", "public", "--dumps", "all", "-q"]) == 0
-        said.readouterr()
-
-        assert run(["validate", url, "--live", "--fail-on", "warning"]) == 0, said.readouterr().out
 
 
 # --- links by rule -------------------------------------------------------------------------------
@@ -237,14 +186,4 @@ def test_a_rule_that_is_none_is_refused_before_anything_is_written(said: Said) -
     assert run(["publish", "public", "--url", "https://museum.example", "--link", "nonsense"]) == 2
 
     assert "REL:TEMPLATE" in said.readouterr().err
-    assert not DOCUMENTS.exists()
-
-
-@pytest.mark.usefixtures("tree")
-def test_two_steps_at_a_time_are_a_usage_error(said: Said) -> None:
-    url = ("--url", "https://museum.example")
-
-    assert run(["publish", "public", *url, "--initialise", "--update"]) == 2
-
-    assert "--initialise and --update exclude each other" in said.readouterr().err
     assert not DOCUMENTS.exists()

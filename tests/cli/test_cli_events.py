@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from resourcesync.cli.event_schema import EVENTS, event_schema
-from resourcesync.cli.main import COMMANDS, run
+from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, Said, check_event, rows, spoil
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
@@ -27,13 +27,6 @@ def test_the_schema_is_one_and_is_printed(said: Said) -> None:
     jsonschema.Draft202012Validator.check_schema(event_schema())
     assert run(["config", "schema", "--events"]) == 0
     assert json.loads(said.readouterr().out) == event_schema()
-
-
-def test_every_kind_of_line_is_explained() -> None:
-    kinds = {item["title"]: item["description"] for item in event_schema()["oneOf"]}
-
-    assert kinds == {name: event.meaning for name, event in EVENTS.items()}
-    assert all(text.endswith(".") for text in kinds.values())
 
 
 def reported_kinds() -> Iterator[str]:
@@ -73,12 +66,6 @@ def test_what_rule_writes_is_all_named(code: str, said: Said) -> None:
 )
 def test_what_is_no_line_is_not_valid(row: dict[str, object]) -> None:
     assert not jsonschema.Draft202012Validator(event_schema()).is_valid(row)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_misused_command_says_so_in_these_terms(command: str, said: Said) -> None:
-    assert run([command, "--json", "--no-such-option"]) == 2
-    assert lines(said) == {"run.start", "error", "run.end"}
 
 
 def test_what_the_commands_on_mirrors_write_is_all_named(source: TinySource, said: Said) -> None:

@@ -4,14 +4,12 @@ import inspect
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync import errors
 from resourcesync.cli import exit_codes
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
-from resourcesync.cli.main import run
 from resourcesync.errors import ResourceSyncError
 
 EXPECTED = {
@@ -71,17 +69,6 @@ def test_every_error_of_the_tree_has_its_exit_code() -> None:
     assert {name: exit_code_for(_of(kind)).value for name, kind in TREE.items()} == EXPECTED
 
 
-def test_a_new_error_ends_as_its_base_does() -> None:
-    class Newcomer(errors.LockedError):
-        pass
-
-    assert exit_code_for(Newcomer("held")) is ExitCode.LOCKED
-
-
-def test_every_code_says_what_it_means() -> None:
-    assert all(code.meaning for code in ExitCode)
-
-
 def test_several_mirrors_end_as_the_worst_of_them() -> None:
     documented = (70, 8, 7, 6, 5, 4, 3, 10, 9, 1, 0)
     codes = [ExitCode(code) for code in documented]
@@ -101,18 +88,6 @@ def test_worst_does_not_depend_on_order_or_grouping(
 @given(SEVERAL)
 def test_a_failure_is_never_hidden_by_success(codes: list[ExitCode]) -> None:
     assert (worst(codes) is ExitCode.OK) == all(code is ExitCode.OK for code in codes)
-
-
-def test_nothing_at_all_is_no_failure() -> None:
-    assert worst([]) is ExitCode.OK
-
-
-def test_the_help_screen_names_each_code(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["--help"])
-
-    table = capsys.readouterr().out.partition("Exit code")[2]
-    named = [int(code) for code in re.findall(r"^(\d+)  ", table, re.MULTILINE)]
-    assert named == sorted(code.value for code in ExitCode)
 
 
 def test_the_module_says_when_a_rerun_helps() -> None:

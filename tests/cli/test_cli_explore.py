@@ -60,21 +60,6 @@ def test_the_tree_goes_from_the_description_down_to_what_the_lists_hold(
     assert lines[-1].startswith("Explored  4 documents, 15 entries  ")
 
 
-def test_a_hash_counts_only_where_it_can_be_verified(source: TinySource, said: Said) -> None:
-    entries = [source.entry(f"/{name}", b"12") for name in "abc"]
-    entries[1] = entries[1].replace("sha-256:", "sha-256:z")
-    entries[2] = entries[2].replace("sha-256:", "whirlpool:")
-    source.offer_entries(entries)
-
-    assert run(["explore", source.url]) == 0
-    text = "3 resources  6 B  sha-256 1/3  hash unusable 2  newest 2026-01-01 00:00:00Z"
-    assert text in said.readouterr().out
-
-    assert run(["explore", source.url, "--json"]) == 0
-    found = rows(said)[3]
-    assert (found["hashed"], found["unprovable"], found["algorithms"]) == (1, 2, {"sha-256": 1})
-
-
 def test_no_resource_is_fetched(source: TinySource) -> None:
     assert run(["explore", source.url]) == 0
 
@@ -109,27 +94,6 @@ def test_the_depth_bounds_what_is_read(source: TinySource, said: Said) -> None:
     assert "/resourcelist.xml" not in {asked.target for asked in source.asked}
 
 
-def test_the_parts_of_an_index_are_summed_up(source: TinySource, said: Said) -> None:
-    head = '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
-    names = [f"/part{number}.xml" for number in range(30)]
-    for number, name in enumerate(names):
-        source.put_document(
-            name, head, [source.entry(f"/{number}/{name}", b"12") for name in "abc"]
-        )
-    put_index(source, names)
-
-    assert run(["explore", source.url]) == 0
-
-    text = said.readouterr().out
-    assert "resource list index  at 2026-01-01 00:00:00Z  30 parts" in text
-    assert "      └─ all 30 parts: 90 resources, 180 B, sha-256 90/90, newest 2026-01-01 " in text
-    assert "/part19.xml" in text
-    assert "/part20.xml" not in text  # -v has them all
-
-    assert run(["explore", source.url, "-v"]) == 0
-    assert "/part29.xml" in said.readouterr().out
-
-
 def test_a_document_that_lists_itself_is_shown_once(source: TinySource, said: Said) -> None:
     put_index(source, ["/resourcelist.xml"])
 
@@ -138,21 +102,6 @@ def test_a_document_that_lists_itself_is_shown_once(source: TinySource, said: Sa
     lines = said.readouterr().out.splitlines()
     assert lines[1].endswith("  shown above")
     assert len(lines) == 3
-
-
-def test_a_channel_and_an_unknown_capability_are_named_and_not_fetched(
-    source: TinySource, said: Said
-) -> None:
-    names = ("change-notification", "telepathy")
-    pointers = [source.pointer(f"/{name}", name) for name in names]
-    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
-
-    assert run(["explore", source.url]) == 0
-
-    text = said.readouterr().out
-    assert "change-notification  a channel to subscribe to; not fetched" in text
-    assert "telepathy  an unknown capability; not fetched" in text
-    assert not {f"/{name}" for name in names} & {asked.target for asked in source.asked}
 
 
 def test_every_document_is_a_json_line(source: TinySource, said: Said) -> None:
@@ -200,18 +149,6 @@ def test_a_file_leads_to_nothing_outside_of_its_folder(here: Path, said: Said) -
         assert "! missing: " in said.readouterr().out
 
 
-def test_what_is_above_a_list_is_named(source: TinySource, said: Said) -> None:
-    up = '<rs:ln rel="up" href="https://h.example/capabilitylist.xml"/>'
-    head = f'{up}<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
-    source.put_document("/list.xml", head, [])
-
-    assert run(["explore", f"{source.url}/list.xml"]) == 0
-
-    assert said.readouterr().out.splitlines()[-1] == (
-        "  above     resourcesync explore https://h.example/capabilitylist.xml"
-    )
-
-
 @pytest.mark.parametrize(
     ("target", "code", "word"),
     [
@@ -236,41 +173,3 @@ def test_a_source_that_does_not_answer_is_unreachable(said: Said) -> None:
         assert run(["explore", address, "--retries", "0"]) == 4
 
     assert said.readouterr().err.startswith("error[connect]: ")
-
-
-def test_the_tree_can_be_drawn_in_ascii(
-    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import io
-    import sys
-
-    plain = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", plain)
-
-    assert run(["explore", source.url]) == 0
-
-    plain.seek(0)
-    assert plain.read().splitlines()[1].startswith("`- /capabilitylist.xml")
-
-
-def test_the_road_to_the_source_is_shown(source: TinySource, said: Said) -> None:
-    del source.answers["/.well-known/resourcesync"]
-    source.answers["/"] = Answer(
-        body=b"<html>", headers={"Link": '</capabilitylist.xml>; rel="resourcesync"'}
-    )
-
-    assert run(["explore", source.url]) == 0
-    assert said.readouterr().out.startswith(f"found by: Link header of {source.url}\n")
-
-    assert run(["explore", f"{source.url}/capabilitylist.xml"]) == 0
-    assert "found by" not in said.readouterr().out
-
-
-def test_a_folder_that_is_a_mirror_leads_to_its_source(source: TinySource, said: Said) -> None:
-    assert run(["pull", source.url, "copies"]) == 0
-
-    assert run(["explore", "copies"]) == 5
-
-    error = said.readouterr().err
-    assert "copies is a mirror, and has no ResourceSync documents" in error
-    assert f"its Source has them: resourcesync explore {source.url}" in error

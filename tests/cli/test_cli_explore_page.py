@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
 
@@ -96,16 +95,6 @@ def test_a_document_that_leads_to_a_private_address_is_not_followed_there(
     assert pointer in page
 
 
-def test_who_loads_the_page_again_sends_the_source_no_requests(source: TinySource) -> None:
-    put(museum(source))
-    with pages() as address:
-        first = get(address + PAGE)
-        asked = len(source.asked)
-        assert get(address + PAGE) == first
-        assert len(source.asked) == asked
-        assert "/resourcelist.xml" not in get(f"{address}explore")
-
-
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
@@ -120,12 +109,3 @@ def test_a_walk_is_neither_long_nor_far(
     found = explorer.explore("museum", source.url, Network, 8, "museum")
     assert found.notes == (why, "next   resourcesync explore museum")
     assert len(found.found) == limits.get("most", 0)
-
-
-def test_a_source_that_cannot_be_had_is_a_page_that_says_so(here: Path) -> None:
-    put('[mirror.museum]\nsource = "http://127.0.0.1:9/"\ndest = "copy"\nretries = 0\n')
-    with pages() as address:
-        page = get(address + PAGE)
-    assert 'class="card advice bad"' in page
-    assert "127.0.0.1" in page
-    assert here.is_dir()

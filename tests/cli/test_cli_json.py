@@ -2,8 +2,7 @@
 
 import io
 import json
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import UTC
 
 import msgspec
 import pytest
@@ -61,28 +60,6 @@ def test_json_begins_with_the_start_and_ends_with_the_end() -> None:
     assert rows[3]["seconds"] == 1.5
 
 
-def test_json_and_quiet_leave_the_end_and_errors() -> None:
-    screen, stream, _ = json_screen(quiet=1)
-
-    screen.start({})
-    screen.report("item", {})
-    screen.problem(PROBLEM)
-    screen.end(CommandOutcome())
-
-    types = [json.loads(line)["type"] for line in stream.getvalue().splitlines()]
-    assert types == ["error", "run.end"]
-
-
-def test_json_and_twice_quiet_leave_nothing() -> None:
-    screen, stream, _ = json_screen(quiet=2)
-
-    screen.start({})
-    screen.problem(PROBLEM)
-    screen.end(CommandOutcome())
-
-    assert stream.getvalue() == ""
-
-
 def test_json_progress_comes_once_a_second_and_at_the_end() -> None:
     screen, stream, clock = json_screen()
 
@@ -133,23 +110,3 @@ def test_json_lets_no_text_of_a_source_control_a_terminal_and_keeps_its_value(na
     assert json.loads(shown)[name] == [text, text]
     assert msgspec.json.decode(shown)[name] == [text, text]
     assert json_line("item", "", {name: text}).decode()[:-1].isprintable()
-
-
-def test_json_has_a_form_for_a_name_that_is_no_text() -> None:
-    screen, stream, _ = json_screen()
-
-    screen.report("item", {"uri\udc80": ["\ud800", Path("\udcff")]})
-
-    row = msgspec.json.decode(stream.getvalue())
-    assert row["uri\\udc80"] == ["\\ud800", "\\udcff"]
-
-
-def test_json_spells_out_what_has_no_form_of_its_own() -> None:
-    screen, stream, _ = json_screen()
-
-    screen.report("item", {"at": datetime(2026, 1, 2, tzinfo=UTC), "odd": complex(1, 2), "t": (1,)})
-
-    row = json.loads(stream.getvalue())
-    assert row["at"] == "2026-01-02T00:00:00.000Z"
-    assert row["odd"] == "(1+2j)"
-    assert row["t"] == [1]

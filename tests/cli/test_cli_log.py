@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.cli.log_file import open_log
 from resourcesync.cli.main import run
 from resourcesync.cli.output import CommandOutcome, Screen
-from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
@@ -113,40 +112,6 @@ def test_the_log_of_a_service_has_what_it_reports(source: TinySource, said: Said
     assert '"message":"watch ends with exit 0 after ' in log.read_text()
 
 
-def test_the_warnings_of_a_watched_mirror_are_shown_and_logged(
-    source: TinySource, said: Said
-) -> None:
-    put(museum(source, 'every = "1s"\n'))
-    assert run(["pull", "museum", "-q"]) == 0
-    Path("copies/museum/objects/0005.txt").write_text("mine")
-    source.offer({**FILES, "/objects/0005.txt": b"theirs"}, at=LATER)
-
-    with meanwhile(lambda: Path("w.log").exists() and "set-aside" in Path("w.log").read_text()):
-        assert run(["watch", "--log-file", "w.log"]) == 0
-
-    assert "warning[set-aside]: " in said.readouterr().err
-    assert "warning resourcesync.cli museum warning[set-aside]: " in Path("w.log").read_text()
-
-
-def test_the_log_of_one_command_is_over_with_it(tmp_path: Path, said: Said) -> None:
-    path, logger = tmp_path / "x.log", logging.getLogger("resourcesync")
-    with open_log(path, "text", level="debug") as note:
-        note("two\nlines")
-        logger.debug("fine")
-        path.rename(tmp_path / "moved.log")  # as logrotate does
-        note("after")
-    logger.info("too late")
-
-    assert [
-        line.split(maxsplit=3)[3] for line in (tmp_path / "moved.log").read_text().splitlines()
-    ] == ["two lines", "fine"]
-    assert path.read_text().endswith(" after\n")
-    assert not [
-        handler for handler in logger.handlers if not isinstance(handler, logging.NullHandler)
-    ]
-    assert said.readouterr().err == ""
-
-
 # --- what the library warns of --------------------------------------------------------------------
 
 
@@ -176,29 +141,3 @@ def test_warnings_of_the_library_are_shown_each_once_and_not_too_many(
 
     logging.getLogger("resourcesync.somewhere").warning("nobody runs now")
     assert said.readouterr().err == ""
-
-
-def test_warnings_of_the_library_are_events_in_json_and_none_with_q(
-    with_job: Callable[..., None], said: Said
-) -> None:
-    with_job(warned, json=True)
-    assert run(["demo"]) == 0
-    told = [row for row in rows(said) if row["type"] == "warning"]
-    assert told[0]["message"] == "row 0 is left out"
-    assert {row["code"] for row in told} == {"library", "cut-list"}
-
-    with_job(warned, quiet=1)
-    assert run(["demo"]) == 0
-    assert said.readouterr() == ("", "")
-
-
-def test_a_log_has_each_warning_of_the_library_and_of_the_command_once(
-    with_job: Callable[..., None], said: Said
-) -> None:
-    with_job(warned, log_file=Path("demo.log"))
-    assert run(["demo"]) == 0
-
-    text = Path("demo.log").read_text()
-    assert text.count("row 29 is left out") == 1
-    assert text.count("told as an event") == 1
-    assert said.readouterr().err.count("told as an event") == 1

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, ch
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
-from tests.support.commands.started import Started
 from tests.support.servers.tiny_source import TinySource, dead_address
 
 LOG = "all.ndjson"
@@ -59,83 +56,6 @@ def test_a_failure_is_a_line_with_its_code_and_its_address(said: Said) -> None:
     assert (end["exit"], end["code"], end["level"]) == (4, "connect", "warning")
     assert end["uri"] == error["uri"]
     assert rows(said)[-1]["code"] == "connect"
-
-
-def test_each_of_several_mirrors_has_a_line_of_its_own(source: TinySource, said: Said) -> None:
-    with dead_address() as dead:
-        put(
-            museum(source)
-            + f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\n'
-            + f'[log]\nfile = "{LOG}"\nformat = "json"\n'
-        )
-        assert run(["pull", "--all", "--json"]) == 4
-
-    ends = {row["mirror"]: row for row in logged("mirror.end")}
-    assert (ends["museum"]["exit"], ends["museum"]["created"]) == (0, 12)
-    assert (ends["dead"]["exit"], ends["dead"]["code"]) == (4, "connect")
-    assert ends["dead"]["level"] == "warning"
-    assert [row["mirror"] for row in logged("error")] == ["dead"]
-    assert {row["mirror"] for row in rows(said) if row["type"] == "mirror.end"} == set(ends)
-
-
-def test_watch_logs_every_run_also_one_without_news(source: TinySource) -> None:
-    put(museum(source, 'every = "1s"\n') + f'[log]\nfile = "{LOG}"\nformat = "json"\n')
-
-    def pulls() -> list[dict[str, Any]]:
-        return logged("watch.pull") if Path(LOG).exists() else []
-
-    with meanwhile(lambda: len(pulls()) > 1):
-        assert run(["watch", "-qq"]) == 0
-
-    first, second = pulls()[:2]
-    assert (first["mirror"], first["exit"], first["created"]) == ("museum", 0, 12)
-    assert (second["created"], second["requests"] > 0) == (0, True)
-    assert all(row["seconds"] > 0 for row in (first, second))
-
-
-def test_a_level_leaves_the_good_runs_out(source: TinySource) -> None:
-    put(museum(source) + f'[log]\nfile = "{LOG}"\nformat = "json"\nlevel = "warning"\n')
-    assert run(["pull", "museum"]) == 0
-    assert Path(LOG).read_text() == ""
-    source.answers.clear()
-    assert run(["pull", "museum", "--retries", "0"]) == 5
-    assert [row["type"] for row in logged("error", "run.end", "run.start", "log")] == [
-        "error",
-        "run.end",
-    ]
-
-
-def wait_for(path: Path, text: str) -> None:
-    until = time.monotonic() + 30
-    while not (path.exists() and text in path.read_text()):
-        assert time.monotonic() < until, path.exists() and path.read_text()
-        time.sleep(0.02)
-
-
-def test_publications_and_a_server_are_logged_too(here: Path) -> None:
-    pytest.importorskip("watchfiles", reason="the extra 'watch' is not installed")
-    tree = here / "tree"
-    tree.mkdir()
-    (tree / "a.txt").write_text("a")
-    put(
-        '[source.pages]\npath = "tree"\nurl = "https://pages.example/"\n'
-        f'[log]\nfile = "{LOG}"\nformat = "json"\n'
-    )
-    with Started("publish", "--watch", "pages", cwd=here) as process:
-        wait_for(here / LOG, '"published"')
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
-    with Started("serve", "tree", "--bind", "127.0.0.1:0", *JSON, cwd=here) as process:
-        wait_for(here / LOG, '"ready"')
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
-
-    published, *_ = logged("published")
-    assert (published["resources"], published["url"]) == (1, "https://pages.example/")
-    assert published["seconds"] > 0
-    [ready] = logged("ready")
-    assert ready["tree"] == "tree"
-    assert [row["command"] for row in logged("run.end")] == ["publish", "serve"]
 
 
 # --- a log never stops a run ----------------------------------------------------------------------

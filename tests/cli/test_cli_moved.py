@@ -51,26 +51,3 @@ def test_what_is_in_the_mirror_has_its_present_address(home: Path, said: Said) -
         assert finding["uri"] == f"{second.url}/new.txt"
         assert run(["repair", "m", "--from-audit", "last"]) == 0
         assert (home / "m/new.txt").read_bytes() == b"never at the first"
-
-
-def test_a_configured_mirror_names_the_line_to_change(home: Path, said: Said) -> None:
-    with TinySource() as first, TinySource() as second:
-        first.offer(FILES)
-        file = home / "resourcesync.toml"
-        file.write_text(f'[mirror.museum]\nsource = "{first.url}"\ndest = "m"\n')
-        assert run(["pull", "museum"]) == 0
-        second.offer(FILES, at=LATER)
-        said.readouterr()
-
-        assert run(["pull", "museum", "--moved", second.url]) == 0
-        told = said.readouterr().out
-        assert f'resourcesync.toml:2: source = "{second.url}"' in told
-        assert run(["pull", "museum"]) == 2
-        told = said.readouterr().err
-        assert f'resourcesync.toml:2: source = "{second.url}"' in told
-        assert f"--moved {first.url}" not in told
-        assert run(["status"]) == 0
-        assert f'resourcesync.toml:2: source = "{second.url}"' in said.readouterr().out
-
-        file.write_text(file.read_text().replace(first.url, second.url))
-        assert run(["pull", "museum"]) == 0

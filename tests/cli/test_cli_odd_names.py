@@ -70,11 +70,6 @@ def test_why_knows_a_resource_by_its_file_its_path_and_its_uri(
         assert (told["uri"], told["path"]) == (source.url + target, name)
 
 
-def test_why_says_whose_file_it_is(source: TinySource, mirror: Path, said: Said) -> None:
-    assert run(["why", str(mirror), "a!9"]) == 0
-    assert said.readouterr().out.splitlines()[0] == f"Resource  {source.url}/a  {mirror}/a!9"
-
-
 def test_what_was_deleted_is_listed_and_restored_under_its_name(
     source: TinySource, mirror: Path, said: Said
 ) -> None:

@@ -4,12 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, Said, rows
 from tests.support.rules.judged import code, codes
-from tests.support.servers.asgi import ask
 from tests.support.servers.tiny_source import TinySource
 
 URL = ("--url", "https://museum.example/")
@@ -52,20 +49,6 @@ def test_a_file_of_somebody_else_is_not_replaced(name: str, tree: Path, said: Sa
     assert (tree / name).read_text() == "my own list"
     assert run(["publish", "public", "--sitemap"]) == 2
     assert (tree / name).read_text() == "my own list"
-
-
-def test_it_is_served_as_a_document(tree: Path) -> None:
-    assert run(["publish", "public", *URL, "--sitemap"]) == 0
-
-    app = applications.find_tree(tree).application(ManualClock())
-    answer = ask(app, f"/{NAME}")
-
-    assert answer.status == 200
-    assert answer.body == (tree / NAME).read_bytes()
-    assert answer.fields["content-type"] == "application/xml"
-    assert answer.fields["cache-control"] == "no-cache"
-    assert "link" not in answer.fields
-    assert ask(app, "/resourcesync-other.xml").status == 404
 
 
 def test_the_protocol_is_kept_at_the_top_and_not_in_a_folder(

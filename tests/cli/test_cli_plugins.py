@@ -1,8 +1,5 @@
 """Plug-ins of another distribution, which is installed for the while; and ``--link``."""
 
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +9,7 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said, rows
-from tests.support.commands.run import Ran, environment, files_of
+from tests.support.commands.run import Ran, files_of
 from tests.support.commands.settings_file import museum, put
 from tests.support.commands.started import python
 from tests.support.servers.hostile_server import HostileServer
@@ -75,20 +72,6 @@ def plugged(site: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> Iterator
         sys.modules.pop(module, None)
 
 
-def child(site: Path, *words: str) -> Ran:
-    """Run our command where the distribution is installed, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "resourcesync", *words],
-        check=False,
-        env={**environment(Path.cwd()), "PYTHONPATH": str(site)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
 class Changing:
     """A Source on a server whose resource changes, with a patch."""
 
@@ -111,24 +94,6 @@ class Changing:
         self._lists.publish(self._now, {uri: body})
         for document, text in self._lists.documents().items():
             self._server.on(f"/resourcesync/{document}", serve(text.encode()))
-
-
-def test_all_plug_ins_are_listed_with_their_distributions_and_none_is_imported(
-    site: Path,
-) -> None:
-    ran = child(site, "doctor", "--plugins", "--json")
-    assert ran.code == 0
-    found = {(event["group"], event["name"]): event for event in ran.events("plugin")}
-    flat = found["resourcesync.mappers", "flat"]
-    assert (flat["distribution"], flat["version"], flat["ours"]) == ("acme_sync", "1.2", False)
-    assert ("resourcesync.mappers", "broken") in found
-    ours = found["resourcesync.patches", "application/json-patch+json"]
-    assert (ours["distribution"], ours["ours"]) == ("resourcesync", True)
-    assert ran.end["others"] == 3
-
-    text = child(site, "doctor", "--plugins").stdout
-    assert "mappers    flat  (acme_sync 1.2)" in text
-    assert "3 of other packages" in text
 
 
 def test_a_plug_in_gives_the_places_of_a_mirror(plugged: Plugged, listed: ScriptedSource) -> None:
@@ -229,33 +194,6 @@ def test_linked_things_are_fetched_counted_and_explained(
     for offline in ([], ["--offline"]):
         assert run(["why", "mirror", "about/a.xml", *offline]) == 0
         assert f"Linked by {listed.server.origin}/a.txt" in said.readouterr().out
-
-
-def test_a_relation_of_a_configured_mirror_is_read(listed: ScriptedSource, here: Path) -> None:
-    described(listed)
-    text = f'[mirror.one]\nsource = "{listed.uri}"\ndest = "m"\nlink = ["describedby"]\n'
-    Path("resourcesync.toml").write_text(text)
-    assert run(["pull", "one"]) == 0
-    assert (here / "m/about/a.xml").exists()
-
-
-@pytest.mark.parametrize("relation", ["duplicate", "two words"])
-def test_a_relation_that_cannot_be_followed_is_a_mistake(
-    listed: ScriptedSource, said: Said, relation: str
-) -> None:
-    described(listed)
-    assert run(["pull", listed.uri, "mirror", "--link", relation]) == 2
-    assert "error[config]" in said.readouterr().err
-    assert not os.path.lexists("mirror")
-
-
-def test_the_library_follows_links_and_takes_a_mapper(listed: ScriptedSource) -> None:
-    from resourcesync import Mirror
-
-    described(listed)
-    report = Mirror(listed.uri, "mirror", links=["describedby"], mapper="tree").pull()
-    assert (report.linked, report.resources) == (1, 2)
-    assert json.dumps(report.state.value) == '"in sync"'
 
 
 def test_a_rule_of_the_configuration_gives_the_places_and_why_names_what_clashes(

@@ -1,7 +1,6 @@
 """``--proxy``, ``--proxy-auth`` and ``--ca-file``: on every command that asks, in the file, and
 in the library; no secret is ever shown."""
 
-import json
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said, rows
-from tests.support.commands.run import files_of
+from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.hostile_server import unused_port
 from tests.support.servers.proxying import Proxy
@@ -67,22 +65,6 @@ def test_every_command_that_asks_asks_by_the_proxy(
     assert len(proxy.asked) == len(source.asked)
 
 
-@pytest.mark.parametrize("command", ASKING, ids=" ".join)
-def test_every_command_that_asks_refuses_a_file_of_no_authorities(
-    command: tuple[str, ...], source: TinySource, mirror: str, said: Said
-) -> None:
-    Path("ca.pem").write_text("no certificate", "utf-8")
-    before = files_of(Path(mirror))
-    words = [word.format(url=source.url) for word in command]
-
-    assert run([*words, "--ca-file", "ca.pem"]) == 2
-
-    assert "cannot use the ca file ca.pem" in said.readouterr().err.lower()
-    assert not source.asked
-    assert files_of(Path(mirror)) == before
-    assert not Path("here").exists()
-
-
 @pytest.mark.parametrize(
     "written",
     [
@@ -127,16 +109,6 @@ def test_a_table_or_the_defaults_name_the_proxy(
             assert proxy.url in said.readouterr().out
         else:
             assert proxy.asked
-
-
-def test_a_mirror_may_need_no_proxy(source: TinySource, proxy: Proxy) -> None:
-    own = museum(source, 'proxy = "direct"')
-    put(f'[defaults]\nproxy = "{proxy.url}"\n{own}')
-
-    assert run(["pull", "museum"]) == 0
-
-    assert files_of(Path("copies/museum")) == MIRRORED
-    assert not proxy.asked
 
 
 def test_the_command_line_leads_past_the_proxy_of_the_file(
@@ -248,17 +220,6 @@ def test_a_password_in_the_environment_is_not_shown_either(
         assert "s3cret" not in captured.err + captured.out
 
 
-def test_a_secret_of_a_proxy_is_of_the_type_basic(
-    source: TinySource, proxy: Proxy, said: Said
-) -> None:
-    put('[auth.door]\ntype = "bearer"\ntoken = { env = "DOOR" }\n')
-
-    words = ["pull", source.url, "here", "--proxy", proxy.url, "--proxy-auth", "door"]
-    assert run(words) == 2
-
-    assert "must be basic for a proxy" in said.readouterr().err
-
-
 @pytest.mark.parametrize("user", ["me:s3cret", "me\\u0000", "me\\n", ""])
 def test_a_user_that_no_proxy_can_be_told_is_refused(
     user: str, source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, said: Said
@@ -273,26 +234,6 @@ def test_a_user_that_no_proxy_can_be_told_is_refused(
     assert "the user of the proxy" in captured.err.lower()
     assert "s3cret" not in captured.err + captured.out
     assert not proxy.asked
-
-
-def test_the_settings_of_the_way_are_shown(source: TinySource, said: Said) -> None:
-    put(museum(source, 'proxy = "http://proxy.example:3128"\nca_file = "ca.pem"'))
-
-    assert run(["config", "show", "--json"]) == 0
-
-    shown = {row["key"]: row["value"] for row in rows(said) if row["type"] == "setting"}
-    assert (shown["proxy"], shown["ca_file"]) == ("http://proxy.example:3128", "ca.pem")
-
-
-def test_the_schema_knows_the_settings_of_the_way(said: Said) -> None:
-    assert run(["config", "schema"]) == 0
-
-    schema = json.loads(said.readouterr().out)["properties"]
-    for table in (schema["defaults"], *schema["mirror"]["patternProperties"].values()):
-        found = table["properties"]
-        assert found["proxy"]["type"] == "string"
-        assert found["proxy"]["pattern"].startswith("^(direct|")
-        assert {"proxy_auth", "ca_file"} < found.keys()
 
 
 # --- proxies that fail ------------------------------------------------------------------------
@@ -363,26 +304,6 @@ def test_a_host_in_no_proxy_is_asked_directly(
     assert not proxy.asked
 
 
-def test_direct_switches_the_proxy_of_the_environment_off(
-    source: TinySource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "not a proxy")
-
-    assert run(["pull", source.url, "here", "--proxy", "direct"]) == 0
-    put(museum(source, 'proxy = "direct"'))
-    assert run(["pull", "museum"]) == 0
-
-
-def test_a_proxy_that_is_named_counts_before_the_environment(
-    source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://other.invalid:1")
-
-    assert run(["pull", source.url, "here", "--proxy", proxy.url]) == 0
-
-    assert len(proxy.asked) == len(source.asked)
-
-
 def test_a_variable_that_is_no_proxy_is_a_mistake_and_its_value_is_not_repeated(
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,25 +316,6 @@ def test_a_variable_that_is_no_proxy_is_a_mistake_and_its_value_is_not_repeated(
     assert "--proxy direct" in captured.err
     assert "s3cret" not in captured.err + captured.out
     assert not source.asked
-
-
-def test_one_proxy_with_two_users_is_a_mistake(
-    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://me:s3cret@p.example:1")
-    monkeypatch.setenv("HTTPS_PROXY", "http://you:s3cret@p.example:1")
-
-    assert run(["pull", source.url, "here"]) == 2
-
-    captured = said.readouterr()
-    assert "two users" in captured.err
-    assert "s3cret" not in captured.err + captured.out
-
-
-def test_the_demo_takes_no_proxy(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused_port()}")
-
-    assert run(["demo"]) == 0, said.readouterr().err
 
 
 def test_doctor_names_the_proxy_that_counts_without_its_secret(

@@ -48,22 +48,6 @@ def test_publish_says_what_it_wrote_and_what_comes_next(tree: Path, said: Said) 
     assert lines[-1] == ("          Sitemap: https://museum.example/resourcesync/resourcelist.xml")
 
 
-def test_an_index_is_told_with_its_lists_and_not_as_if_they_were_resources(
-    tree: Path, said: Said
-) -> None:
-    arguments = ["publish", "public", "--url", "https://museum.example", "--max-entries", "5"]
-    assert run(arguments) == 0
-
-    lines = [line.removeprefix("Wrote").split() for line in said.readouterr().out.splitlines()]
-    notes = {line[0].rpartition("/")[2]: " ".join(line[1:]) for line in lines}
-    assert notes.pop("resourcelist.xml") == "3 lists"
-    assert sorted(note for name, note in notes.items() if name.startswith("resourcelist-")) == [
-        "2 resources",
-        "5 resources",
-        "5 resources",
-    ]
-
-
 def test_publish_again_says_that_nothing_changed(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     said.readouterr()
@@ -76,40 +60,6 @@ def test_publish_again_says_that_nothing_changed(tree: Path, said: Said) -> None
 
     assert first == "Nothing changed\n"
     assert second == "Nothing changed (1 file touched, same bytes)\n"
-
-
-def test_publish_says_which_changes_it_listed(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    (tree / "objects/0049.txt").write_text("new")
-    (tree / "objects/0007.txt").unlink()
-    said.readouterr()
-
-    assert run(["publish", "public", "-n"]) == 0
-    dry = said.readouterr().out.splitlines()
-    assert run(["publish", "public"]) == 0
-    done = said.readouterr().out.splitlines()
-
-    assert dry[-1] == "Dry run   would create 1, update 0, delete 1; nothing was written"
-    assert done[0].split() == [
-        "Wrote",
-        "public/resourcesync/changelist.xml",
-        *["1", "created,", "1", "deleted"],
-    ]
-
-
-def test_publish_in_json_counts(tree: Path, said: Said) -> None:
-    assert run(["publish", "public", "--url", "https://museum.example", "--json"]) == 0
-
-    found = rows(said)
-    written = [row["name"] for row in found if row["type"] == "written"]
-    assert written[0] == "resourcesync/resourcelist.xml"
-    assert (found[-1]["resources"], found[-1]["created"]) == (12, 12)  # all are new to readers
-    assert found[-1]["written"] == written
-
-
-def test_publish_needs_an_address_once(tree: Path, said: Said) -> None:
-    assert run(["publish", "public"]) == 2
-    assert "--url" in said.readouterr().err
 
 
 @pytest.mark.parametrize("options", [(), ("--url", URL)])
@@ -163,14 +113,6 @@ def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
 
 
-def test_the_documents_of_dumps_are_among_those_that_were_written(tree: Path, said: Said) -> None:
-    assert run(["publish", "public", "--url", URL, "--dumps", "all"]) == 0
-
-    written = said.readouterr().out.split()
-    assert "public/resourcesync/resourcedump.xml" in written
-    assert "public/resourcesync/changedump.xml" in written
-
-
 def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", URL, "--dumps", "all"])
     said.readouterr()
@@ -190,26 +132,6 @@ def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, 
 def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Said) -> None:
     assert run(["publish", "public", "--url", url]) == 2
     assert not (tree / "resourcesync").exists()
-
-
-def test_publish_asks_whether_an_address_without_its_scheme_is_meant(
-    tree: Path, said: Said
-) -> None:
-    assert run(["publish", "public", "--url", "127.0.0.1:8000"]) == 2
-    assert "did you mean http://127.0.0.1:8000?" in said.readouterr().err
-
-
-def test_publish_needs_a_folder(said: Said) -> None:
-    assert run(["publish", "nothing", "--url", "https://museum.example"]) == 2
-    assert "nothing is not a folder" in said.readouterr().err
-
-
-def test_an_address_in_the_place_of_a_folder_is_shown_as_it_was_given(said: Said) -> None:
-    assert run(["publish", "http://museum.example/sitemap.xml"]) == 2
-
-    err = said.readouterr().err
-    assert "http://museum.example/sitemap.xml is an address, not a folder" in err
-    assert "resourcesync publish DIR --url http://museum.example/sitemap.xml" in err
 
 
 def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said: Said) -> None:
@@ -263,22 +185,6 @@ def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said:
     assert not (tree / ".resourcesync").exists()
     assert "new.txt" in (tree / "resourcesync/changelist.xml").read_text()
     assert run(["publish", "public"]) == 2, "there is no catalogue in the folder"
-
-
-def test_a_folder_has_one_catalogue(tree: Path, said: Said) -> None:
-    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
-    lists = (tree / "resourcesync/resourcelist.xml").read_bytes()
-
-    assert run(["publish", "public", "--state", "state", "--url", "https://museum.example"]) == 2
-
-    assert "public has a catalogue of its own" in said.readouterr().err
-    assert (tree / "resourcesync/resourcelist.xml").read_bytes() == lists
-    assert run(["publish", "public", "--state", "public"]) == 0, "that is where it is"
-    (tree.parent / "state").mkdir()
-    shutil.move(tree / ".resourcesync", tree.parent / "state" / ".resourcesync")
-    said.readouterr()
-    assert run(["publish", "public", "--state", "state"]) == 0
-    assert "Nothing changed" in said.readouterr().out
 
 
 def test_documents_inside_the_tree_are_not_published(tree: Path) -> None:
@@ -432,11 +338,6 @@ def test_a_file_of_somebody_else_is_not_overwritten_by_another_out_either(
     assert theirs.read_text() == "<mine/>"
 
 
-def test_a_folder_with_an_endless_name_is_no_folder(said: Said) -> None:
-    assert run(["publish", "x" * 300, "--url", "https://museum.example"]) == 2
-    assert "is not a folder" in said.readouterr().err
-
-
 @pytest.mark.parametrize("options", [["sha-512"], ["sha-256", "--hash", "md5"]])
 def test_other_digests_renew_the_list_and_are_no_change(
     tree: Path, options: list[str], said: Said
@@ -459,42 +360,6 @@ def test_other_digests_renew_the_list_and_are_no_change(
     assert rows(said)[-1]["written"] == []
 
 
-def test_logs_do_not_reach_stderr() -> None:
-    program = (
-        "import logging\n"
-        "from resourcesync.cli.main import run\n"
-        "run(['status', '--json'])\n"
-        "for name in ('resourcesync.source.scan', 'uvicorn.error', 'asyncio'):\n"
-        "    logging.getLogger(name).error('heard')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    )
-
-    assert done.stderr == ""
-    assert '"code":"config"' in done.stdout
-
-
-def test_an_own_page_about_the_resources_is_linked_instead_of_ours(tree: Path) -> None:
-    page = "https://museum.example/about"
-    run(["publish", "public", "--url", "https://museum.example", "--described-by", page])
-    first = (tree / "resourcesync/capabilitylist.xml").read_text()
-    run(["publish", "public", "--described-by", ""])
-    second = (tree / "resourcesync/capabilitylist.xml").read_text()
-
-    assert f'rel="describedby" href="{page}"' in first
-    assert 'rel="describedby" href="https://museum.example/resourcesync/about.xml"' in second
-    assert (tree / "resourcesync/about.xml").exists()
-
-
-@pytest.mark.parametrize("option", ["--out", "--versions-in", "--state"])
-def test_an_empty_name_is_no_folder(option: str, tree: Path, said: Said) -> None:
-    assert run(["publish", str(tree), "--url", URL, option, ""]) == 2
-
-    assert "name a folder" in said.readouterr().err
-    assert not (tree / ".resourcesync").exists()
-
-
 def test_an_empty_address_is_refused_and_leaves_the_stored_one(tree: Path, said: Said) -> None:
     assert run(["publish", str(tree), "--url", URL]) == 0
     assert run(["publish", str(tree), "--url", ""]) == 2
@@ -502,22 +367,3 @@ def test_an_empty_address_is_refused_and_leaves_the_stored_one(tree: Path, said:
     assert "--url is empty" in said.readouterr().err
     assert run(["publish", str(tree)]) == 0
     assert "Nothing changed" in said.readouterr().out
-
-
-def test_a_document_without_room_is_a_mistake(tree: Path, said: Said) -> None:
-    assert run(["publish", str(tree), "--url", URL, "--max-bytes", "0"]) == 2
-
-    assert "from 1 to 52,428,800 bytes" in said.readouterr().err
-
-
-@pytest.mark.parametrize("key", ["out", "state", "versions_in"])
-def test_a_file_in_the_place_of_a_folder_is_a_mistake_of_the_table(
-    key: str, tree: Path, said: Said, tmp_path: Path
-) -> None:
-    file = tmp_path / "file.txt"
-    file.write_text("a file")
-    put(f'[source.s]\npath = "{tree}"\nurl = "{URL}"\n{key} = "{file}"\n')
-
-    assert run(["config", "check"]) == 2
-
-    assert f"`{key}` in [source.s] is a file, not a folder" in said.readouterr().err

@@ -181,16 +181,3 @@ def test_what_fails_while_it_watches_is_told_and_tried_again(
     pauses = [row["message"] for row in found if row["type"] == "warning"]
     assert pauses[0] == "it does not answer; next try in 0.05 s"
     assert pauses[1] == "it does not answer; next try in 0.1 s"
-
-
-def test_what_fails_at_the_first_time_ends_the_watching(system: ScriptedSystem, said: Said) -> None:
-    with system.failing(0):
-        assert run(["publish", "told:one", *URL, "--watch"]) == 4
-
-
-def test_the_systems_are_listed_with_the_plug_ins(said: Said) -> None:
-    assert run(["doctor", "--plugins"]) == 0
-
-    listed = said.readouterr().out
-    for name in ("elasticsearch", "eventstreams", "oai"):
-        assert f"accounts   {name} " in listed

@@ -7,7 +7,6 @@ import pytest
 from resourcesync import Catalogue, Resource
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
-from tests.support.commands.settings_file import put
 
 TEXT = """
 [source.museum]
@@ -46,21 +45,6 @@ def test_a_source_is_published_by_its_name(sources: Path, said: Said) -> None:
     assert "secret" not in "".join(
         path.read_text() for path in (sources / "public/resourcesync").iterdir()
     )
-
-
-def test_the_file_says_which_sources_have_dumps(sources: Path, said: Said) -> None:
-    put(TEXT.replace('path = "public"', 'path = "public"\ndumps = "resources"'))
-
-    assert run(["publish", "museum", "-n"]) == 0
-    assert not (sources / "public/resourcesync").exists()
-    assert run(["publish", "--all", "-q"]) == 0
-
-    dump = sources / "public/resourcesync/resourcedump.xml"
-    before = dump.read_bytes()
-    (sources / "public/new.txt").write_text("new")
-    assert run(["publish", "museum", "--dumps", "none"]) == 0
-    assert dump.read_bytes() == before
-    assert not (sources / "prints/lists/resourcesync/resourcedump.xml").exists()
 
 
 def test_a_name_that_is_also_another_folder_is_refused(sources: Path, said: Said) -> None:
@@ -118,20 +102,6 @@ def test_all_sources_are_published_and_one_that_fails_keeps_no_other_back(
 
 
 @pytest.mark.parametrize(
-    "words", [["publish"], ["publish", "museum", "--all"], ["publish", "--all", "--watch"]]
-)
-def test_what_is_to_be_published_must_be_clear(sources: Path, words: list[str], said: Said) -> None:
-    assert run(words) == 2
-
-    assert not (sources / "public/resourcesync").exists()
-
-
-def test_without_sources_in_the_file_there_is_nothing_for_all(tree: Path, said: Said) -> None:
-    assert run(["publish", "--all"]) == 2
-    assert "no source is configured" in said.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
         ('path = "public"\n', "", "`path` in [source.museum] is missing"),
@@ -156,16 +126,6 @@ def test_a_mistake_is_told_with_its_place(
     captured = said.readouterr()
     assert complaint in captured.out + captured.err
     assert run(["publish", "--all"]) == 2
-
-
-def test_the_folder_of_a_mirror_is_published_before_its_first_pull(
-    sources: Path, said: Said
-) -> None:
-    mirror = '[mirror.x]\nsource = "https://x.example/"\ndest = "copy"\n'
-    table = '[source.x]\npath = "copy"\nurl = "https://y.example/"\n'
-    (sources / "resourcesync.toml").write_text(mirror + table)
-
-    assert run(["config", "check"]) == 0
 
 
 def test_a_catalogue_is_a_source_of_the_file_too(
@@ -198,16 +158,3 @@ rebase_every = "7d"
     assert run(["publish", "--all", "--config", str(file), "--json"]) == 0
     assert {row["name"] for row in rows(said)[-1]["sources"]} == {"museum", "prints", "loans"}
     assert run(["config", "check", "--config", str(file)]) == 0
-
-
-def test_a_key_that_is_for_folders_is_told_of_a_catalogue(sources: Path, said: Said) -> None:
-    Catalogue(sources / "loans.db").fill([])
-    (sources / "resourcesync.toml").write_text(
-        '[source.loans]\npath = "catalogue:loans.db"\nurl = "https://loans.example/"\n'
-        'out = "loans"\nexclude = ["*.key"]\n'
-    )
-
-    assert run(["publish", "loans"]) == 2
-
-    assert "exclude is for folders" in said.readouterr().err
-    assert not (sources / "loans").exists()

@@ -34,27 +34,6 @@ def test_the_closing_lines_have_all_that_is_left_out_by_reasons(museum: Path, sa
     assert rows(said)[-1]["omitted"] == 4, "our own folders are not counted"
 
 
-def test_a_folder_without_such_files_has_no_such_line(here: Path, said: Said) -> None:
-    Path("museum").mkdir()
-    Path("museum/page.txt").write_text("page")
-
-    assert run([*ARGUMENTS, "--dumps", "all", "--sitemap"]) == 0
-    assert run(["publish", "museum"]) == 0
-
-    assert "Left out" not in said.readouterr().out
-
-
-def test_a_link_to_a_folder_says_what_to_do(museum: Path, said: Said) -> None:
-    Path("elsewhere").mkdir()
-    (museum / "link").symlink_to(Path("elsewhere").absolute())
-
-    assert run(ARGUMENTS) == 0
-    assert "or leave it out: --exclude /link" in said.readouterr().err
-
-    assert run(["publish", "museum", "--exclude", "/link"]) == 0
-    assert "link" not in said.readouterr().err
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
 def test_a_quiet_run_names_the_files_that_it_cannot_read(museum: Path, said: Said) -> None:
     (museum / "page.txt").chmod(0)
@@ -65,20 +44,3 @@ def test_a_quiet_run_names_the_files_that_it_cannot_read(museum: Path, said: Sai
     captured = said.readouterr()
     assert "museum/page.txt cannot be read: Permission denied" in captured.out + captured.err
     assert "leave them out: --exclude" in captured.out + captured.err
-
-
-def test_a_dry_run_says_that_the_address_changes(museum: Path, said: Said) -> None:
-    assert run(ARGUMENTS) == 0
-
-    assert run(["publish", "museum", "--url", "http://other.example", "-n"]) == 0
-
-    assert "warning[address-changed]" in said.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "words", [["--url", ""], ["--dumps", "all", "--max-package", "0"], ["--max-package", "0"]]
-)
-def test_a_value_that_means_nothing_is_refused(museum: Path, words: list[str], said: Said) -> None:
-    assert run(ARGUMENTS) == 0
-
-    assert run(["publish", "museum", *words]) == 2

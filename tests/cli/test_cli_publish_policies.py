@@ -127,23 +127,3 @@ def test_robots_txt_of_somebody_else_is_never_touched(tree: Path, said: Said) ->
     assert (tree / "robots.txt").read_text() == "User-agent: *\nDisallow: /\n"
     assert "robots.txt was not written by resourcesync" in said.readouterr().err
     assert run(["publish", "public", *URL]) == 0
-
-
-def test_robots_txt_below_the_top_of_a_host_would_be_of_no_use(tree: Path, said: Said) -> None:
-    assert run(["publish", "public", "--url", "https://museum.example/data/", "--robots"]) == 2
-
-    assert not (tree / "robots.txt").exists()
-
-
-def test_changes_are_counted_once_however_many_lists_they_fill(tree: Path, said: Said) -> None:
-    run(["publish", "public", *URL, "--max-entries", "2"])
-    for number in range(5):
-        (tree / f"new {number}.txt").write_text("new")
-    said.readouterr()
-
-    assert run(["publish", "public"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    assert len(lines) == 4  # three lists and their index
-    assert [line.split("  ")[-1] for line in lines if "created" in line] == ["5 created"]
-    assert "changelist-000003.xml" in next(line for line in lines if "created" in line)

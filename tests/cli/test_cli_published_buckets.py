@@ -13,7 +13,6 @@ from resourcesync.backends.s3 import store as objects
 from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import open_store
 from resourcesync.cli.main import run
-from tests.support.accounts.scripted_account import scripted
 from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
 from tests.support.servers.interposed import Answer, Interposed, SpoilAnswer, interposed
 from tests.support.servers.object_server import ObjectServer
@@ -221,15 +220,6 @@ def test_an_odd_key_is_left_out_and_told_and_the_rest_is_published(
     assert end(said, *publish)["written"] == []
 
 
-def test_the_etag_is_a_digest_when_the_operator_says_so(
-    bucket: str, web: str, between: Interposed, said: Said
-) -> None:
-    publish = ["publish", bucket, "--url", web, "--out", "out", "--hash", "md5"]
-    assert end(said, *publish, "--with", "etag=md5")["resources"] == 12
-    assert not [target for method, target in between.asked if target.endswith(".txt")]
-    assert 'hash="md5:' in Path("out/resourcesync/resourcelist.xml").read_text()
-
-
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -262,18 +252,6 @@ def test_originals_do_not_become_others(
     assert end(said, "publish", "out")["resources"] == 12
 
 
-def test_a_dry_run_looks_and_leaves_nothing(
-    bucket: str, objects_of: Bucket, web: str, said: Said
-) -> None:
-    places = (["--out", "out"], ["--out", bucket, "--state", "kept"])
-    before = [found.key for found in objects_of.list("")]
-    for words in places:
-        assert end(said, "publish", bucket, "--url", web, *words, "-n")["created"] == 12
-    assert not Path("out").exists()
-    assert not Path("kept").exists()
-    assert [found.key for found in objects_of.list("")] == before
-
-
 def test_two_who_publish_into_one_place_do_not_meet(
     tree: Path, bucket: str, web: str, said: Said
 ) -> None:
@@ -298,18 +276,6 @@ def test_the_documents_of_a_catalogue_go_into_a_bucket(bucket: str, said: Said) 
     assert "go to a folder" in said.readouterr().err
 
 
-def test_sources_of_the_configuration_may_be_in_buckets(
-    bucket: str, objects_of: Bucket, web: str, said: Said
-) -> None:
-    Path("resourcesync.toml").write_text(
-        f'[source.museum]\npath = "{bucket}"\nurl = "{web}"\nout = "{bucket}"\nstate = "kept"\n'
-        'hub = ["http://127.0.0.1:9/hub"]\n'
-    )
-    assert end(said, "publish", "museum")["resources"] == 12
-    assert Path("kept/.resourcesync/catalogue.db").is_file()
-    assert run(["publish", "museum", "--notify-only"]) != 2, "the tree is where its catalogue is"
-
-
 def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(
     bucket: str, objects_of: Bucket, web: str
 ) -> None:
@@ -324,22 +290,3 @@ def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(
     found = find_tree(Path("out"))
     assert found.base == web
     assert found.application(SystemClock()) is not None
-
-
-def test_what_another_system_tells_is_published_into_a_bucket(
-    bucket: str, objects_of: Bucket, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = "https://h/"
-    publish = ["publish", "told:one", "--url", url, "--out", f"{bucket}/lists"]
-    with scripted(monkeypatch, "one") as (system,):
-        system.put("a", b"a")
-        assert run(publish) == 2
-        assert "--state DIR" in said.readouterr().err
-        assert end(said, *publish, "--state", "kept")["resources"] == 1
-        system.put("b", b"b")
-        assert end(said, *publish, "--state", "kept")["created"] == 1
-    stream = objects_of.open("lists/resourcesync/changelist.xml")
-    assert stream is not None
-    assert b"<loc>https://h/b</loc>" in stream.read()
-    assert run(["publish", "oai:https://a.example/oai", *publish[2:], "--state", "x"]) == 2
-    assert "--out must be a folder" in said.readouterr().err

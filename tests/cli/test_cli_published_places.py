@@ -91,22 +91,6 @@ def test_documents_that_were_restored_from_a_backup_are_published_again(
     assert "more.txt" in (museum / "resourcesync/changelist.xml").read_text()
 
 
-def test_a_catalogue_that_was_moved_knows_its_documents(museum: Path, said: Said) -> None:
-    assert run(["publish", "museum", "--out", "lists"]) == 0
-    Path("elsewhere").mkdir()
-    museum = museum.rename("elsewhere/museum")
-
-    assert run(["publish", str(museum), "--out", "lists"]) == 0
-
-
-def test_a_source_may_return_to_an_earlier_place_of_its_documents(museum: Path, said: Said) -> None:
-    assert run(["publish", "museum", "--out", "lists"]) == 0
-    (museum / "more.txt").write_text("more")
-    assert run(["publish", "museum"]) == 0
-
-    assert run(["publish", "museum", "--out", "museum"]) == 0
-
-
 def test_documents_that_move_leave_a_warning_and_are_found_by_the_server(
     museum: Path, said: Said
 ) -> None:

@@ -1,6 +1,5 @@
 """``pull``: what it says, how it ends, what it leaves."""
 
-import json
 import os
 import re
 import sqlite3
@@ -17,7 +16,6 @@ from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
-from tests.support.worlds.dump_source import many, zipped
 
 
 def test_a_first_pull_says_where_from_what_and_that_it_is_in_sync(
@@ -38,33 +36,6 @@ def test_a_first_pull_says_where_from_what_and_that_it_is_in_sync(
         "          state as of 2026-01-01 00:00:00Z. Run the same command again to update."
     )
     assert len(lines) == 5
-
-
-def test_a_dump_that_stands_for_the_lists_is_called_a_dump(source: TinySource, said: Said) -> None:
-    head = '<rs:md capability="capabilitylist"/>'
-    source.put_document("/capabilitylist.xml", head, [source.pointer("/dump.xml", "resourcedump")])
-    body = zipped(many(1))
-    source.put("/part.zip", body)
-    source.put_document(
-        "/dump.xml",
-        '<rs:md capability="resourcedump" at="2026-01-01T00:00:00Z"/>',
-        [f"<url><loc>{source.url}/part.zip</loc></url>"],
-    )
-
-    run(["pull", source.url, "museum", "--allow-origin", "http://source.example"])
-
-    assert said.readouterr().out.splitlines()[1] == f"Set       Resource Dump {source.url}/dump.xml"
-
-
-def test_an_old_version_is_named_as_far_as_it_is_known(source: TinySource, said: Said) -> None:
-    head = '<rs:md capability="capabilitylist" modified="2026-01-01T00:00:00Z"/>'
-    pointer = source.pointer("/resourcelist.xml", "resourcelist")
-    source.put_document("/.well-known/resourcesync", head, [pointer])
-
-    assert run(["pull", source.url, "museum"]) == 0
-
-    first = said.readouterr().out.splitlines()[0]
-    assert first == f"Source    {source.url}/.well-known/resourcesync  (ResourceSync 0.5 or 0.6)"
 
 
 def test_a_second_pull_needs_no_address_and_says_what_changed(
@@ -101,44 +72,6 @@ def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> N
 
     assert source.asked
     assert not [asked for asked in source.asked if "If-None-Match" in asked.headers]
-
-
-def test_a_pull_that_finds_nothing_new_says_so(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    said.readouterr()
-
-    assert run(["pull", "museum"]) == 0
-
-    words = "In sync   12 resources, nothing changed since 2026-01-01 00:00:00Z"
-    assert re.fullmatch(words + r", \d+ requests?, \S+ s\n", said.readouterr().out)
-
-
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        ("docs.example.org", "https://docs.example.org"),
-        ("docs.example.org/a/b", "https://docs.example.org/a/b"),
-        ("127.0.0.1:8090", "http://127.0.0.1:8090"),
-        ("localhost:8090", "http://localhost:8090"),
-        ("docs.example.org:8090/a", "http://docs.example.org:8090/a"),
-        ("docs.example.org:443", "https://docs.example.org:443"),
-    ],
-)
-def test_who_forgets_the_scheme_of_an_address_is_asked_whether_it_is_meant(
-    said: Said, given: str, meant: str
-) -> None:
-    assert run(["pull", given]) == 2
-
-    assert f"did you mean {meant}? resourcesync pull {meant}\n" in said.readouterr().err
-    assert not Path(given).exists()
-
-
-def test_who_names_a_folder_that_is_no_mirror_is_told_how_it_becomes_one(said: Said) -> None:
-    Path("docs.example.org").mkdir()
-
-    for given in ("docs.example.org", "museum", "a/b.c"):
-        assert run(["pull", given]) == 2
-        assert f"resourcesync pull https://HOST/ {given}\n" in said.readouterr().err
 
 
 def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) -> None:
@@ -179,54 +112,6 @@ def test_what_is_listed_and_gone_is_accepted_where_a_person_says_so(
     assert "1 listed but absent at the Source (404)" in said.readouterr().out
 
 
-def test_an_old_copy_of_what_is_gone_now_is_called_not_known_wherever_it_is_counted(
-    source: TinySource, said: Said
-) -> None:
-    run(["pull", source.url, "museum"])
-    source.offer(dict.fromkeys(FILES, b"other"), at=LATER)
-    for name in FILES:
-        del source.answers[name]
-    assert run(["pull", "museum", "--accept-missing"]) == 3  # nothing delivered is not in sync
-    said.readouterr()
-
-    assert run(["audit", "museum"]) == 1
-    told = said.readouterr().out
-    assert "accuracy not known: the Source delivers no listed resource" in told
-    assert (
-        "12 listed but absent at the Source (404); 12 older copies kept, not known to be right"
-        in told
-    )
-    assert run(["status", "museum"]) == 0
-    told = said.readouterr().out
-    assert "100 %" not in told
-    assert "12 listed but absent at the Source (404)" in told
-
-
-def test_what_is_created_is_called_so_on_a_bad_day_too(source: TinySource, said: Said) -> None:
-    del source.answers["/objects/0004.txt"]
-
-    assert run(["pull", source.url, "museum", "--retries", "0"]) == 3
-
-    lines = said.readouterr().out.splitlines()
-    assert "Not in sync   11 of 12 (11 created, 1 failed)  exit 3" in lines
-
-
-def test_many_failures_are_not_all_named_unless_asked(said: Said) -> None:
-    with TinySource() as source:
-        source.offer({f"/{number:03d}": b"x" for number in range(60)})
-        for number in range(60):
-            del source.answers[f"/{number:03d}"]
-
-        assert run(["pull", source.url, "museum"]) == 3
-        few = said.readouterr().out
-        assert run(["pull", "museum", "--mode", "baseline", "-i"]) == 3
-        all_of_them = said.readouterr().out
-
-    assert few.count("\n! ") == 20
-    assert "more failures are not shown" in few
-    assert all_of_them.count("! /") == 60
-
-
 def test_json_tells_the_same_with_an_exit_code(source: TinySource, said: Said) -> None:
     code = run(["pull", source.url, "museum", "--json"])
 
@@ -242,13 +127,6 @@ def test_json_tells_the_same_with_an_exit_code(source: TinySource, said: Said) -
     assert found[0]["mirror"] == "museum"
 
 
-def test_json_and_quiet_leave_one_line(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum", "--json", "-q"])
-
-    (line,) = said.readouterr().out.splitlines()
-    assert json.loads(line)["type"] == "run.end"
-
-
 def test_quiet_leaves_what_went_wrong_and_twice_quiet_nothing(
     source: TinySource, said: Said
 ) -> None:
@@ -262,17 +140,6 @@ def test_quiet_leaves_what_went_wrong_and_twice_quiet_nothing(
     assert twice.out == twice.err == ""
 
 
-def test_options_come_from_the_environment_too(
-    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RESOURCESYNC_PULL_EXCLUDE", "*/0001.txt */0002.txt")
-    monkeypatch.setenv("RESOURCESYNC_PULL_JSON", "1")
-
-    assert run(["pull", source.url, "museum"]) == 0
-
-    assert rows(said)[-1]["resources"] == 10
-
-
 def test_filters_choose_and_are_remembered(source: TinySource) -> None:
     run(["pull", source.url, "museum", "--include", "/objects/000*"])
     source.offer({**FILES, "/objects/0099.txt": b"99\n"}, at=LATER)
@@ -280,22 +147,6 @@ def test_filters_choose_and_are_remembered(source: TinySource) -> None:
     assert run(["pull", "museum"]) == 0
 
     assert len(files_of(Path("museum"))) == 10
-
-
-def test_the_mirror_is_named_after_the_host_unless_it_is_named(source: TinySource) -> None:
-    assert run(["pull", source.url]) == 0
-
-    (mirror,) = Path().iterdir()
-    assert mirror.name == source.url.removeprefix("http://").replace(":", "_")
-
-
-def test_a_header_goes_to_the_source_with_every_request(source: TinySource) -> None:
-    run(["pull", source.url, "museum", "--header", "X-Key: k-1"])
-
-    asked = [asked for asked in source.asked if asked.target != "/robots.txt"]
-    assert asked
-    sent = [{name.lower(): value for name, value in asked.headers.items()} for asked in asked]
-    assert {headers.get("x-key") for headers in sent} == {"k-1"}
 
 
 def test_a_dry_run_tells_the_plan_and_leaves_no_folder(source: TinySource, said: Said) -> None:
@@ -328,12 +179,6 @@ def test_a_dry_run_names_each_action_that_the_pull_then_takes(
 
     assert would == _actions(said)
     assert set(would.values()) == {"create", "update", "delete"}
-
-
-def test_a_dry_run_names_no_action_unless_asked(source: TinySource, said: Said) -> None:
-    assert run(["pull", source.url, "museum", "-n"]) == 0
-
-    assert "would create\n" not in said.readouterr().out
 
 
 def _actions(said: Said) -> dict[str, str]:
@@ -443,35 +288,6 @@ def test_too_many_deletions_are_held_and_the_way_out_is_named(said: Said) -> Non
     release = "if the Source really shrank: resourcesync pull museum --max-delete 59"
     assert advice == f"  next        {release}"
     assert len(files_of(Path("museum"))) == 1
-
-
-def test_a_plain_sitemap_is_a_source_too(said: Said) -> None:
-    with TinySource() as source:
-        source.put("/a.html", b"a", "text/html")
-        source.put(
-            "/sitemap.xml",
-            b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
-            b"<url><loc>%s/a.html</loc></url></urlset>" % source.url.encode(),
-            "application/xml",
-        )
-
-        assert run(["pull", source.url, "museum"]) == 0
-
-    out = said.readouterr().out
-    assert "(plain sitemap)" in out
-    assert "0 of 1 hashes verified" in out
-
-
-def test_all_of_the_network_options_are_understood(source: TinySource) -> None:
-    options = (
-        "-j 4 --per-host 2 --rate 500/s --bwlimit 50M --timeout 20s --retries 1 --robots ignore"
-        " --verify lenient --trash 0 --delete never --max-size 1M --since 2020 --fail-fast"
-    )
-
-    assert run(["pull", source.url, "museum", *options.split()]) == 0
-
-    assert files_of(Path("museum")) == MIRRORED
-    assert "/robots.txt" not in {asked.target for asked in source.asked[1:]}
 
 
 def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said: Said) -> None:

@@ -34,13 +34,6 @@ def test_a_mirror_that_is_well_is_no_news(command: list[str], mirror: Path, said
     assert said.readouterr() == ("", "")
 
 
-def test_a_tree_that_is_published_is_no_news(tree: Path, said: Said) -> None:
-    for _ in range(2):
-        assert run(["publish", str(tree), "--url", "https://museum.example", "-q"]) == 0
-    assert run(["publish", str(tree), "--dumps", "resources", "-q"]) == 0
-    assert said.readouterr() == ("", "")
-
-
 def test_what_is_wrong_is_said_with_the_same_exit_code(
     source: TinySource, mirror: Path, said: Said
 ) -> None:
@@ -53,19 +46,6 @@ def test_what_is_wrong_is_said_with_the_same_exit_code(
     captured = said.readouterr()
     assert "error[missing]" in captured.err
     assert "Mirrors   0 of 1" in captured.err
-
-
-def test_an_answer_is_given_all_the_same(mirror: Path, said: Said) -> None:
-    assert mirror.is_dir()
-    for command in (
-        ["why", "museum", next(iter(FILES)).removeprefix("/"), "-q", "--offline"],
-        ["config", "cron", "-q"],
-        ["why", "RS402", "-q"],
-        ["status", "-q"],
-        ["status", "--format", "prom", "-q"],
-    ):
-        assert run(command) == 0
-        assert said.readouterr().out, command
 
 
 def test_what_failed_is_named_with_why_and_what_to_do(
@@ -90,38 +70,3 @@ def test_what_failed_is_named_with_why_and_what_to_do(
 
     assert run(["pull", "museum", "-qq"]) == 3
     assert said.readouterr() == ("", "")
-
-
-def test_a_hold_is_told_with_the_next_step(source: TinySource, mirror: Path, said: Said) -> None:
-    source.offer({"/000.txt": b"0"}, at=LATER)
-    assert mirror.is_dir()
-
-    assert run(["pull", "museum", "-q"]) == 7
-
-    captured = said.readouterr()
-    assert captured.out == ""
-    assert "Stopped" in captured.err
-    assert f"  next   if the Source really shrank: resourcesync pull {mirror}" in captured.err
-
-
-def test_a_hold_that_follows_a_wrong_move_says_how_to_take_it_back(
-    source: TinySource, mirror: Path, said: Said
-) -> None:
-    back = f"if the Source did not move: resourcesync pull {mirror} --moved {source.url}"
-    with TinySource() as other, TinySource() as another:
-        for wrong in (other, another):
-            wrong.offer({"/others.txt": b"of another Source"}, at=LATER)
-            assert run(["pull", str(mirror), "--moved", wrong.url]) == 7
-            assert f"  next   {back}\n" in said.readouterr().out
-        assert run(["pull", str(mirror), "-q"]) == 7
-        assert f"  next   {back}\n" in said.readouterr().err
-        assert run(["status", str(mirror)]) == 0
-        assert f"I{back[1:]}" in said.readouterr().out
-
-    assert run(["pull", str(mirror), "--moved", source.url, "-q"]) == 0
-    source.offer({"/000.txt": b"0"}, at="2026-01-03T00:00:00Z")
-    assert run(["pull", str(mirror), "-q"]) == 7
-
-    error = said.readouterr().err
-    assert f"  next   if the Source really shrank: resourcesync pull {mirror}" in error
-    assert "--moved" not in error

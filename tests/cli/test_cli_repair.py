@@ -37,13 +37,6 @@ def test_what_an_audit_found_is_mended_by_its_id(museum: str, said: Said) -> Non
     assert files_of(Path(museum)) == {**MIRRORED, "mine.txt": b"mine"}
 
 
-def test_the_last_audit_can_be_named_so(museum: str, said: Said) -> None:
-    run(["audit", museum, "--method", "stat"])
-
-    assert run(["repair", museum, "--from-audit", "last"]) == 0
-    assert files_of(Path(museum)) == {**MIRRORED, "mine.txt": b"mine"}
-
-
 def test_of_two_audits_in_one_second_the_later_one_is_the_last(museum: str, said: Said) -> None:
     # Their random ids are in the order of time by chance only once in 40,320.
     audits = []
@@ -82,13 +75,6 @@ def test_without_an_audit_files_are_looked_at_first(museum: str, said: Said) -> 
     assert found[-1]["created"] + found[-1]["updated"] == 2
 
 
-def test_a_dry_run_says_what_it_would_do(museum: str, said: Said) -> None:
-    assert run(["repair", museum, "-n"]) == 0
-
-    assert "would create 1, update 1, delete 0" in said.readouterr().out
-    assert not Path(museum, "objects/0003.txt").exists()
-
-
 def test_an_audit_that_is_not_known_is_said(museum: str, said: Said) -> None:
     run(["audit", museum])
     said.readouterr()
@@ -118,18 +104,6 @@ def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     assert len(kept) == 2
     assert [len(path.read_text().splitlines()) for path in kept] == [2, 2]
     assert json.loads(kept[0].read_text().splitlines()[0])["kind"] in {"+", "*"}
-
-
-def test_an_audit_in_sync_leaves_nothing_behind(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    run(["audit", "museum"])
-
-    assert list(Path("museum/.resourcesync/reports").iterdir()) == []
-
-
-def test_a_repair_needs_a_mirror_and_makes_none(said: Said) -> None:
-    assert run(["repair", "nothing"]) == 2
-    assert not Path("nothing").exists()
 
 
 def test_a_missing_file_is_created_and_an_altered_one_is_updated(museum: str, said: Said) -> None:

@@ -7,7 +7,6 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, Said, rows
 from tests.support.commands.run import files_of
-from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
 FEW = ["objects/0001.txt", "objects/0002.txt", "objects/0003.txt"]
@@ -84,28 +83,6 @@ def test_a_filter_that_replaces_another_is_told_before_anything_is_fetched(
     )
     assert here() == [*FEW, "objects/0004.txt"]
     assert len(mirror.asked) > before
-
-
-def test_another_moment_of_since_is_told_and_one_that_moves_with_each_run_is_not(
-    mirror: TinySource, said: Said
-) -> None:
-    for since, is_told in (("2020", True), ("2021", True), ("-900d", False), ("2020", True)):
-        said.readouterr()
-        assert run(["pull", "museum", "--since", since]) == 0
-        assert ("Filters   changed: --since " in said.readouterr().out) == is_told, since
-
-
-def test_a_table_of_the_configuration_says_all_filters(source: TinySource, said: Said) -> None:
-    put(museum(source, 'include = ["/objects/0001.txt"]'))
-    assert run(["pull", "museum"]) == 0
-    put(museum(source, 'exclude = ["/objects/0002.txt"]'))
-    said.readouterr()
-
-    assert run(["pull", "museum"]) == 0
-
-    assert said.readouterr().out.startswith(
-        "Filters   changed: --include /objects/0001.txt removed, --exclude /objects/0002.txt added"
-    )
 
 
 def test_pruning_deletes_what_the_filters_do_not_want_into_the_trash(

@@ -13,11 +13,9 @@ from resourcesync.cli.output import (
     OutputLostError,
     OutputOptions,
     Problem,
-    problem_of,
     write_line,
 )
 from resourcesync.cli.terminal import Streams, TextScreen
-from resourcesync.errors import MalformedDocumentError
 
 PROBLEM = Problem(
     code="source-not-found",
@@ -62,46 +60,6 @@ def test_an_error_has_its_form() -> None:
     )
 
 
-def test_an_error_that_names_no_remedy_leads_to_its_explanation() -> None:
-    shown = Shown()
-
-    shown.screen.problem(PROBLEM._replace(hint=""))
-
-    assert shown.err.getvalue().splitlines()[-2:] == [
-        "  kept   nothing was changed",
-        "  more   resourcesync why source-not-found",
-    ]
-
-
-def test_a_fault_in_a_document_has_a_place() -> None:
-    shown = Shown()
-    error = MalformedDocumentError("unclosed <url>", uri="http://h/list.xml", line=7, column=3)
-
-    shown.screen.problem(problem_of(error))
-
-    assert shown.err.getvalue().splitlines() == [
-        "error[xml]: unclosed <url>",
-        "  --> http://h/list.xml:7:3  line 7, column 3",
-        "  more   resourcesync why xml",
-    ]
-
-
-def test_long_labels_keep_the_evidence_aligned() -> None:
-    shown = Shown()
-
-    shown.screen.problem(
-        Problem(
-            code="x", message="m", evidence=(("capability", "a"), ("got", "b")), exit=ExitCode.BUG
-        )
-    )
-
-    assert shown.err.getvalue().splitlines()[1:] == [
-        "  capability  a",
-        "  got         b",
-        "  more        resourcesync why x",
-    ]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -125,67 +83,6 @@ def test_quiet_and_verbose_choose_the_lines(options: dict[str, Any], said: str) 
     assert shown.err.getvalue() == ""
 
 
-def test_nothing_at_all_is_said_when_asked_twice_not_even_an_error() -> None:
-    shown = Shown(quiet=2)
-
-    shown.screen.problem(PROBLEM)
-    shown.screen.report("warning", {"code": "c", "message": "m"})
-    shown.screen.end(CommandOutcome(exit=ExitCode.UNUSABLE, closing=(TextLine("x", level=QUIET),)))
-
-    assert shown.out.getvalue() + shown.err.getvalue() == ""
-
-
-def test_a_run_that_fails_closes_with_its_exit_code_after_the_closing_lines() -> None:
-    shown = Shown(quiet=1)
-
-    shown.screen.problem(PROBLEM)
-    shown.screen.end(
-        CommandOutcome(
-            exit=ExitCode.FINDINGS, closing=(TextLine("coverage 0 %", "Not in sync", QUIET),)
-        )
-    )
-
-    assert shown.out.getvalue() == "Not in sync   coverage 0 %\nexit 1\n"
-
-
-def test_closing_lines_that_name_the_exit_code_are_the_last() -> None:
-    shown = Shown()
-    line = TextLine("46 of 48  exit 3", "Not in sync", QUIET)
-
-    shown.screen.end(CommandOutcome(exit=ExitCode.PARTIAL, closing=(line,), shows_exit=True))
-
-    assert shown.out.getvalue() == "Not in sync   46 of 48  exit 3\n"
-
-
-def test_a_warning_is_told_beside_the_output() -> None:
-    shown = Shown()
-    fields = {
-        "code": "change-gap",
-        "message": "the lists do not reach back",
-        "evidence": [("here", "complete to August"), "nonsense", 7],
-        "hint": "nothing needs to be done",
-    }
-
-    shown.screen.report("warning", fields)
-
-    assert shown.out.getvalue() == ""
-    assert shown.err.getvalue() == (
-        "warning[change-gap]: the lists do not reach back\n"
-        "  here   complete to August\n"
-        "  fix    nothing needs to be done\n"
-    )
-
-
-def test_a_warning_without_evidence_is_one_line_and_none_when_quiet() -> None:
-    loud, quiet = Shown(), Shown(quiet=1)
-
-    for shown in (loud, quiet):
-        shown.screen.report("warning", {"message": "m", "evidence": None})
-
-    assert loud.err.getvalue() == "warning[warning]: m\n"
-    assert quiet.err.getvalue() == ""
-
-
 def test_what_a_source_writes_cannot_reach_the_terminal() -> None:
     shown = Shown(verbose=1)
     evil = "http://h/\x1b]0;owned\x07\u202egpj.exe\nIn sync   fake"
@@ -207,18 +104,6 @@ def test_what_a_source_writes_cannot_reach_the_terminal() -> None:
     assert "\x1b" not in said
     assert "\u202e" not in said
     assert not any(line.startswith("In sync") for line in said.splitlines())
-
-
-def test_words_are_coloured_when_asked_and_otherwise_not() -> None:
-    colored, plain = Shown(color=True), Shown()
-
-    for shown in (colored, plain):
-        shown.screen.report("told", {})
-        shown.screen.problem(PROBLEM)
-
-    assert "\x1b[" in colored.out.getvalue()
-    assert "\x1b[" in colored.err.getvalue()
-    assert "\x1b" not in plain.out.getvalue() + plain.err.getvalue()
 
 
 # --- streams ---

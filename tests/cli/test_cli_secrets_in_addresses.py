@@ -3,13 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resourcesync.app.publishing.account_access import check_account_address
-from resourcesync.cli.formatting import without_users
 from resourcesync.cli.main import run
-from resourcesync.errors import ConfigurationError
 from tests.support.commands.command_line import Said
 
 SECRET = "hush-hush"
@@ -74,13 +70,6 @@ def test_addresses_without_a_secret_are_taken(address: str) -> None:
     check_account_address(address)
 
 
-def test_the_message_has_no_address() -> None:
-    with pytest.raises(ConfigurationError) as found:
-        check_account_address(SECRETIVE[0])
-
-    assert "h.example" not in f"{found.value} {found.value.evidence} {found.value.hint}"
-
-
 COMMANDS = [
     ["pull", "{}", "m"],
     ["explore", "{}"],
@@ -110,19 +99,3 @@ def test_who_may_use_an_address_is_in_no_output_and_no_log(
     log = Path("run.log")
     assert SECRET not in told.out + told.err
     assert not log.exists() or SECRET not in log.read_text()
-
-
-NAMES = st.text("abc:/?#@=&%.;-", max_size=20)
-
-
-@given(NAMES, NAMES, st.sampled_from(["{}", "no answer from {}", "'{}': gone", "({}) <{}>"]))
-def test_the_name_of_a_resource_stays_as_it_is(path: str, query: str, message: str) -> None:
-    shown = message.replace("{}", f"https://h.example:8080/{path}?{query}")
-
-    assert without_users(shown) == shown
-
-
-def test_an_address_within_a_query_is_a_part_of_the_name() -> None:
-    name = "https://h.example/get?from=ftp://anonymous:me@other.example/a"
-
-    assert without_users(name) == name

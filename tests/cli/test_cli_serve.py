@@ -93,18 +93,6 @@ def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> No
     assert fix.endswith("resourcesync serve public --url https://museum.example/")
 
 
-def test_serve_behind_a_proxy_names_the_address_of_the_proxy(tree: Path, here: Path) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
-
-    with served(*arguments, cwd=here) as (process, lines):
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
-
-    assert lines[1] == "Pull      resourcesync pull https://museum.example/"
-    assert err == ""
-
-
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_answers_are_logged_to_a_file_that_a_hangup_begins_again(
     tree: Path, here: Path, form: str
@@ -148,20 +136,6 @@ def test_a_log_of_answers_that_cannot_be_written_is_a_warning(tree: Path, here: 
     assert err.startswith("warning[log]: cannot write the access log no/access.log: No such")
 
 
-def test_the_log_of_answers_may_go_to_standard_output(tree: Path, here: Path, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
-
-    with served(*arguments, "--access-log", "-", cwd=here) as (process, lines):
-        urlopen(lines[0].split()[-1]).read()
-        assert '"GET / HTTP/1.1" 200' in process.stdout.readline()
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
-
-    assert run(["serve", "public", "--access-log", "-", "--json"]) == 2
-    assert "exclude each other" in said.readouterr().out
-
-
 def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
     assert run(["serve", "public"]) == 2
     assert "fix    publish it first: resourcesync publish public --url" in said.readouterr().err
@@ -170,39 +144,6 @@ def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
     err = said.readouterr().err
     assert "nothere: there is no such folder" in err
     assert "resourcesync publish" not in err
-
-
-@pytest.mark.parametrize("command", [["serve"], ["serve", "."]])
-def test_the_current_folder_is_not_published_because_no_folder_was_named(
-    command: list[str], here: Path, said: Said
-) -> None:
-    assert run(command) == 2
-
-    err = said.readouterr().err
-    assert "name the folder that is published" in err
-    assert "resourcesync publish" not in err
-
-
-@pytest.mark.parametrize(
-    ("address", "hint"),
-    [
-        ("http://127.0.0.1:8395", "write 127.0.0.1:8395"),
-        ("localhost:99999", "a port is a number from 0 to 65535"),
-        ("10.255.255.1:8395", "use an address of this machine, such as 127.0.0.1"),
-        ("no.such.host.invalid:8395", "check the name of the host"),
-    ],
-)
-def test_an_address_that_cannot_be_listened_on_gets_its_own_advice(
-    tree: Path, address: str, hint: str, said: Said
-) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    said.readouterr()
-
-    assert run(["serve", "public", "--bind", address]) == 2
-
-    err = said.readouterr().err
-    assert hint in err
-    assert "[Errno" not in err
 
 
 def test_serve_refuses_a_description_that_is_none(tree: Path, said: Said) -> None:

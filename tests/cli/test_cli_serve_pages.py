@@ -1,19 +1,13 @@
 """The pages of ``serve --admin``: what became of a Source, who follows it, whether it is sound."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing import trees
-from resourcesync.app.serving.applications import find_tree
 from resourcesync.cli.render.serve_pages import ServePages, Validation
-from resourcesync.server.dashboard.layout import WINDOWS
-from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.sources.own_source import CALLBACKS, published_for_days, source_pages
 
 
@@ -33,38 +27,6 @@ def get(address: str) -> str:
     with urlopen(address, timeout=30) as answer:
         assert answer.headers["content-security-policy"].startswith("default-src 'none';")
         return str(answer.read().decode())
-
-
-def test_each_change_stands_in_the_interval_that_it_was_made_in(
-    root: Path, shown: tuple[str, ServePages]
-) -> None:
-    address, pages = shown
-    with closing(sqlite3.connect(root / ".resourcesync/catalogue.db")) as catalogue:
-        rows = catalogue.execute("SELECT change, count(*) FROM change GROUP BY 1").fetchall()
-    counted = dict(rows)
-    assert set(counted) == {"created", "updated", "deleted"}
-    for days in WINDOWS[1:]:
-        found = dict(pages.source(days).changes)
-        assert {len(values) for values in found.values()} <= {29, 31}
-        assert {kind: sum(values) for kind, values in found.items()} == counted
-    last = dict(pages.source(1).changes)
-    assert 0 < sum(last["created"]) < counted["created"]
-    assert "Changes per 6 hours" in get(address)
-    assert "Changes per hour" in get(f"{address}?days=1")
-
-    before = pages.source(7).changes
-    (root / "another.xml").write_text("another")
-    trees.publish_tree(root, {}, clock=SystemClock())
-    assert pages.source(7).changes[0][1][-1] == before[0][1][-1] + 1
-
-
-def test_the_pages_have_the_address_that_was_published_last(root: Path) -> None:
-    clock = SystemClock()
-    board = find_tree(root).board(lambda tree: ServePages(tree, clock, [], None))
-    with ServerThread(board) as server:
-        assert "https://new.example/" not in get(server.uri)
-        trees.publish_tree(root, {"url": "https://new.example/"}, clock=clock)
-        assert "https://new.example/" in get(server.uri)
 
 
 def test_who_is_subscribed_is_told_without_what_only_they_may_know(

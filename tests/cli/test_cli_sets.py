@@ -51,15 +51,6 @@ def test_several_sets_are_told_with_the_commands_to_run(two: TinySource, said: S
     assert not Path("museum").exists()
 
 
-@pytest.mark.parametrize("by", ["name", "number", "URI"])
-def test_a_set_is_chosen_by_name_number_or_uri(two: TinySource, by: str) -> None:
-    word = {"name": "texts", "number": "2", "URI": f"{two.url}/rs/texts/capabilitylist.xml"}[by]
-
-    assert run(["pull", two.url, "museum", "--set", word]) == 0
-
-    assert files_of(Path("museum")) == {"texts/b.txt": b"text b\n", "shared.txt": b"shared\n"}
-
-
 def test_a_mirror_stays_with_its_set(two: TinySource) -> None:
     run(["pull", two.url, "museum", "--set", "texts"])
     offer(two, {**SETS, "texts": {"/texts/c.txt": b"c\n", "/texts/b.txt": b"text b\n"}}, at=LATER)
@@ -100,24 +91,6 @@ def test_all_sets_are_a_mirror_each(two: TinySource, said: Said) -> None:
     assert lines[0] == f"Sets      2 sets of {two.url}"
     assert lines[-1] == "Sets      2 of 2 sets OK  exit 0"
     assert sum(line.startswith("In sync") for line in lines) == 2
-
-
-def test_a_folder_of_mirrors_is_pulled_by_its_name(two: TinySource, said: Said) -> None:
-    run(["pull", two.url, "museum", "--all-sets"])
-    changed = {**SETS, "maps": {"/maps/a.txt": b"new map\n"}}
-    offer(two, changed, at=LATER)
-    two.asked.clear()
-    said.readouterr()
-
-    assert run(["pull", "museum", "--json"]) == 0
-
-    assert under("museum") == changed
-    end = rows(said)[-1]
-    ended = {Path(row["mirror"]).name: (row["updated"], row["deleted"]) for row in end["sets"]}
-    assert ended == {"maps": (1, 1), "texts": (0, 0)}
-    # Each mirror asks whether its set offers changes by now; nobody asks for new sets.
-    asked = [asked.target for asked in two.asked]
-    assert asked.count("/.well-known/resourcesync") == len(end["sets"])
 
 
 def test_a_copy_that_another_set_still_lists_is_kept_there(two: TinySource) -> None:
@@ -231,24 +204,6 @@ def test_status_and_audit_take_a_folder_of_mirrors(two: TinySource, said: Said) 
     assert exits == {"maps": 1, "texts": 0}
 
 
-def test_other_commands_name_the_mirrors_of_a_folder(two: TinySource, said: Said) -> None:
-    run(["pull", two.url, "museum", "--all-sets"])
-    said.readouterr()
-
-    assert run(["changes", "museum"]) == 2
-
-    text = said.readouterr().err
-    assert "has a mirror for each set" in text
-    assert "museum/maps" in text
-
-
-def test_a_dry_run_of_all_sets_leaves_nothing(two: TinySource, said: Said) -> None:
-    assert run(["pull", two.url, "museum", "--all-sets", "-n"]) == 0
-
-    assert not Path("museum").exists()
-    assert f"Found by  well-known URI of {two.url}" in said.readouterr().out
-
-
 def test_a_folder_of_mirrors_of_which_none_came_is_not_left_behind(two: TinySource) -> None:
     for name in SETS:
         two.answers[f"/rs/{name}/capabilitylist.xml"] = Answer(status=404)
@@ -256,14 +211,6 @@ def test_a_folder_of_mirrors_of_which_none_came_is_not_left_behind(two: TinySour
     assert run(["pull", two.url, "museum", "--all-sets"]) != 0
 
     assert not Path("museum").exists()
-
-
-def test_a_site_with_one_set_can_be_followed_with_all_that_come(source: TinySource) -> None:
-    assert run(["pull", source.url, "museum", "--all-sets"]) == 0
-
-    known = read_sets(Path("museum"))
-    assert known is not None
-    assert [followed_set.folder for followed_set in known.sets] == ["capabilitylist"]
 
 
 def test_several_plain_sitemaps_are_sets(source: TinySource) -> None:
@@ -317,8 +264,3 @@ def test_a_link_in_place_of_the_memory_is_not_followed(two: TinySource, said: Sa
 
     assert run(["pull", two.url, "museum"]) == 8
     assert "passwd" not in said.readouterr().err
-
-
-def test_set_and_all_sets_exclude_each_other(two: TinySource) -> None:
-    assert run(["pull", two.url, "museum", "--set", "maps", "--all-sets"]) == 2
-    assert two.asked == []

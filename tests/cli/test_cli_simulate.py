@@ -9,9 +9,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.cli.simulation.report import DEFINITIONS
-from resourcesync.simulator import scenario_files
-from resourcesync.simulator.profiles import PROFILES
-from tests.support.commands.command_line import Said, rows
+from tests.support.commands.command_line import Said
 
 SMALL = """
 seed = 3
@@ -33,13 +31,6 @@ def scenario(tmp_path: Path) -> Path:
     path = tmp_path / "s.toml"
     path.write_text(SMALL)
     return path
-
-
-def test_every_profile_is_a_scenario(said: Said) -> None:
-    for name, text in PROFILES.items():
-        assert run(["simulate", "init", "--profile", name]) == 0
-        assert said.readouterr().out == text
-        scenario_files.scenario_of(scenario_files.parse_scenario(text, name))
 
 
 def test_a_sweep_takes_all_values_and_writes_what_came_of_them(
@@ -76,46 +67,6 @@ def test_a_sweep_takes_all_values_and_writes_what_came_of_them(
     assert page.count("Consistency over time</title>") == 1
 
 
-def test_a_variant_takes_all_its_values_and_what_is_swept_later_wins(
-    scenario: Path, said: Said
-) -> None:
-    scenario.write_text(
-        SMALL
-        + """
-[variant.lists]
-publish = { strategy = "lists", every = "1h" }
-[variant.dumps.publish]
-dumps = true
-dump_every = "1h"
-[variant.dumps.destination]
-dumps = "always"
-"""
-    )
-    sweep = ["--sweep", "variant=lists,dumps", "--sweep", "publish.dumps=true,false", "--jobs", "1"]
-
-    assert run(["simulate", str(scenario), *sweep, "--sweep", "destination.dumps=auto"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    place = next(place for place, line in enumerate(lines) if line.startswith("VARIANT"))
-    heads = lines[place].split()
-    assert heads[:3] == ["VARIANT", "PUBLISH.DUMPS", "DESTINATION.DUMPS"]
-    told = {tuple(line.split()[:2]): line.split() for line in lines[place + 1 : place + 5]}
-    first = {key: int(row[-2]) for key, row in told.items()}
-    assert first["dumps", "true"] < 10 < first["dumps", "false"]
-    assert first["lists", "false"] > 30
-    assert float(told["lists", "true"][4]) < float(told["dumps", "true"][4])
-
-
-def test_a_sweep_of_a_variant_that_is_not_there_says_which_are(scenario: Path, said: Said) -> None:
-    scenario.write_text(SMALL + '[variant.daily]\nduration = "1d"')
-
-    assert run(["simulate", str(scenario), "--sweep", "variant=weekly"]) == 2
-
-    told = said.readouterr().err
-    assert "no variant 'weekly'" in told
-    assert "it has: daily" in told
-
-
 def test_the_same_seed_gives_the_same_events_byte_for_byte(scenario: Path, tmp_path: Path) -> None:
     for name in ("one", "other"):
         assert run(["simulate", str(scenario), "-q", "--out", str(tmp_path / name)]) == 0
@@ -126,14 +77,6 @@ def test_the_same_seed_gives_the_same_events_byte_for_byte(scenario: Path, tmp_p
     assert events[0]["event"] == "run.begin"
     assert events[-1]["event"] == "run.end"
     assert {"change", "publish", "pull"} <= {event["event"] for event in events}
-
-
-def test_it_is_told_as_json(scenario: Path, said: Said) -> None:
-    assert run(["simulate", str(scenario), "--json", "--seed", "9"]) == 0
-
-    (told,) = [row for row in rows(said) if row["type"] == "simulated"]
-    assert (told["seed"], told["name"], told["lies"]) == (9, "quick", 0)
-    assert told["state"] == "converged"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
 from resourcesync.simulator import experiments, scenario_files, temporary_folders
 from resourcesync.simulator.experiments import results_folder
-from resourcesync.simulator.profiles import PROFILES
-from tests.support.commands.command_line import Said, rows
+from tests.support.commands.command_line import Said
 
 TINY = """
 seed = 3
@@ -47,19 +46,6 @@ def tiny(tmp_path: Path) -> Path:
 
 
 # --- which scenario ---
-
-
-def test_a_profile_can_be_named_in_place_of_a_file_or_by_the_option(
-    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "museum").mkdir()  # a folder of that name hides nothing
-    monkeypatch.chdir(tmp_path)
-    small = ["--sweep", "scale=0.0001", "--sweep", "duration=1h", "--jobs", "1"]
-
-    assert run(["simulate", "--profile", "museum", *small]) == 0
-    by_option = said.readouterr().out.splitlines()
-    assert run(["simulate", "museum", *small]) == 0
-    assert said.readouterr().out.splitlines()[:-1] == by_option[:-1], "but for the time it took"
 
 
 @pytest.mark.parametrize(
@@ -102,49 +88,7 @@ def test_what_makes_no_sense_is_refused_as_a_matter_of_usage(
     assert "Ran" not in told.out + told.err
 
 
-def test_a_profile_of_the_environment_gives_way_to_a_file(
-    tiny: Path, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RESOURCESYNC_SIMULATE_PROFILE", "europeana")
-
-    assert run(["simulate", str(tiny)]) == 0
-    assert run(["simulate", "init"]) == 0
-    assert said.readouterr().out.endswith(PROFILES["europeana"])
-    monkeypatch.setenv("RESOURCESYNC_SIMULATE_JSON", "1")
-    assert run(["simulate", "init"]) == 2
-
-
 # --- sweeps ---
-
-
-def test_swept_seeds_are_one_column_and_each_is_its_own(tiny: Path, tmp_path: Path) -> None:
-    sweep = ["--sweep", "seed=5,6", "--jobs", "1", "-q"]
-
-    assert run(["simulate", str(tiny), *sweep, "--out", str(tmp_path / "out")]) == 0
-
-    table = (tmp_path / "out/summary.csv").read_text().splitlines()
-    assert table[0].split(",").count("seed") == 1
-    assert [line.split(",")[0] for line in table[1:]] == ["5", "6"]
-
-
-def test_lists_can_be_swept(tiny: Path, said: Said) -> None:
-    sweep = ["--sweep", 'faults.outages=["1m..2m","5m..6m"],[]', "--jobs", "1", "--json"]
-
-    assert run(["simulate", str(tiny), *sweep]) == 0
-
-    told = [row["text"] for row in rows(said) if row["type"] == "simulated"]
-    assert told == ['faults.outages=["1m..2m","5m..6m"]', "faults.outages=[]"]
-
-
-def test_two_destinations_have_rows_of_their_own(tiny: Path, said: Said) -> None:
-    tiny.write_text(TINY + '[[destination]]\nevery = "20m"\n')
-
-    assert run(["simulate", str(tiny), "--jobs", "1", "--json"]) == 0
-
-    assert [row["name"] for row in rows(said) if row["type"] == "simulated"] == [
-        "mirror-1",
-        "mirror-2",
-    ]
 
 
 def test_a_mistake_in_the_last_variant_is_told_before_anything_is_done(
@@ -160,16 +104,6 @@ def test_a_mistake_in_the_last_variant_is_told_before_anything_is_done(
     assert "source.bursts=[{" in told.err, "which of the runs"
     assert "Ran" not in told.out + told.err
     assert not (tmp_path / "out").exists()
-
-
-def test_what_will_not_happen_is_told(tiny: Path, said: Said) -> None:
-    sweep = ["--sweep", "faults.rollbacks=['25m:10m'],['10m:5m']"]
-
-    assert run(["simulate", str(tiny), *sweep, "--jobs", "1"]) == 0
-
-    told = " ".join(said.readouterr().err.split())
-    assert told.count("this will not happen") == 1
-    assert "faults.rollbacks at 25m: the duration is 20m" in told
 
 
 def test_more_runs_than_can_be_kept_are_refused() -> None:
@@ -197,16 +131,6 @@ def test_what_a_killed_run_left_is_in_nobodys_way(tiny: Path, tmp_path: Path, sa
     assert b"half a l" not in gzip.decompress((out / "events.ndjson.gz").read_bytes())
     assert run(["simulate", str(tiny), "--out", str(out)]) == 2
     assert "found  events.ndjson.gz, report.html, summary.csv" in said.readouterr().err
-
-
-def test_a_block_that_ends_badly_leaves_an_empty_folder(tmp_path: Path) -> None:
-    stopped = ExitStack()
-    work = stopped.enter_context(results_folder(tmp_path / "out"))
-    (work / "summary.csv").write_text("half")
-
-    assert not stopped.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
-
-    assert not [*(tmp_path / "out").iterdir()]
 
 
 def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
@@ -289,18 +213,6 @@ def test_a_stop_ends_all_processes_at_once_and_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "s.toml"]
 
 
-def test_processes_end_with_the_iterator_and_come_to_the_same() -> None:
-    tasks = experiments.plan_runs(scenario_files.parse_scenario(TINY, "it"), {}, repeat=2)
-
-    with closing(experiments.simulate_runs(tasks, jobs=2)) as lives:
-        first = next(lives)
-        begun = workers_of(os.getpid())
-
-    assert first == next(experiments.simulate_runs(tasks, jobs=1))
-    assert len(begun) == 2
-    assert not workers_of(os.getpid()) & begun
-
-
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where this process and its own make temporary folders, also those in memory."""
@@ -333,14 +245,6 @@ def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, fold
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert not [*folders.iterdir()]
-
-
-def test_folders_that_cannot_be_made_are_told(folders: Path, tiny: Path, said: Said) -> None:
-    folders.rmdir()
-
-    assert run(["simulate", str(tiny)]) == 8
-
-    assert "cannot make a temporary folder: No such file" in said.readouterr().err
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next_one(folders: Path, tiny: Path) -> None:

@@ -1,9 +1,8 @@
 """``status``: the table, the gate, the lines for programs."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status_formats import CheckedMirror
-from resourcesync.cli.render.status_table import status_details, status_table
+from resourcesync.cli.render.status_table import status_table
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said, rows
@@ -33,18 +32,6 @@ def test_status_is_a_table_of_the_mirrors_here(source: TinySource, said: Said) -
     assert head.split("  ")[0] == "MIRROR"
     assert [line.split()[0] for line in table] == ["one", "two"]
     assert all(re.search(r"in sync +100 % +\d+ s +\d+ s ago +12 +0$", line) for line in table)
-
-
-def test_what_no_run_tried_to_fetch_is_named_as_not_fetched_yet(
-    source: TinySource, said: Said
-) -> None:
-    run(["pull", source.url, "museum", "--lists-only"])
-    said.readouterr()
-
-    run(["status", "museum"])
-
-    lines = said.readouterr().out.splitlines()
-    assert f"        ! {source.url}/objects/0000.txt   not fetched yet" in lines
 
 
 def test_status_checks_the_state_and_the_lag(source: TinySource, said: Said) -> None:
@@ -175,11 +162,6 @@ def test_status_in_json_has_a_line_per_mirror(source: TinySource, said: Said) ->
     assert [row["code"] for row in found if row["type"] == "error"] == ["not-a-mirror"]
 
 
-def test_status_without_a_mirror_says_so(said: Said) -> None:
-    assert run(["status"]) == 2
-    assert "no mirror in this folder" in said.readouterr().err
-
-
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
@@ -206,32 +188,6 @@ def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
     assert not seen(timeless, max_quiet=3600).is_fine
 
 
-def test_the_mirror_that_is_furthest_behind_comes_first() -> None:
-    fresh, stale = (
-        MirrorStatus(
-            folder=name,
-            source="",
-            state=MirrorState.BEHIND,
-            in_sync_at=NOW - timedelta(hours=hours),
-        )
-        for name, hours in (("fresh", 1), ("stale", 26))
-    )
-
-    rows = status_table([fresh, stale], NOW)
-
-    assert [row.split()[0] for row in rows[1:]] == ["stale", "fresh"]
-    assert "26 h" in rows[1]
-
-
-def test_a_mirror_that_was_never_in_sync_comes_before_one_that_is_so_this_very_moment() -> None:
-    fresh = MirrorStatus(folder="fresh", source="", state=MirrorState.IN_SYNC, in_sync_at=NOW)
-    never = MirrorStatus(folder="never", source="", state=MirrorState.BEHIND)
-
-    rows = status_table([fresh, never], NOW)
-
-    assert [row.split()[0] for row in rows[1:]] == ["never", "fresh"]
-
-
 def test_the_share_counts_each_listed_resource_once() -> None:
     behind = MirrorStatus(
         folder="m",
@@ -245,33 +201,6 @@ def test_the_share_counts_each_listed_resource_once() -> None:
 
     assert (behind.right, behind.listed) == (10, 20)
     assert "  50 %  " in status_table([behind], NOW)[1]
-
-
-def test_what_cannot_be_used_is_counted() -> None:
-    odd = MirrorStatus(folder="m", source="", state=MirrorState.BEHIND, refused=3, resources=5)
-
-    assert [line.text for line in status_details([odd])] == ["", "m  3 listed but not usable."]
-
-
-def test_copies_known_by_their_dates_only_are_told_with_the_time_of_the_rechecks() -> None:
-    day = 86_400.0
-    mirror = MirrorStatus(
-        folder="m", source="", state=MirrorState.IN_SYNC, resources=1_200, by_date=1_100
-    )
-
-    def told(**values: Any) -> list[str]:
-        return [line.text.strip() for line in status_details([replace(mirror, **values)])[1:]]
-
-    known = "m  1,100 of 1,200 copies known by their dates only"
-    assert told(recheck=7 * day) == [f"{known}; each is requested again within 7.0 d."]
-    assert told(recheck=0.0) == [f"{known}; no recheck."]
-    assert told(recheck=7 * day, recheck_reached=20 * day) == [
-        f"{known}; each is requested again within 20.0 d, not 7.0 d:",
-        "warning: pull more often, or give them more time with --recheck.",
-    ]
-    assert told(by_date=0, unconfirmed=1) == [
-        "m  1 copy with a new date, but not modified by the server's word."
-    ]
 
 
 def test_rechecks_that_are_late_change_no_exit_code() -> None:
@@ -313,8 +242,3 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
 
     assert run(["status", "--json"]) == 0
     assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]
-
-
-def test_the_status_of_an_endless_name_is_an_error_of_ours(said: Said) -> None:
-    assert run(["status", "x" * 300]) in {2, 8}
-    assert "internal" not in said.readouterr().err

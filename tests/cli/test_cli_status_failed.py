@@ -97,13 +97,6 @@ def test_a_dry_run_that_failed_leaves_nothing(away: TinySource) -> None:
     assert not Path("copies/museum").exists()
 
 
-def test_a_mirror_that_was_never_named_leaves_nothing_when_its_first_pull_fails(
-    away: TinySource, said: Said
-) -> None:
-    assert run(["pull", away.url, "new", "--retries", "0"]) == 5
-    assert not Path("new").exists()
-
-
 def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
     with SqliteMirrorState(":memory:") as state:
         row = RunRow(run="1", started=1, ended=2, mode="", outcome="dns", counts="{}")
@@ -140,15 +133,3 @@ def test_a_mistake_on_the_command_line_says_nothing_of_the_mirror(
     said.readouterr()
     run(["status", "copy", "--json"])
     assert told(said)["last_run"] == before["last_run"]
-
-
-def test_a_mistake_in_the_configuration_says_nothing_of_the_mirror(
-    source: TinySource, said: Said
-) -> None:
-    put(museum(source))
-    assert run(["pull", "museum"]) == 0
-    put(museum(source, 'map = "no-such-plug-in"'))
-
-    assert run(["pull", "museum"]) == 2
-
-    assert run([*MUSEUM, "--check"]) == 0

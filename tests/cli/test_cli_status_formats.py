@@ -3,8 +3,6 @@
 import re
 from datetime import UTC, datetime
 
-import pytest
-
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status_formats import (
     CheckedMirror,
@@ -55,10 +53,6 @@ def test_the_figures_for_prometheus_are_well_formed() -> None:
     assert len(set(heads)) == len(heads)
 
 
-def test_nothing_is_no_figure() -> None:
-    assert prometheus_lines([]) == []
-
-
 def test_status_speaks_to_programs_that_watch(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
     source.offer({**FILES, "/new.txt": b"new"}, at=LATER)
@@ -70,22 +64,3 @@ def test_status_speaks_to_programs_that_watch(source: TinySource, said: Said) ->
     figures = said.readouterr().out
 
     assert 'resourcesync_mirror_pending_resources{mirror="late"} 1\n' in figures
-
-
-@pytest.mark.parametrize(
-    ("order", "names"),
-    [("name", ["a", "b"]), ("failing", ["b", "a"]), ("state", ["b", "a"]), ("lag", ["b", "a"])],
-)
-def test_the_table_is_in_the_order_that_is_asked_for(
-    order: str, names: list[str], source: TinySource, said: Said
-) -> None:
-    run(["pull", source.url, "a"])
-    source.offer({**FILES, "/new.txt": b"new"}, at=LATER)
-    del source.answers["/new.txt"]
-    run(["pull", source.url, "b"])
-    said.readouterr()
-
-    assert run(["status", "--sort", order]) == 0
-
-    table = said.readouterr().out.splitlines()[1:3]
-    assert [line.split()[0] for line in table] == names

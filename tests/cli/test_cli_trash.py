@@ -1,6 +1,5 @@
 """``trash``: what a mirror deleted is listed, brought back, or removed for good."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -141,18 +140,6 @@ def test_a_file_that_was_damaged_in_the_trash_is_not_brought_back(
     )
 
 
-def test_of_several_the_one_deleted_last_is_brought_back(mirror: TinySource, said: Said) -> None:
-    mirror.offer({**FILES, f"/{GONE[0]}": b"second"}, at="2026-01-02T12:00:00Z")
-    run(["pull", "museum"])
-    mirror.offer({k: v for k, v in FILES.items() if k[1:] not in GONE}, at=LAST)
-    run(["pull", "museum"])
-
-    assert run(["trash", "restore", "museum", "0001*"]) == 0
-
-    assert here()[GONE[0]] == b"second"
-    assert len(list(TRASH.iterdir())) == 3
-
-
 def test_a_dry_run_and_a_mistake_change_nothing(mirror: TinySource, said: Said) -> None:
     before = here()
 
@@ -191,16 +178,3 @@ def test_nobody_else_may_work_on_the_mirror_meanwhile(mirror: TinySource) -> Non
         assert run(["trash", "restore", "museum", "--all"]) == 9
         assert run(["trash", "empty", "museum", "--all"]) == 9
         assert run(["trash", "list", "museum"]) == 0
-
-
-def test_what_comes_back_is_told_to_the_next_program(mirror: TinySource, said: Said) -> None:
-    run(["changes", "museum", "--consumer", "index", "--ack", "--json"])
-    said.readouterr()
-    run(["trash", "restore", "museum", "0001*"])
-    said.readouterr()
-
-    assert run(["changes", "museum", "--consumer", "index", "--ack", "--json"]) == 0
-
-    lines = [json.loads(line) for line in said.readouterr().out.splitlines()]
-    changed = [line for line in lines if line["type"] == "change"]
-    assert [(item["change"], item["path"]) for item in changed] == [("created", GONE[0])]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said, rows
+from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource
 
@@ -36,57 +36,9 @@ def test_they_do_not_stop_a_pull(gifted: TinySource) -> None:
     assert not {"/telepathy.xml", "/levitation.xml"} & {asked.target for asked in gifted.asked}
 
 
-def test_they_are_named_in_the_tree_and_are_no_failure(gifted: TinySource, said: Said) -> None:
-    first, *_ = gifted.answers["/capabilitylist.xml"].body.decode().split("<url>")
-    unlabelled = f"{first}<url><loc>{gifted.url}/telepathy.xml</loc></url></urlset>"
-
-    assert run(["explore", gifted.url]) == 0
-    text = said.readouterr().out
-    for name in ("telepathy", "levitation", "telekinesis"):
-        assert f"{name}  an unknown capability; not fetched" in text
-
-    gifted.put("/capabilitylist.xml", unlabelled.encode(), "application/xml")
-    assert run(["explore", gifted.url]) == 0
-    assert "telepathy  an unknown capability; not read" in said.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "command",
-    [("pull", "{}", "museum"), ("explore", "{}")],
-    ids=lambda command: command[0],
-)
-def test_who_points_to_one_is_told_what_it_is(
-    gifted: TinySource, said: Said, command: tuple[str, ...]
-) -> None:
-    assert run([word.format(f"{gifted.url}/telepathy.xml") for word in command]) == 5
-
-    told = said.readouterr().err
-    assert told.startswith("error[unexpected-document]: The document's capability is 'telepathy'")
-    assert "resourcesync explore " in told
-    assert not Path("museum").exists()
-
-
-def test_the_judge_names_one_and_goes_on(gifted: TinySource, said: Said) -> None:
-    assert run(["validate", f"{gifted.url}/telepathy.xml", "--json"]) == 0
-
-    assert "G07" in {row["rule"] for row in rows(said) if row["type"] == "finding"}
-
-
 def test_among_the_documents_of_robots_they_are_passed_over(gifted: TinySource) -> None:
     del gifted.answers[WELL_KNOWN]
     gifted.put("/robots.txt", b"Sitemap: /telepathy.xml\nSitemap: /resourcelist.xml\n")
-
-    assert run(["pull", gifted.url, "museum"]) == 0
-
-    assert files_of(Path("museum")) == MIRRORED
-
-
-def test_among_the_links_of_a_page_they_are_passed_over(gifted: TinySource) -> None:
-    del gifted.answers[WELL_KNOWN]
-    links = "".join(
-        f"<link rel=resourcesync href={name}>" for name in ("telepathy.xml", "capabilitylist.xml")
-    )
-    gifted.put("/", f"<!DOCTYPE html><html lang=en>{links}".encode(), "text/html")
 
     assert run(["pull", gifted.url, "museum"]) == 0
 
@@ -110,18 +62,6 @@ def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) ->
     assert run(["pull", gifted.url, "museum"]) == 0
 
     assert files_of(Path("museum")) == MIRRORED
-
-
-def test_where_nothing_else_is_offered_the_unknown_is_named(gifted: TinySource, said: Said) -> None:
-    del gifted.answers[WELL_KNOWN]
-    gifted.put_document("/other.xml", '<rs:md capability="telekinesis"/>', [])
-    links = "".join(
-        f"<link rel=resourcesync href={name}>" for name in ("telepathy.xml", "other.xml")
-    )
-    gifted.put("/", f"<!DOCTYPE html><html lang=en>{links}".encode(), "text/html")
-
-    assert run(["pull", gifted.url, "museum"]) == 5
-    assert "error[unexpected-document]: " in said.readouterr().err
 
 
 @pytest.mark.parametrize(

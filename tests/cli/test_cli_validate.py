@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
-from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.commands.command_line import FILES, LATER, Said
 from tests.support.rules.judged import OPEN, UP, code, codes, offer, write
 from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 
@@ -44,12 +44,6 @@ def test_a_finding_shows_its_place_its_clause_and_its_mend(said: Said) -> None:
     assert lines[-1] == "exit 1"
 
 
-def test_what_is_right_has_no_finding(said: Said) -> None:
-    assert run(["validate", write("changelist.xml", GOOD)]) == 0
-
-    assert said.readouterr().out == "Checked 1 document, 2 entries: 0 errors, 0 warnings\n"
-
-
 def test_rules_are_selected_and_ignored(said: Said) -> None:
     name = write("changelist.xml", CHANGES)
 
@@ -61,36 +55,12 @@ def test_rules_are_selected_and_ignored(said: Said) -> None:
     assert run(["validate", name, "--select", "XY"]) == 2
 
 
-def test_warnings_fail_when_they_are_asked_to(said: Said) -> None:
-    text = OPEN + UP + '<rs:md capability="capabilitylist"/>\n</urlset>\n'
-    name = write("capabilitylist.xml", text)
-
-    assert run(["validate", name]) == 0
-    assert run(["validate", name, "--fail-on", "warning"]) == 1
-    assert code("CA02") in codes(said.readouterr().out)
-
-
 def test_bytes_that_are_no_xml_are_a_finding(said: Said) -> None:
     names = [write("a.xml", "<urlset"), write("b.xml", ""), write("c.xml", "<html></html>")]
 
     assert run(["validate", *names]) == 1
 
     assert {code("G01"), code("G02")} <= set(codes(said.readouterr().out))
-
-
-def test_very_many_findings_of_a_rule_are_cut_short(said: Said) -> None:
-    entries = "".join(f"<url><loc>relative/{number}</loc></url>\n" for number in range(50))
-    text = f'{OPEN}{UP}<rs:md capability="resourcelist" at="2026-01-01"/>\n{entries}</urlset>'
-    name = write("list.xml", text)
-
-    assert run(["validate", name, "--select", code("G13a")]) == 1
-    short = said.readouterr().out
-    assert run(["validate", name, "--select", code("G13a"), "-v"]) == 1
-
-    assert len(codes(short)) == 10
-    assert "-v shows all" in short
-    assert ": 50 errors, " in short
-    assert len(codes(said.readouterr().out)) == 50
 
 
 def test_what_an_author_writes_cannot_fool_the_terminal(said: Said) -> None:
@@ -164,16 +134,6 @@ def test_a_sample_is_fetched_and_held_against_the_list(source: TinySource, said:
     found = codes(said.readouterr().out)
     assert found.count(code("HT02")) == 2  # another length has another hash, too
     assert found.count(code("HT01")) == 2
-
-
-def test_a_sample_is_no_larger_than_asked(source: TinySource, said: Said) -> None:
-    offer(source)
-
-    assert run(["validate", source.url, "--sample", "5"]) == 0
-
-    assert "5 of 12 resources" in said.readouterr().out
-    asked = [asked.target for asked in source.asked]
-    assert len(set(asked) & set(FILES)) == 5
 
 
 def test_of_a_resource_that_changed_since_the_last_telling_counts(
@@ -252,21 +212,6 @@ def test_the_parts_of_a_local_index_know_it_by_its_address(here: Path, said: Sai
 # --- JSON ---
 
 
-@pytest.mark.parametrize("asked", [["--json"], ["--format", "json"]])
-def test_every_finding_is_a_json_line(asked: list[str], said: Said) -> None:
-    assert run(["validate", write("changelist.xml", CHANGES), *asked]) == 1
-
-    found = rows(said)
-    (finding,) = [fields for fields in found if fields["type"] == "finding"]
-    assert (finding["code"], finding["severity"], finding["line"]) == (code("CH05"), "error", 11)
-    assert [fields["kind"] for fields in found if fields["type"] == "document"] == ["Change List"]
-    assert (found[-1]["errors"], found[-1]["documents"], found[-1]["exit"]) == (1, 1, 1)
-
-
-def test_two_formats_at_a_time_are_a_mistake(said: Said) -> None:
-    assert run(["validate", "a.xml", "--json", "--format", "github"]) == 2
-
-
 def test_an_answer_with_an_odd_status_is_no_crash(source: TinySource, said: Said) -> None:
     offer(source)
     for target in FILES:
@@ -280,27 +225,6 @@ def test_an_answer_with_an_odd_status_is_no_crash(source: TinySource, said: Said
 # --- folders ---
 
 
-def test_a_folder_that_is_no_published_tree_is_judged_document_by_document(
-    here: Path, said: Said
-) -> None:
-    write("docs/b.xml", GOOD)
-    write("docs/a/list.XML", GOOD.replace('rel="up"', 'rel="about"'))
-    write("docs/a/notes.txt", "no document")
-    write("docs/.hidden/list.xml", "<broken")
-    outside = here / write("outside.xml", "<broken")
-    Path("docs/linked.xml").symlink_to(outside)
-    Path("docs/around").symlink_to(here / "docs")
-    Path("docs/cut.zip").write_bytes(b"PK")
-
-    assert run(["validate", "docs", "--json"]) == 1
-
-    found = rows(said)
-    documents = [row["uri"] for row in found if row["type"] == "document"]
-    assert documents == ["docs/b.xml", "docs/a/list.XML"]
-    findings = {(row["uri"], row["rule"]) for row in found if row["type"] == "finding"}
-    assert findings == {("docs/a/list.XML", "CH02a"), ("docs/cut.zip", "RM10")}
-
-
 def test_a_folder_of_very_many_documents_is_judged_as_far_as_asked(here: Path, said: Said) -> None:
     for name in "abc":
         write(f"docs/{name}.xml", GOOD)
@@ -310,25 +234,3 @@ def test_a_folder_of_very_many_documents_is_judged_as_far_as_asked(here: Path, s
 
     assert run(["validate", "docs", "--max-documents", "3"]) == 0
     assert "only the first" not in said.readouterr().out
-
-
-def test_a_folder_without_any_document_is_an_error(here: Path, said: Said) -> None:
-    write("docs/notes.txt", "no document")
-
-    assert run(["validate", "docs"]) == 5
-    assert "no ResourceSync documents and no sitemap in docs" in said.readouterr().err
-
-
-def test_of_a_plain_sitemap_the_profile_is_named_that_judges_it_as_one(said: Said) -> None:
-    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-    write("sitemap.xml", f'<urlset xmlns="{space}"><url><loc>http://a/b</loc></url></urlset>')
-    write("good.xml", GOOD)
-
-    assert run(["validate", "sitemap.xml"]) == 1
-    assert "  next   this is a plain sitemap; " in said.readouterr().out
-    assert run(["validate", "sitemap.xml", "--profile", "sitemap"]) == 0
-    assert "next" not in said.readouterr().out
-    assert run(["validate", "sitemap.xml", "good.xml"]) == 1
-    assert "--profile" not in said.readouterr().out
-    assert run(["validate", "sitemap.xml", "--json"]) == 1
-    assert rows(said)[-1]["plain_sitemaps"] == 1

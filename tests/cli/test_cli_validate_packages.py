@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import Said, rows
+from tests.support.commands.command_line import Said
 from tests.support.documents.packages import nested
-from tests.support.rules.judged import OPEN, UP, code, codes, offer, write
+from tests.support.rules.judged import OPEN, UP, code, codes, offer
 from tests.support.servers.tiny_source import TinySource
 
 MANIFEST = (
@@ -31,13 +31,6 @@ def package(manifest: str | None, **members: bytes) -> str:
         for name, body in members.items():
             writing.writestr(name.replace("_", "."), body)
     return "part.zip"
-
-
-def test_a_sound_package_has_no_finding(said: Said) -> None:
-    assert run(["validate", package(MANIFEST.format(HELLO), a_txt=b"hello")]) == 0
-
-    text = said.readouterr().out
-    assert text == "Checked 1 document, 1 entry, 1 of 1 resource: 0 errors, 0 warnings\n"
 
 
 @pytest.mark.parametrize(
@@ -103,10 +96,6 @@ def test_the_parts_of_a_nested_manifest_are_not_missed(said: Said) -> None:
     told = codes(said.readouterr().out)
     assert code("RM09") in told
     assert not {code("RM06a"), code("RM06b"), code("RM07")} & set(told)
-
-
-def test_a_file_that_is_no_package_fails(said: Said) -> None:
-    assert run(["validate", write("part.zip", "no zip at all")]) != 0
 
 
 def test_a_package_is_judged_over_the_network_too(source: TinySource, said: Said) -> None:
@@ -184,16 +173,6 @@ def packed_again(path: Path, edit: Callable[[str, bytes], bytes | None]) -> None
                 writing.writestr(name, changed)
 
 
-def test_the_packages_of_a_folder_are_judged_with_it(dumped: Path, said: Said) -> None:
-    assert run(["validate", str(dumped), "--json"]) == 0
-
-    events = rows(said)
-    sampled = {row["uri"] for row in events if row["type"] == "sample"}
-    assert sampled == {str(path) for path in dumped.rglob("*.zip")}
-    assert events[-1]["packages_unopened"] == 0
-    assert events[-1]["errors"] == 0
-
-
 DAMAGES: list[tuple[str, Callable[[Path], object]]] = [
     ("RM10", lambda path: path.write_bytes(path.read_bytes()[:-30])),
     ("RM10", lambda path: path.write_bytes(b"no package")),
@@ -243,13 +222,6 @@ def test_a_copy_of_the_manifest_that_differs_is_an_error(dumped: Path, said: Sai
     assert code("RD04b") in codes(said.readouterr().out)
 
 
-def test_a_package_that_is_not_in_the_folder_is_told(dumped: Path, said: Said) -> None:
-    found(dumped, "resourcedump-*.zip").unlink()
-
-    assert run(["validate", str(dumped)]) == 3
-    assert "1 not reachable" in said.readouterr().out
-
-
 def test_a_resource_that_no_package_has_is_found_without_copies_of_manifests(
     tree: Path, said: Said
 ) -> None:
@@ -265,35 +237,6 @@ def test_a_resource_that_no_package_has_is_found_without_copies_of_manifests(
 
     assert run(["validate", str(tree), "--ignore", "RD07"]) == 1
     assert codes(said.readouterr().out) == [code("CA09")]
-
-
-def test_packages_at_a_source_are_not_opened_unasked_and_that_is_said(
-    dumped: Path, source: TinySource, said: Said
-) -> None:
-    for path in dumped.rglob("*"):
-        if path.is_file() and ".resourcesync" not in path.parts:
-            kind = {".txt": "text/plain", ".zip": "application/zip"}.get(path.suffix)
-            kind = kind or "application/xml"
-            source.put(f"/{path.relative_to(dumped)}", path.read_bytes(), kind)
-    packages = len(list(dumped.rglob("*.zip")))
-
-    assert run(["validate", source.url, "--live"]) == 0
-    text = said.readouterr().out
-    assert f"; {packages} packages were not opened\n" in text
-    assert "--sample 100% opens all" in text
-
-    assert run(["validate", f"{source.url}/resourcesync/changedump.xml"]) == 0
-    assert "; 1 package was not opened\n" in said.readouterr().out
-
-    assert run(["validate", source.url, "--sample", "100%", "--json"]) == 0
-    end = rows(said)[-1]
-    assert end["packages_unopened"] == 0
-    files = list(dumped.rglob("*.txt"))
-    assert (end["resources_checked"], end["resources_listed"]) == (len(files), len(files))
-
-    source.put("/resourcesync/" + found(dumped, "changedump-*.zip").name, b"PK", "application/zip")
-    assert run(["validate", source.url, "--sample", "100%"]) == 1
-    assert {code("RM10"), code("RD07")} == set(codes(said.readouterr().out))
 
 
 def test_a_dump_of_this_machine_is_judged_with_its_packages_wherever_it_is_named(

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
 from resourcesync.validator.sample import SampleSize, Unreached
-from tests.support.commands.command_line import FILES, Said
-from tests.support.rules.judged import broken, code, codes, judged, offer
+from tests.support.commands.command_line import FILES
+from tests.support.rules.judged import broken, judged, offer
 from tests.support.servers.tiny_source import TinySource
 
 HTML = "text/html; charset=utf-8"
@@ -83,27 +82,6 @@ def test_a_page_that_the_set_does_not_hold_is_found(source: TinySource) -> None:
     assert broken(events, "DI01") == [("DI01", f"{source.url}/other.html")]
 
 
-@pytest.mark.parametrize("address", ["", "/", "/folder/"])
-def test_the_page_of_a_folder_is_not_said_to_be_missing_from_the_set(
-    address: str, source: TinySource
-) -> None:
-    offer(source)
-    put_page(source, address or "/", linking(source, "/capabilitylist.xml"))
-
-    assert broken(judged(source.url + address, live=True), *RULES) == []
-
-
-def test_nothing_is_said_of_a_set_that_was_not_read_whole(source: TinySource) -> None:
-    offer(source)
-    put_page(source, "/other.html", linking(source, "/capabilitylist.xml"))
-    del source.answers["/resourcelist.xml"]
-
-    events = judged(f"{source.url}/other.html", live=True)
-
-    assert broken(events, "DI01") == []
-    assert any(isinstance(event, Unreached) for event in events)
-
-
 def test_a_link_whose_target_is_late_is_not_judged_but_named(source: TinySource) -> None:
     offer_with_page(source)
     put_page(source, "/page.html", linking(source, "/late.xml", in_head=False))
@@ -116,14 +94,6 @@ def test_a_link_whose_target_is_late_is_not_judged_but_named(source: TinySource)
     assert [event.uri for event in events if isinstance(event, Unreached)] == [
         f"{source.url}/late.xml"
     ]
-
-
-def test_a_page_is_left_alone_when_one_document_is_judged(source: TinySource) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, "/resourcelist.xml", in_head=False))
-
-    assert broken(judged(f"{source.url}/resourcelist.xml"), "DI01") == []
-    assert {asked.target for asked in source.asked} <= {"/robots.txt", "/resourcelist.xml"}
 
 
 @pytest.mark.parametrize(
@@ -143,15 +113,6 @@ def test_the_headers_of_sampled_resources_lead_to_their_set(
 
     assert [rule for rule, _ in broken(events, "DI01", "DI02")] == expected
     assert [uri for _, uri in broken(events, "DI02")] == [source.url + path] * len(expected)
-
-
-def test_the_pages_of_a_sample_are_looked_into(source: TinySource) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, "/capabilitylist.xml", in_head=False))
-
-    events = judged(source.url, sample=SampleSize(percent=100.0))
-
-    assert broken(events, "DI01") == [("DI01", f"{source.url}/page.html")]
 
 
 @pytest.mark.parametrize("target", ["http://[", "ftp://h.example/x", "javascript:x()", "\u20ac:"])
@@ -191,24 +152,3 @@ def test_the_documents_that_robots_txt_names_are_judged(
 
     assert [rule for rule, _ in broken(events, "DI03")] == expected
     assert not [event for event in events if isinstance(event, Unreached)]
-
-
-def test_a_sitemap_of_robots_txt_that_is_not_there_is_none_of_our_business(
-    source: TinySource,
-) -> None:
-    offer(source)
-    source.put("/robots.txt", f"Sitemap: {source.url}/gone.xml".encode(), "text/plain")
-
-    events = judged(source.url, live=True)
-
-    assert broken(events, *RULES) == []
-    assert not [event for event in events if isinstance(event, Unreached)]
-
-
-def test_the_codes_of_these_rules_are_those_of_the_table(source: TinySource, said: Said) -> None:
-    offer_with_page(source)
-    put_page(source, "/page.html", linking(source, "/resourcelist.xml"))
-
-    assert run(["validate", f"{source.url}/page.html", "--live", "--select", "DI"]) == 1
-
-    assert codes(said.readouterr().out) == [code("DI01")]

@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -16,9 +15,7 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import trees
 from resourcesync.cli.event_schema import event_schema
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.main import run
-from resourcesync.cli.service.watch_reports import render_event
 from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import free_port
@@ -131,40 +128,3 @@ def test_operators_see_how_the_subscription_of_a_mirror_stands(
     assert looker.topic in card
     assert f"At the hub {base}hub." in card
     assert " s ago" in card
-
-
-@pytest.mark.parametrize(
-    ("fields", "text", "level"),
-    [
-        ({"state": "pending"}, "requested notifications from https://hub.example/", DETAIL),
-        ({"state": "verified"}, "notifications until 2026-12-01 00:00:00Z", NORMAL),
-        (
-            {"state": "verified", "was": "verified"},
-            "notifications until 2026-12-01 00:00:00Z",
-            DETAIL,
-        ),
-        (
-            {"state": "refused", "reason": "the hub refuses it: 403"},
-            "no notifications from https://hub.example/  the hub refuses it: 403",
-            QUIET,
-        ),
-        (
-            {"state": "verified", "refused": 3, "refusals": {"ended": 9, "signature": 3}},
-            "notifications until 2026-12-01 00:00:00Z  3 notifications refused: signature",
-            QUIET,
-        ),
-    ],
-)
-def test_a_line_says_how_a_subscription_stands_and_bad_news_are_louder(
-    fields: dict[str, object], text: str, level: int
-) -> None:
-    usual: dict[str, object] = {
-        "time": datetime(2026, 11, 21, 6, tzinfo=UTC),
-        "mirror": "museum",
-        "topic": "https://museum.example/channel",
-        "hub": "https://hub.example/",
-        "until": datetime(2026, 12, 1, tzinfo=UTC),
-        "refused": 0,
-    }
-    [line] = render_event("watch.subscription", usual | fields)
-    assert line == TextLine(f"2026-11-21T06:00:00Z  museum  {text}", "", level)

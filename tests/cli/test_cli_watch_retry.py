@@ -16,10 +16,7 @@ from resourcesync import Mirror
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.watching.watch_jobs import record_failed_pull
 from resourcesync.cli.main import run
-from resourcesync.cli.service.watch_reports import next_pull_text, render_event
 from resourcesync.errors import ConfigurationError
-from resourcesync.watch.loop import NextPull
-from resourcesync.watch.scheduler import PullReason
 from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of, free_port, resourcesync
@@ -27,8 +24,6 @@ from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import Answer, Asked, TinySource
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
-
-NOW = datetime(2026, 11, 21, 13, 44, tzinfo=UTC)
 
 
 class Service:
@@ -264,82 +259,3 @@ def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> Non
     wait = datetime.fromisoformat(seen[-1]["at"]) - datetime.now(UTC)
     assert wait > timedelta(minutes=115)
     assert seen[-1]["tries"] == 0
-
-
-@pytest.mark.parametrize(
-    ("planned", "text"),
-    [
-        (NextPull(time=60.0, reason=PullReason.RETRY, failures=2), "13:45:00Z (retry 2)"),
-        (NextPull(time=60.0, reason=PullReason.SCHEDULED, failures=0), "13:45:00Z"),
-        (NextPull(time=-5.0, reason=PullReason.SCHEDULED, failures=0), "now"),
-        (NextPull(time=-5.0, reason=PullReason.PREEMPTED, failures=0), "now (others first)"),
-        (
-            NextPull(time=86_400.0, reason=PullReason.RETRY_AFTER, failures=1),
-            "2026-11-22T13:44Z (asked to wait)",
-        ),
-        (NextPull(time=None, reason=PullReason.RUNNING, failures=0), "running"),
-    ],
-)
-def test_the_next_pull_is_shown_with_the_reason_of_the_wait(planned: NextPull, text: str) -> None:
-    at = None if planned.time is None else NOW.timestamp() + planned.time
-    assert (
-        next_pull_text(NextPull(time=at, reason=planned.reason, failures=planned.failures), NOW)
-        == text
-    )
-
-
-def test_the_line_of_a_failure_says_which_retry_comes_when() -> None:
-    fields = {
-        "time": NOW,
-        "mirror": "museum",
-        "exit": 4,
-        "tries": 1,
-        "again": NOW + timedelta(minutes=1),
-        "code": "connect",
-        "message": "cannot connect to 127.0.0.1:1",
-    }
-    [line] = render_event("watch.pull", fields)
-    assert line.text.endswith("127.0.0.1:1  retry 1 at 13:45:00Z  exit 4")
-    [line] = render_event("watch.pull", {**fields, "hint": "check the port"})
-    assert line.text.endswith("exit 4  next: check the port")
-    [line] = render_event(
-        "watch.pull", {"time": NOW, "mirror": "m", "exit": 0, "tries": 0, "again": NOW}
-    )
-    assert "next 13:44:00Z" in line.text
-
-
-def test_the_line_of_a_success_says_how_many_failures_it_ended(
-    source: TinySource, said: Said
-) -> None:
-    source.offer(FILES)
-    put(museum(source, 'every = "1s"\nretries = 0\n'))
-    lists, log = dict(source.answers), Path("watch.log")
-
-    def has(text: str, times: int = 1) -> bool:
-        return log.exists() and log.read_text().count(text) >= times
-
-    def away() -> bool:
-        source.answers.clear()
-        return True
-
-    def back() -> bool:
-        source.answers.update(lists)
-        return True
-
-    with meanwhile(
-        lambda: has("museum in sync"),
-        away,
-        lambda: has("exit 5"),
-        hang_up,  # tried again at once, which fails; all failures count
-        lambda: has("exit 5", 2),
-        back,
-        lambda: has("after "),
-    ):
-        assert run(["watch", "--log-file", "watch.log"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    failures = sum(line.endswith("exit 5") for line in lines)
-    assert failures >= 2
-    recovered = [line for line in lines if "after" in line]
-    assert len(recovered) == 1
-    assert f"  in sync  after {failures} failures " in recovered[0]

@@ -2,8 +2,6 @@
 
 import hashlib
 import os
-import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import pytest
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, Said, rows
-from tests.support.commands.run import environment, script
 from tests.support.servers.tiny_source import TinySource
 
 ONE = "/objects/0001.txt"
@@ -141,11 +138,6 @@ def test_a_source_that_does_not_answer_leaves_what_is_remembered(
     assert lines[3].startswith("Source    could not be checked: ")
 
 
-def test_why_needs_a_mirror_and_makes_none(said: Said) -> None:
-    assert run(["why", "nothing", ONE]) == 2
-    assert not Path("nothing").exists()
-
-
 @pytest.fixture
 def damaged(museum: str, said: Said) -> Path:
     """A copy that was damaged without a trace in size and time, and an audit that found it."""
@@ -197,13 +189,6 @@ def test_a_copy_that_is_well_is_not_in_doubt_after_a_look_at_it(museum: str) -> 
     assert run(["status", museum, "--check"]) == 0
 
 
-def test_a_file_that_was_only_touched_is_well(museum: str, said: Said) -> None:
-    Path(museum, ONE[1:]).touch()
-
-    assert run(["why", museum, ONE, "--json"]) == 0
-    assert verdict(said) == "as_listed"
-
-
 def test_what_an_audit_found_is_told_and_whether_it_still_holds(damaged: Path, said: Said) -> None:
     assert run(["why", "museum", ONE]) == 1
     text = said.readouterr().out
@@ -249,24 +234,6 @@ def test_a_file_may_be_named_as_the_shell_names_it(
         assert verdict(said) == "lost"
 
 
-def test_a_resource_may_be_named_as_the_source_names_it(source: TinySource, said: Said) -> None:
-    source.offer({"/a/README": b"read me\n", "/v1.2/a%20b": b"x\n", "/v1.2": b"y\n"})
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-    names = {"a/README": "a/README", "/v1.2/a b": "v1.2/a b", "v1.2": "v1.2!9", "v1.2!9": "v1.2!9"}
-    for name, place in names.items():
-        assert run(["why", "museum", name, "--json"]) == 0, name
-        assert rows(said)[-1]["path"] == place
-
-
-def test_a_path_in_the_mirror_wins_over_one_of_the_shell(museum: str, said: Said) -> None:
-    Path("objects").mkdir()
-    Path("objects/0001.txt").write_text("elsewhere")
-
-    assert run(["why", museum, "objects/0001.txt", "--json"]) == 0
-    assert verdict(said) == "as_listed"
-
-
 def test_a_file_that_is_not_ours_is_called_so_and_left_alone(museum: str, said: Said) -> None:
     Path(museum, "notes.txt").write_text("mine")
 
@@ -283,36 +250,6 @@ def test_a_file_that_is_not_ours_is_called_so_and_left_alone(museum: str, said: 
     assert Path(museum, "notes.txt").read_text() == "mine"
 
 
-def test_a_code_is_explained_without_a_mirror_and_without_its_configuration(said: Said) -> None:
-    Path("resourcesync.toml").write_text("[mirror.museum]\nevrey = 3\n")
-
-    assert run(["why", "RS402"]) == 0
-    assert said.readouterr().out.startswith("RS402 ")
-    assert run(["why", "hash-mismatch"]) == 0
-    assert said.readouterr().out.startswith("hash-mismatch  ")
-
-
-def test_a_word_that_is_no_code_is_a_mistake_that_names_both_forms(said: Said) -> None:
-    assert run(["why", "museum"]) == 2
-
-    fix = "the rules of a family: resourcesync why RS4; for a resource: resourcesync why MIRROR URI"
-    assert f"  fix     {fix}" in said.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("word", "likely"),
-    [
-        ("hash-mismach", "fix     did you mean hash-mismatch? resourcesync why hash-mismatch;"),
-        ("RS3.1", "fix     the rules of a family: resourcesync why RS3;"),
-        ("404", "fix     the rules of a family: resourcesync why RS4;"),
-    ],
-)
-def test_only_a_code_that_is_near_is_suggested(word: str, likely: str, said: Said) -> None:
-    assert run(["why", word]) == 2
-
-    assert likely in said.readouterr().err
-
-
 def test_the_kind_of_an_error_says_what_to_do_and_how_the_run_ends(said: Said) -> None:
     for kind in ("config", "storage", "missing"):
         assert run(["why", kind]) == 0
@@ -321,46 +258,3 @@ def test_the_kind_of_an_error_says_what_to_do_and_how_the_run_ends(said: Said) -
 
     assert run(["why", "unreadable-file"]) == 0
     assert "exit    3:" in said.readouterr().out
-
-
-def test_the_mirrors_own_files_are_called_so(museum: str, said: Said) -> None:
-    assert run(["why", museum, "museum/.resourcesync/state.db", "--json"]) == 0
-    assert verdict(said) == "own"
-
-
-def test_times_are_written_as_times(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    said.readouterr()
-
-    assert run(["why", "museum", "objects/0001.txt", "--json"]) == 0
-
-    end = rows(said)[-1]
-    assert end["listed"]["lastmod"] == "2026-01-01T00:00:00.000Z"
-    assert end["here"]["lastmod"] == "2026-01-01T00:00:00.000Z"
-    assert end["here"]["installed"].endswith("Z")
-    assert end["last_change"]["time"].endswith("Z")
-
-
-@pytest.mark.parametrize(
-    ("is_terminal", "words", "form"),
-    [
-        (True, ["why", "museum", ONE], r"fetched \S+ \S+ \+05:45, "),
-        (False, ["why", "museum", ONE], r"fetched \S+ [\d:]+Z, "),
-        (True, ["explore", "SOURCE"], r" at \S+ [\d:]+Z"),
-    ],
-)
-def test_only_a_terminal_gets_local_times_and_documents_stay_in_utc(
-    is_terminal: bool, words: list[str], form: str, source: TinySource, museum: str
-) -> None:
-    reader, writer = os.openpty() if is_terminal else os.pipe()
-    named = (source.url if word == "SOURCE" else word for word in words)
-    command = [str(script("resourcesync")), *named]
-    zoned = {**environment(Path()), "TZ": "Asia/Kathmandu"}
-
-    ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, env=zoned, check=False)
-    shown = os.read(reader, 65_536).decode()
-    os.close(writer)
-    os.close(reader)
-
-    assert (ran.returncode, ran.stderr) == (0, b"")
-    assert re.search(form, shown), shown

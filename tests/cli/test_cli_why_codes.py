@@ -8,7 +8,7 @@ from resourcesync import errors
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES, Rule
-from tests.support.commands.command_line import Said, rows
+from tests.support.commands.command_line import Said
 
 ROOT = Path(__file__).parents[2]
 CODES = sorted(
@@ -46,15 +46,6 @@ def test_every_rule_has_its_page(rule: Rule, said: Said) -> None:
     assert f"\n## {anchor.upper()}\n" in (ROOT / page).read_text("utf-8")
 
 
-def test_the_beginning_of_a_code_lists_its_family(said: Said) -> None:
-    assert run(["why", "RS4"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    assert [line[:5] for line in lines] == [
-        rule.code for rule in RULES.values() if rule.family == "RS4"
-    ]
-
-
 @pytest.mark.parametrize("code", CODES)
 def test_the_code_of_every_error_is_explained(code: str, said: Said) -> None:
     assert run(["why", code]) == 0
@@ -65,14 +56,6 @@ def test_the_code_of_every_error_is_explained(code: str, said: Said) -> None:
     assert f"`{code}`" in (ROOT / lines[-1].removeprefix("  page    ")).read_text("utf-8")
 
 
-def test_a_rule_is_a_json_line(said: Said) -> None:
-    assert run(["why", "G01", "--json"]) == 0
-
-    _, rule, end = rows(said)
-    assert (rule["type"], rule["id"], rule["severity"]) == ("rule", "G01", "error")
-    assert end["rules"] == 1
-
-
 @pytest.mark.parametrize("name", ["RS4o2", "", "nothing", " "])
 def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
     assert run(["why", name]) == 2
@@ -81,12 +64,3 @@ def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
     assert err.startswith("error[config]: there is no rule")
     assert "RS4  Times" in err
     assert "the rules of a family: resourcesync why RS4;" in err
-
-
-@pytest.mark.parametrize("word", ["absent", "skipped", "held", "resting"])
-def test_a_word_of_the_closing_lines_is_explained(word: str, said: Said) -> None:
-    assert run(["why", word]) == 0
-    assert said.readouterr().out.startswith(f"{word}  The ")
-
-    assert run(["why", word, "--json"]) == 0
-    assert [row["word"] for row in rows(said) if row["type"] == "word"] == [word]
