@@ -44,6 +44,13 @@ def test_every_link_to_a_page_leads_to_one(path: Path) -> None:
     assert [link for link in links if "://" not in link and not (path.parent / link).exists()] == []
 
 
+def test_no_page_of_the_site_leads_to_a_decision_which_is_not_in_it() -> None:
+    pages = [path for path in PAGES if DOCS in path.parents and path.parent.name != "adr"]
+
+    assert pages
+    assert [name(path) for path in pages if "](../adr/" in path.read_text("utf-8")] == []
+
+
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_a_page_has_one_title_and_it_comes_first(path: Path) -> None:
     text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
