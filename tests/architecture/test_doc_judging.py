@@ -58,7 +58,6 @@ def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tree: 
     assert {line.split()[1] for line in commands} == {
         "explore",
         "validate",
-        "convert",
         "why",
     }
     with running(ours, "serve", "./public", "--bind", f"127.0.0.1:{port}", port=port, cwd=tree):
@@ -66,22 +65,6 @@ def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tree: 
             done = ran(line)
             assert (done.code, done.stderr) == (0, ""), line
             assert done.stdout, line
-
-
-def test_the_page_shows_what_is_forgiven_as_it_is_told(tmp_path: Path) -> None:
-    sloppy = BROKEN.replace("2026-11-20 11:04", "2026-11-20T11:04:09")
-    (tmp_path / "changelist.xml").write_text(sloppy)
-
-    said = resourcesync("convert", "changelist.xml", "--to", "1.1", cwd=tmp_path)
-
-    assert said.code == 0
-    shown_line = re.search(
-        r"^(warning\[tolerated\].*)$",
-        PAGE,
-        re.MULTILINE,
-    )
-    assert shown_line is not None
-    assert re.sub(r"line \d+", "line 5", said.stderr.strip()) == shown_line[1]
 
 
 def test_the_page_shows_a_finding_as_the_judge_tells_it(tmp_path: Path) -> None:

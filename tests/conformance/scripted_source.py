@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import quote, urljoin
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.documents import (
     Capability,
@@ -138,7 +139,7 @@ class ScriptedSource:
 
     def document(self, header: Header, entries: Iterable[Entry]) -> bytes:
         """Return a document in the dialect of the Source."""
-        return b"".join(write(header, entries, self._dialect, lastmod_compat=True))
+        return b"".join(write(header, map(_dated, entries), self._dialect))
 
     def _site(
         self, lists: Mapping[str, Capability], documents: Mapping[str, bytes]
@@ -178,3 +179,10 @@ class ScriptedSource:
 
 def _listed(uri: str, capability: Capability) -> CapabilityEntry:
     return CapabilityEntry(uri=uri, capability=capability, label=capability.value)
+
+
+def _dated(entry: Entry) -> Entry:
+    """Return a change with its time as ``lastmod`` too, if that is absent: as 1.0 reads it."""
+    if isinstance(entry, Change) and entry.resource.lastmod is None:
+        return replace(entry, resource=replace(entry.resource, lastmod=entry.time))
+    return entry

@@ -82,20 +82,12 @@ def test_reading_a_dialect_gives_what_it_can_say_and_it_says_that_again(
 
 
 @settings(max_examples=15)
-@given(old_documents(), st.booleans())
-def test_1_1_leaves_nothing_out(
-    told: tuple[Header, list[Entry], Dialect], repeats_lastmod: bool
-) -> None:
+@given(old_documents())
+def test_1_1_leaves_nothing_out(told: tuple[Header, list[Entry], Dialect]) -> None:
     header, entries, _ = told
 
     assert all(narrow_entry(entry, header, Dialect.V1_1) is entry for entry in entries)
-    data = b"".join(write(header, entries, lastmod_compat=repeats_lastmod))
-    for before, after in zip(entries, tell(data).entries, strict=True):
-        if isinstance(before, Change) and isinstance(after, Change) and repeats_lastmod:
-            assert after.time == before.time
-            assert after.resource.lastmod == before.resource.lastmod or before.time
-        else:
-            assert after == before
+    assert tell(b"".join(write(header, entries))).entries == entries
 
 
 @pytest.mark.parametrize("example", examples(), ids=str)

@@ -29,7 +29,7 @@ _FIELDS: Final = {
     "text": (
         "action admin archives audit b a algorithm capability change change_list check checked "
         "clause code command consumer contents description dialect document entry excerpt "
-        "final_uri fix fixity format found_by from_audit from_dialect hash hint id key kind label "
+        "final_uri fix fixity format found_by from_audit hash hint id key kind label "
         "level link media_type message method mirror mode name next not_asked_anew origin out "
         "outcome path place position prev_hash profile pull reason resource resource_list rule run "
         "resource_dump change_dump "
@@ -102,7 +102,7 @@ _RUN_FIELDS: Final = (
     "scenarios:count passed:count coverage? accuracy? "
     "read_bytes proven? proven_since? stopped:any doubted? skew_seconds "
     "changes:count cursor? position path? mistakes entries plain_sitemaps tolerated "
-    "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
+    "files equal different only_a only_b documents:any not_fetched hashed "
     "touched changing unreadable omitted written url first problems warnings hubs "
     "checks resources_checked "
     "resources_listed unreached cut_short judged_alone packages_unopened "

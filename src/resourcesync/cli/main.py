@@ -47,7 +47,6 @@ GROUPS: Final = {
     "Inspect": {
         "explore": "show a Source's documents as a tree",
         "validate": "check documents against the specification",
-        "convert": "write a document in another version of the format",
         "why": "explain one resource, or the code of an error or a rule",
     },
     "Set up": {

@@ -77,8 +77,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     # documents, plug-ins and simulations
     "explore": "resourcesync explore {target|URL}",
     "validate": "resourcesync validate {target|URL}",
-    "leave-out": "--leave-out",
-    "convert-stream": "curl {target|URL} | resourcesync convert - --to DIALECT",
     "list-plugins": "resourcesync doctor --plugins",
     "fewer-jobs": "--jobs 1",
     "name-base": "--base-uri http://HOST:PORT/",

@@ -379,7 +379,7 @@ def _evidence_pairs(value: object) -> Evidence:
     )
 
 
-_OF_DOCUMENTS: Final = frozenset({"convert", "explore", "validate"})
+_OF_DOCUMENTS: Final = frozenset({"explore", "validate"})
 """Commands about documents: they show times in UTC, as the documents have them."""
 _LOGGERS: Final = ("resourcesync", "uvicorn", "asyncio")
 _COMMAND_LOGGER: Final = "resourcesync.cli"

@@ -207,44 +207,6 @@ def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
     return _with_known_links(entry, form)
 
 
-def date_lastmod(entry: Entry) -> Entry:
-    """Return a change with its time as ``lastmod`` too, if that is absent: as 1.0 reads it."""
-    if isinstance(entry, Change) and entry.time is not None and entry.resource.lastmod is None:
-        return replace(entry, resource=replace(entry.resource, lastmod=entry.time))
-    return entry
-
-
-def left_out(before: Header | Entry, after: Header | Entry) -> frozenset[str]:
-    """Return the names of properties that one has and the other lacks, as in the specification."""
-    if before is after:
-        return frozenset()
-    found: set[str] = set()
-    for name in before.__struct_fields__:
-        old, new = getattr(before, name), getattr(after, name, None)
-        if old == new or old is None or old in ((), ""):
-            continue
-        if name == "links":
-            found |= {f"link {link.rel}" for link in old if link not in (new or ())}
-        elif name == "resource":
-            assert isinstance(new, Resource)
-            found |= left_out(old, new)
-        elif name == "label":
-            found.add("capability")
-        else:
-            found.add(_SPECIFIED_NAMES.get(name, name))
-    if isinstance(before, Header) and isinstance(after, Header) and before.is_open:
-        found |= set() if after.is_open and after.from_ else {"open"}
-    return frozenset(found)
-
-
-_SPECIFIED_NAMES: Final = {
-    "from_": "from",
-    "media_type": "type",
-    "digests": "hash",
-    "kind": "change",
-}
-
-
 def _bare(links: tuple[Link, ...]) -> tuple[Link, ...]:
     return tuple(replace(link, extra=()) if link.extra else link for link in links)
 

@@ -27,7 +27,6 @@ from resourcesync.documents._values import ROOT_KNOWN
 from resourcesync.documents._xml_output import Timed, extra_attributes, link_element, root_times
 from resourcesync.documents.dialects import (
     DialectForm,
-    date_lastmod,
     form_of,
     narrow_entry,
     narrow_header,
@@ -204,21 +203,18 @@ def write(
     entries: Iterable[Entry],
     dialect: Dialect = Dialect.V1_1,
     *,
-    lastmod_compat: bool = False,
     texts: ColumnTexts = AS_GIVEN,
 ) -> Iterator[bytes]:
     """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
 
-    The forms of values are not checked, as `checking.checked_writer.write` does: the publisher's
-    were on their way in, and those of a converted document are as its author wrote them.
+    The forms of values are not checked, as `checking.checked_writer.write` does: those that
+    a publisher writes were on their way in.
 
     Args:
         header: The header.
         entries: The entries, all of the kind of the header.
         dialect: The version to write. What it lacks is left out; `dialects.narrow_header` and
             `dialects.narrow_entry` return the rest.
-        lastmod_compat: True if a change without ``lastmod`` gets its time there too, in 1.1, for
-            readers of 1.0.
         texts: The texts of the values, which may be checked.
 
     Raises:
@@ -227,7 +223,7 @@ def write(
     """
     form = form_of(dialect)
     text = _opening(header, form)
-    rendered = _renderer(header, form, lastmod_compat=lastmod_compat, texts=texts)
+    rendered = _renderer(header, form, texts=texts)
     remaining = iter(entries)
     while batch := list(islice(remaining, _BATCH)):
         text += "".join(rendered(batch))
@@ -340,7 +336,6 @@ def _renderer(
     header: Header,
     form: DialectForm,
     *,
-    lastmod_compat: bool = False,
     texts: ColumnTexts = AS_GIVEN,
 ) -> Callable[[Sequence[Entry]], list[str]]:
     """Return the function that writes entries of such a document, several at a time."""
@@ -352,8 +347,6 @@ def _renderer(
         check_entries(batch, header)
         if not is_exact:
             batch = [narrow_entry(entry, header, form.dialect) for entry in batch]
-        elif lastmod_compat:
-            batch = [date_lastmod(entry) for entry in batch]
         return written(batch)
 
     return checked

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.documents.dialects import left_out, narrow_entry, narrow_header
+from resourcesync.documents.dialects import narrow_entry, narrow_header
 from resourcesync.documents.writer import closing, opening, render, write
-from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Package, Part
+from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
@@ -83,7 +83,6 @@ def test_before_0_9_1_an_open_list_needs_to_tell_when_it_was_written(dialect: Di
     told = narrow_header(replace(still_open, modified=TEN), dialect)
 
     assert TEN in (told.until, told.modified)
-    assert "open" in left_out(still_open, told)
 
 
 @pytest.mark.parametrize("dialect", WRITTEN)
@@ -103,21 +102,6 @@ def test_the_time_of_a_change_is_datetime_in_1_1_and_lastmod_before(dialect: Dia
 def test_before_1_1_a_change_without_a_time_cannot_be_said() -> None:
     with pytest.raises(ValueError, match="needs the time of each change"):
         render(replace(CHANGE, time=None), CHANGES, Dialect.V1_0)
-
-
-def test_lastmod_compat_copies_the_time_where_there_is_no_lastmod() -> None:
-    known = replace(CHANGE, resource=Resource(uri="http://a/2", lastmod=NINE))
-
-    text = b"".join(write(CHANGES, [CHANGE, known], lastmod_compat=True)).decode()
-
-    assert (
-        f'<loc>http://a/1</loc><lastmod>{T}</lastmod><rs:md change="updated" datetime="{T}"/>'
-        in text
-    )
-    assert (
-        f'<loc>http://a/2</loc><lastmod>{N}</lastmod><rs:md change="updated" datetime="{T}"/>'
-        in text
-    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +144,6 @@ def test_links_that_a_version_does_not_know_are_left_out(relation: str) -> None:
             assert isinstance(told, Resource)
             assert told.links == (Link(rel="x", href="http://a/3"),)
             assert relation not in row
-            assert f"link {relation}" in left_out(resource, told)
 
 
 def test_a_source_description_has_other_words_and_before_0_9_is_an_index() -> None:
@@ -235,29 +218,9 @@ def test_a_plain_sitemap_says_where_and_when_and_how_often() -> None:
         f"<url><loc>http://a/1</loc><lastmod>{N}</lastmod><changefreq>daily</changefreq></url>\n"
         "</urlset>\n"
     )
-    assert left_out(resource, narrow_entry(resource, LIST, Dialect.SITEMAP)) == {
-        "length",
-        "link up",
-    }
     with pytest.raises(ValueError, match="a plain sitemap cannot say"):
         opening(CHANGES, Dialect.SITEMAP)
     index = replace(LIST, is_index=True)
     assert render(Part(uri="http://a/1", at=NINE), index, Dialect.SITEMAP) == (
         b"<sitemap><loc>http://a/1</loc></sitemap>\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("header", "entry", "lost"),
-    [
-        (CHANGES, replace(CHANGE, resource=Resource(uri="u", lastmod=NINE)), {"lastmod"}),
-        (CHANGES, CHANGE, set()),
-        (
-            Header(capability=Capability.RESOURCE_DUMP, at=NINE),
-            Package(uri="u", at=NINE, completed=TEN),
-            {"at", "completed"},
-        ),
-    ],
-)
-def test_what_0_9_leaves_out_is_named(header: Header, entry: Entry, lost: set[str]) -> None:
-    assert left_out(entry, narrow_entry(entry, header, Dialect.V0_9)) == lost

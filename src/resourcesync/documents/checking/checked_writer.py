@@ -40,8 +40,6 @@ def write(
     header: Header,
     entries: Iterable[Entry],
     dialect: Dialect = Dialect.V1_1,
-    *,
-    lastmod_compat: bool = False,
 ) -> Iterator[bytes]:
     """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
 
@@ -50,8 +48,6 @@ def write(
         entries: The entries, all of the kind of the header, at most 50,000; changes in the order of
             their times.
         dialect: The version to write. What it lacks is left out.
-        lastmod_compat: True if a change without ``lastmod`` gets its time there too, in 1.1, for
-            readers of 1.0.
 
     Raises:
         ValueError: The document would not be valid: the header lacks a time that its capability
@@ -70,7 +66,7 @@ def write(
     remaining = iter(entries)
     limited = chain(islice(remaining, MAX_ENTRIES), _refused(remaining))
     texts = CheckedColumns(header)
-    return writer.write(header, limited, dialect, lastmod_compat=lastmod_compat, texts=texts)
+    return writer.write(header, limited, dialect, texts=texts)
 
 
 def _refused(entries: Iterable[Entry]) -> Iterator[Entry]:
