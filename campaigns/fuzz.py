@@ -27,7 +27,6 @@ SHARES: Final = {
     "zips": 90,
     "tars": 25,
     "paths": 145,
-    "feeds": 20,
     "oai": 10,
     "lines": 50,
     "json-patches": 40,

@@ -1,4 +1,4 @@
-"""What else others write and we read: feeds, answers of OAI-PMH, lines, patches, forms, fields."""
+"""What else others write and we read: answers of OAI-PMH, lines, patches, forms, fields."""
 
 import io
 import json
@@ -9,12 +9,10 @@ from typing import Any, Final
 from fuzz.kept import hold, kept
 from fuzz.randomness import chance, probably
 from resourcesync.documents import ndjson
-from resourcesync.documents.feeds import read_feed
 from resourcesync.documents.oai.item_metadata import parse_item_metadata
 from resourcesync.documents.oai.responses import OaiResponse
 from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
-from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Resource
 from resourcesync.server.representations import (
     format_http_date,
@@ -104,43 +102,6 @@ def _escaped(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + _escaped(text).replace('"', "&quot;") + '"'
-
-
-_FEED_NAMES: Final = (
-    *("entry", "entry", "entry", "item", "link", "link", "content", "conent", "title", "id"),
-    *("updated", "summary", "rs:md", "rs:hash", "rs:length", "updated", "category", "x:y"),
-)
-_FEED_SPACES: Final = (
-    'xmlns="http://www.w3.org/2005/Atom" xmlns:rs="http://www.openarchives.org/rs/"'
-    ' xmlns:x="urn:x" xmlns:xlink="http://www.w3.org/1999/xlink"'
-)
-
-
-def _make_feed(random: Random) -> bytes:
-    kind = random.choice(("changelist", "resourcelist", "resourcedump-manifest", "odd"))
-    inside = "".join(_element(random, _FEED_NAMES, 2) for _ in range(random.choice((0, 1, 3, 9))))
-    links = '<link rel="self" href="http://h/l"/><updated>2012-10-31T09:00:00Z</updated>'
-    if probably(random, 2):
-        inside += (
-            "<entry><title>t</title><id>urn:x</id><updated>2012-10-30T18:00:00Z</updated>"
-            '<link rel="http://www.openarchives.org/rs/updated" href="http://h/a" type="a/b"/>'
-            "</entry>"
-        )
-    root = random.choice(("feed", "feed", "feed", "rs:resync"))
-    return (
-        f'<{root} {_FEED_SPACES} rs:type="http://www.openarchives.org/rs/{kind}">{links}{inside}'
-        f"</{root}>"
-    ).encode()
-
-
-def _run_feed(data: bytes) -> str:
-    refused: list[RefusedEntry] = []
-    try:
-        document = read_feed(io.BytesIO(data), uri=_URI, on_refused=refused.append)
-        entries = list(document.entries())
-    except DocumentError as error:
-        return f"{error.code} {error}"
-    return f"read {document.header!r} {entries!r} {refused!r}"
 
 
 _OAI_NAMES: Final = (
@@ -352,7 +313,6 @@ def _run_field(data: bytes) -> str:
 
 
 OTHERS: Final = (
-    Other("feeds", _make_feed, _run_feed),
     Other("oai", _make_answer, _run_answer),
     Other("lines", _make_lines, _run_lines),
     Other("json-patches", _make_json_patch, _patching(json_patch.apply)),

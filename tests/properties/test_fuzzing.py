@@ -23,7 +23,6 @@ COUNTS = {
     "zips": 3000,
     "tars": 600,
     "paths": 4000,
-    "feeds": 300,
     "oai": 200,
     "lines": 500,
     "json-patches": 500,
@@ -58,7 +57,7 @@ def test_a_good_part_of_the_inputs_is_understood(name: str) -> None:
         "hashes": "digests",
     }
     good |= {"link-fields": "link", "zips": "read", "tars": "read", "paths": "names"}
-    good |= {"feeds": "read", "oai": "records", "lines": "lines", "forms": "form"}
+    good |= {"oai": "records", "lines": "lines", "forms": "form"}
     good |= {"json-patches": "patched", "xml-patches": "patched", "http-fields": "field"}
 
     outcome = campaign(TARGETS[name], count=200, seed="understood")

@@ -1,9 +1,7 @@
 """The order of changes: oldest first (§12.1), or newest first, as many Sources write them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
-
-from resourcesync.model.resources import Change
 
 
 class ChangeOrder:
@@ -37,18 +35,3 @@ class ChangeOrder:
     def is_backwards(self) -> bool:
         """True if all changes so far come newest first, and not all at the same time."""
         return self.falls and not self.rises
-
-
-def oldest_first(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield changes oldest first where all of them come newest first; any others as they come.
-
-    They are buffered until the first one that is later than the one before it.
-    """
-    order, held, rest = ChangeOrder(), list[Change](), iter(changes)
-    for change in rest:
-        held.append(change)
-        order.watch((change.time,))
-        if order.rises:
-            break
-    yield from reversed(held) if order.is_backwards else held
-    yield from rest

@@ -23,8 +23,7 @@ logs, and its examples of each version):
 
 A dash means: left out, or `ValueError` where nothing would be left. Without a Source Description
 its entries are written as a Capability List Index. A plain sitemap has ``loc``, ``lastmod`` and
-``changefreq`` of the entries of a Resource List. The Atom forms and the native one of the drafts
-have what 0.5 has, for lists and manifests alone, and nothing of other communities.
+``changefreq`` of the entries of a Resource List.
 """
 
 from typing import Any, Final, Literal
@@ -32,7 +31,6 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.documents.feeds import KINDS
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,
@@ -65,7 +63,6 @@ class DialectForm(msgspec.Struct, frozen=True, kw_only=True):
         nests_manifests: True if manifests may be indexes.
         has_notifications: True if there are Change and Framework Notifications.
         is_plain: True if it lacks ResourceSync altogether.
-        is_feed: True if it is no sitemap: one of the abandoned forms of the drafts.
     """
 
     dialect: Dialect
@@ -79,7 +76,6 @@ class DialectForm(msgspec.Struct, frozen=True, kw_only=True):
     nests_manifests: bool = False
     has_notifications: bool = True
     is_plain: bool = False
-    is_feed: bool = False
 
 
 _FORMS: Final = {
@@ -118,10 +114,6 @@ _FORMS: Final = {
             has_notifications=False,
         ),
         DialectForm(dialect=Dialect.SITEMAP, is_plain=True, has_notifications=False),
-        *(
-            DialectForm(dialect=dialect, times="modified", is_feed=True)
-            for dialect in (Dialect.ATOM_LINKS, Dialect.ATOM_ENTRIES, Dialect.NATIVE)
-        ),
     )
 }
 
@@ -160,13 +152,6 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
         if header.capability not in _SITEMAPS:
             raise ValueError(f"a plain sitemap cannot say what a {header.phrase} says")
         return Header(capability=None, is_index=header.is_index, foreign=header.foreign)
-    if form.is_feed:
-        if header.capability not in KINDS or header.is_index:
-            raise ValueError(f"the form {form.dialect} cannot say what a {header.phrase} says")
-        times = _times(header, form)
-        if header.capability.is_snapshot:
-            times["modified"] = times["at"]
-        return replace(header, links=_bare(header.links), extra=(), foreign=(), **times)
     kept = _as_kind(header, form)
     told = {"links": _known_links(kept.links, form), **_times(kept, form)}
     changed = {name: value for name, value in told.items() if getattr(kept, name) != value}
@@ -196,8 +181,6 @@ def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
         if isinstance(entry, Part):
             return Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
         raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
-    if form.is_feed:
-        return _feed_entry(entry, form)
     if isinstance(entry, CapabilityEntry) and header.capability is Capability.DESCRIPTION:
         entry = _described(entry, form)
     if not form.has_entry_times and isinstance(entry, Part | Package):
@@ -205,10 +188,6 @@ def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
     if not form.is_dated and isinstance(entry, Change | DocumentChange):
         entry = _undated(entry, form)
     return _with_known_links(entry, form)
-
-
-def _bare(links: tuple[Link, ...]) -> tuple[Link, ...]:
-    return tuple(replace(link, extra=()) if link.extra else link for link in links)
 
 
 def _as_kind(header: Header, form: DialectForm) -> Header:
@@ -247,18 +226,6 @@ def _times(header: Header, form: DialectForm) -> dict[str, Any]:
     elif kind.is_log:
         told |= {"from_": header.from_, "until": time}
     return told
-
-
-def _feed_entry(entry: Entry, form: DialectForm) -> Entry:
-    if isinstance(entry, Change):
-        dated = _undated(entry, form)
-        assert isinstance(dated, Change)
-        resource = _feed_entry(dated.resource, form)
-        assert isinstance(resource, Resource)
-        return replace(dated, resource=resource)
-    if isinstance(entry, Resource):
-        return replace(entry, changefreq="", links=_bare(entry.links), extra=(), foreign=())
-    raise ValueError(f"the form {form.dialect} has no {type(entry).__name__} in it")
 
 
 def _described(entry: CapabilityEntry, form: DialectForm) -> CapabilityEntry | Part:

@@ -31,15 +31,6 @@ from resourcesync.documents.dialects import (
     narrow_entry,
     narrow_header,
 )
-from resourcesync.documents.feed_writer import (
-    content_row,
-    feed_closing,
-    feed_opening,
-    link_row,
-    native_closing,
-    native_opening,
-    native_row,
-)
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,
@@ -289,8 +280,6 @@ def rows(entries: Sequence[Entry], header: Header) -> list[bytes]:
 def _opening(header: Header, form: DialectForm) -> str:
     told = narrow_header(header, form.dialect)
     check_header(told, form)
-    if form.is_feed:
-        return native_opening(told) if form.dialect is Dialect.NATIVE else feed_opening(told)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', _root(told, form)]
     lines += [link_element(_in_dialect_relations(link, form)) for link in told.links]
     if told.capability is not None:
@@ -310,8 +299,6 @@ def _root(header: Header, form: DialectForm) -> str:
 
 def _closing(header: Header, form: DialectForm) -> str:
     told = narrow_header(header, form.dialect)
-    if form.is_feed:
-        return native_closing() if form.dialect is Dialect.NATIVE else feed_closing()
     return f"</{_element(told)}>\n"
 
 
@@ -356,9 +343,6 @@ def _rows_of(
     header: Header, form: DialectForm, texts: ColumnTexts
 ) -> Callable[[Sequence[Any]], list[str]]:
     """Return what writes the entries, of the one kind that such a document has."""
-    if form.is_feed:
-        item = _FEED_ROWS[form.dialect]
-        return lambda entries: [item(entry) for entry in entries]
     kind = _kind_of(header)
     in_package = header.capability is not None and header.capability.is_manifest
     if kind is Resource:
@@ -381,9 +365,4 @@ def _rows_of(
     return rows
 
 
-_FEED_ROWS: Final = {
-    Dialect.ATOM_LINKS: link_row,
-    Dialect.ATOM_ENTRIES: content_row,
-    Dialect.NATIVE: native_row,
-}
 _LINKS_DOWN: Final = {"up": "resourcesync", "index": "up"}

@@ -181,9 +181,6 @@ class Dialect(StrEnum):
     V0_9_1 = "0.9.1"
     V1_0 = "1.0"
     V1_1 = "1.1"
-    ATOM_ENTRIES = "atom-entries"
-    ATOM_LINKS = "atom-links"
-    NATIVE = "native"
 
     def phrase_for(self, capability: Capability | None) -> str:
         """Return the possible versions of a document that was read as this dialect.
