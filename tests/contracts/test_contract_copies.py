@@ -9,7 +9,6 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
-from resourcesync.backends.shared_folder import FolderStore
 from tests.contracts.copies_suite import CopiesSuite
 from tests.support.storage.storing import ShelfStore
 
@@ -66,24 +65,3 @@ class TestStoredCopies(CopiesSuite):
     def read_quarantined(self, place: str) -> bytes:
         stream = self.shelf.open(f".resourcesync/quarantine/{place}")
         return b"" if stream is None else stream.read()
-
-
-class TestSharedFolderCopies(CopiesSuite):
-    many = 20
-
-    @pytest.fixture
-    def copies(self, tmp_path: Path, folder: FileTreeCopies) -> StoredCopies:
-        self.root = tmp_path / "copies"
-        self.clock = ManualClock()
-        return StoredCopies(FolderStore(self.root), folder.stage, self.clock)
-
-    def tamper(self, path: str, content: bytes) -> None:
-        self.clock.advance(seconds=1)
-        self.root.mkdir(exist_ok=True)
-        (self.root / path).write_bytes(content)
-
-    def read_trashed(self, place: str) -> bytes:
-        return (self.root / ".resourcesync/trash" / place).read_bytes()
-
-    def read_quarantined(self, place: str) -> bytes:
-        return (self.root / ".resourcesync/quarantine" / place).read_bytes()

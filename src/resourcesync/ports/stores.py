@@ -109,15 +109,6 @@ class ParallelStore(Store, Protocol):
 
 
 @runtime_checkable
-class LocalStore(Store, Protocol):
-    """A store whose copies are in a folder that this machine sees; optional."""
-
-    @property
-    def folder(self) -> str:
-        """The path of the folder: no mirror's home may be in it."""
-
-
-@runtime_checkable
 class ReclaimableStore(Store, Protocol):
     """A store whose lock a restarted holder can reclaim; optional."""
 

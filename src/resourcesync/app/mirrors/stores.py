@@ -126,7 +126,7 @@ def bind(home: Home) -> None:
     """Record in a folder the store whose home it is.
 
     Raises:
-        ConfigurationError: It is that of another mirror, or in the folder of the copies.
+        ConfigurationError: It is that of another mirror.
     """
     known = store_of(home.folder)
     if known == home.store:
@@ -138,29 +138,11 @@ def bind(home: Home) -> None:
             hint="name another folder for the state",
             remedy=Remedy("state-elsewhere"),
         )
-    _check_apart(home)
     own = home.folder / OWN_FOLDER
     try:
         replace_file(own / _FILE, f"{home.store}\n".encode("ascii"), folder_mode=0o700)
     except OSError as error:
         raise ConfigurationError(f"{home.folder} cannot be used: {error.strerror}") from error
-
-
-def _check_apart(home: Home) -> None:
-    """Refuse a home among the copies: its state would be one of them."""
-    from resourcesync.ports.stores import LocalStore  # noqa: PLC0415 - rarely
-
-    store = open_store(home.store)
-    if not isinstance(store, LocalStore):
-        return
-    shared = Path(store.folder)
-    if home.folder.resolve().is_relative_to(shared.resolve()):
-        raise ConfigurationError(
-            f"{home.folder} is in the folder of the copies",
-            evidence=(("copies", str(shared)),),
-            hint="name a folder of this machine for the state",
-            remedy=Remedy("state-elsewhere"),
-        )
 
 
 @contextmanager
