@@ -416,8 +416,7 @@ class MirrorConfiguration:
             raise ConfigurationError(
                 f"{folder} is not a mirror",
                 evidence=(("mirror", place),),
-                hint="make it one",
-                remedy=Remedy("pull", target=place),
+                hint=f"make it one: resourcesync pull {place}",
                 code="not-a-mirror",
             )
         return folder

@@ -9,7 +9,6 @@ from resourcesync.errors import Evidence, Remedy
 
 COMMANDS: Final[Mapping[str, str]] = {
     # a mirror
-    "pull": "resourcesync pull {target|MIRROR}",
     "pull-address": "resourcesync pull {value|https://HOST/}",
     "pull-from": "resourcesync pull {value|https://HOST/} {target|DIR}",
     "pull-all-sets": "--all-sets",

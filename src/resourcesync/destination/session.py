@@ -54,7 +54,7 @@ OLD_PART: Final = (
 OLD_LISTS: Final = (
     "the lists at the Source's new address report less than was processed (old copies, or another"
     " state): nothing goes, and the mirror is behind until they report more. If they are right,"
-    " read them with --mode baseline"
+    " read the whole list: a baseline"
 )
 OPEN_ABSENCE: Final = (
     "copies are not in the Resource List ({:,}), but it does not prove that they are gone: it is"

@@ -110,7 +110,7 @@ class PublisherOptions(TypedDict, total=False):
         robots: Write robots.txt with the sitemap's address; never overwrite your own file.
         hubs: A WebSub hub for subscriptions to changes; the lists name it. Several are
             possible; an empty value ('') removes them.
-        notify: Notify the hubs after each publication; otherwise only `--notify-only` does.
+        notify: Notify the hubs after each publication; otherwise only on request.
         links: Links of the resources, such as 'describedby:{path}.xml only=*.pdf'. Several
             are possible; an empty value ('') removes them.
         versions: Store the versions of each file, and list them with links memento,

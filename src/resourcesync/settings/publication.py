@@ -160,7 +160,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     notify: Annotated[
         bool,
         Setting(
-            "Notify the hubs after each publication; otherwise only `--notify-only` does.",
+            "Notify the hubs after each publication; otherwise only on request.",
             _DOC,
             is_stored=True,
         ),

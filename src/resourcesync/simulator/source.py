@@ -180,7 +180,7 @@ class _PackedFile:
 _SECOND: Final = 1_000_000
 _MOST_OLD_VERSIONS: Final = 4
 _MOST_PACKED: Final = 10_000
-"""Entries of one package, the same as in ``publish --dumps``."""
+"""Entries of one package, the same as where dumps are published."""
 _DATETIME: Final = re.compile(rb' datetime="([^"]*)"')
 _PART: Final = re.compile(rb"<sitemap>.*?</sitemap>", re.DOTALL)
 
