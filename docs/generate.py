@@ -18,7 +18,6 @@ import click
 
 from resourcesync import errors
 from resourcesync.cli import main
-from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.remedies import COMMANDS
@@ -277,21 +276,6 @@ def commands() -> str:
     return "\n".join(parts)
 
 
-def events() -> str:
-    """Return the kinds of lines that ``--json`` writes, with their fields."""
-    parts = []
-    for name, event in EVENTS.items():
-        always, sometimes = (named(name) for name in (event.always, event.sometimes))
-        more = f"Where it means something: {sometimes}.\n" if sometimes else ""
-        parts.append(f"## {name}\n\n{event.meaning}\nAlways: {always}.\n{more}")
-    return "\n".join(parts)
-
-
-def named(fields: str) -> str:
-    """Return fields of the table of events as a list in a sentence."""
-    return ", ".join(f"`{name.partition(':')[0].rstrip('?')}`" for name in fields.split())
-
-
 def configuration_keys(keys: Mapping[str, Field]) -> str:
     """Return the keys of a table in the configuration file."""
     rows = []
@@ -320,7 +304,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "remedies": remedies,
     "commands": commands,
     "exit-codes": exit_codes,
-    "events": events,
     "configuration": partial(configuration_keys, mirror_keys()),
     "configuration-sources": partial(configuration_keys, source_keys()),
     "scenario-keys": scenario_text.keys,

@@ -41,7 +41,6 @@ def test_it_is_printed_for_people_and_for_programs(said: Said) -> None:
     assert json.loads(said.readouterr().out) == config_schema()
     assert run(["config", "schema", "--json"]) == 0
     assert [row["schema"] for row in rows(said) if row["type"] == "schema"] == [config_schema()]
-    assert run(["config", "show", "--events"]) == 2
 
 
 def test_the_example_is_valid_once_its_marks_are_taken_off() -> None:

@@ -14,7 +14,7 @@ from resourcesync.settings.tables import (
     service_keys,
 )
 
-SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
 _SECRET_SCHEMA: Final[Schema] = {
@@ -58,7 +58,7 @@ _TEXT_SCHEMA: Final[Schema] = {"type": "string"}
 def config_schema() -> Schema:
     """Return the schema of ``resourcesync.toml``, read as JSON would be."""
     return {
-        "$schema": SCHEMA_DIALECT,
+        "$schema": _SCHEMA_DIALECT,
         "title": "resourcesync.toml",
         "description": "The configuration file of resourcesync.",
         "type": "object",

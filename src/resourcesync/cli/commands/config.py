@@ -80,7 +80,6 @@ _LOGS: Final = ("postgres", "elasticsearch")
 @click.command("config", cls=SectionedCommand)
 @click.argument("action", metavar="ACTION", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS]))
 @option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
-@option("--events", is_flag=True, help="For schema: the schema of the lines that --json writes.")
 @option(
     "--with",
     multiple=True,
@@ -127,7 +126,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
             case "path":
                 return _path(named)
             case "schema":
-                return _schema(screen, as_json=output.json, of_events=values["events"])
+                return _schema(screen, as_json=output.json)
             case "check":
                 return _check(_find_file(named), screen)
             case _:
@@ -139,7 +138,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _check_flags(action: str, values: Mapping[str, Any]) -> None:
-    for flag, of in (("origin", "show"), ("events", "schema"), ("with", "postgres")):
+    for flag, of in (("origin", "show"), ("with", "postgres")):
         if values[flag] and action != of:
             raise click.UsageError(f"--{flag} is for {of}")
 
@@ -193,11 +192,10 @@ def _path(named: Path | None) -> CommandOutcome:
     return CommandOutcome(exit=ExitCode.FINDINGS, closing=tuple(lines), fields={"path": None})
 
 
-def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome:
-    from resourcesync.cli.event_schema import event_schema  # noqa: PLC0415 - seldom needed
+def _schema(screen: Screen, *, as_json: bool) -> CommandOutcome:
     from resourcesync.settings.json_schema import config_schema  # noqa: PLC0415 - seldom needed
 
-    schema = event_schema() if of_events else config_schema()
+    schema = config_schema()
     if as_json:
         screen.report("schema", {"schema": schema})
     else:
