@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -13,13 +12,8 @@ from hypothesis import strategies as st
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import BudgetError, StoppedError
-from resourcesync.ports.cancellation import POLL_SECONDS, CancelToken
+from resourcesync.ports.cancellation import CancelToken
 from tests.support.waiting import NoticedClock, once
-
-
-@given(st.lists(st.integers(), max_size=40), st.integers(min_value=1, max_value=10))
-def test_every_item_is_given_in_order(items: list[int], every: int) -> None:
-    assert list(check_cancelled(items, CancelToken(ManualClock()), every=every)) == items
 
 
 @given(st.integers(min_value=1, max_value=30), st.integers(min_value=1, max_value=10))
@@ -68,31 +62,6 @@ def test_a_request_comes_before_the_end_of_the_time() -> None:
             cancel.raise_if_cancelled()
     assert error.value.code == "stopped"
     assert cancel.is_cancelled
-
-
-def test_who_requests_is_asked_a_few_times_a_second_and_no_more_once_he_did() -> None:
-    clock, asked = ManualClock(), list[float]()
-
-    def is_requested() -> bool:
-        asked.append(clock.monotonic())
-        return len(asked) == 3
-
-    cancel = CancelToken(clock, is_requested)
-    for _ in range(1_000):
-        if not cancel.is_cancelled:
-            clock.sleep(POLL_SECONDS / 10)
-
-    assert len(asked) == 3
-    assert all(late - early >= POLL_SECONDS for early, late in pairwise(asked))
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.2, 1.0, 60.0])
-def test_a_wait_that_nobody_ends_takes_its_time(seconds: float) -> None:
-    clock = ManualClock()
-    began = clock.monotonic()
-    CancelToken(clock).wait(seconds)
-
-    assert clock.monotonic() - began == pytest.approx(seconds, abs=1e-5)
 
 
 def test_a_wait_ends_soon_after_another_thread_requests_it() -> None:

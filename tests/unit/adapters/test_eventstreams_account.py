@@ -231,13 +231,6 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(server: EventServer) ->
                 list(account.changes(account.position(), wait))
 
 
-def test_a_page_is_no_stream_of_events(server: EventServer) -> None:
-    server.manners.kind = "text/html"
-    server.manners.ends = True
-    with opened(server) as account, pytest.raises(BadResponseError, match="not an event stream"):
-        list(account.changes(account.position(), 5))
-
-
 @pytest.mark.parametrize("bad", ["ä", "x" * 9_000, "a\x01b"])
 def test_ids_that_cannot_be_sent_back_are_refused(server: EventServer, bad: str) -> None:
     with opened(server) as account:
@@ -247,16 +240,6 @@ def test_ids_that_cannot_be_sent_back_are_refused(server: EventServer, bad: str)
             server.tell(event("a"))
         with pytest.raises(BadResponseError, match="id"):
             list(account.changes(position, 0))
-
-
-def test_a_stream_without_ids_is_followed_only_if_gaps_may_be(server: EventServer) -> None:
-    server.named(lambda _: "")
-    server.tell_next(event("a"))
-    with opened(server) as account, pytest.raises(BadResponseError, match="no id"):
-        list(account.changes(account.position(), 3))
-    with opened(server, gaps="accept") as account:
-        server.tell_next(event("a"))
-        assert names([next(iter(account.changes(account.position(), 3)))]) == ["a"]
 
 
 def test_what_says_nothing_or_too_much_is_left_out(server: EventServer) -> None:
@@ -331,34 +314,6 @@ def test_a_position_that_is_none_is_told(server: EventServer) -> None:
 
 
 # --- Wikimedia ---
-
-
-def test_the_first_reading_begins_at_the_moment_that_was_chosen(server: EventServer) -> None:
-    moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    for number in range(3):
-        server.tell(event(f"P{number}", moment=moment + timedelta(seconds=number)))
-    with opened(server, since="2026-01-02T03:04:05Z") as account:
-        told = list(account.changes(account.position(), 0))
-        list(account.changes(told[-1].position, 0))
-
-    assert [change.uri[-2:] for change in told[0].changes] == ["P0", "P1", "P2"]
-    assert told[0].changes[1].time == moment + timedelta(seconds=1)
-    assert [fields.get("since") for fields in server.asked] == ["2026-01-02T03:04:05Z", None]
-    assert server.asked[1]["last-event-id"] == "2"
-
-
-def test_who_does_not_wait_stops_at_the_present_of_a_stream_that_never_rests(
-    server: EventServer,
-) -> None:
-    now = datetime.now(UTC)
-    for number in range(9):
-        server.tell(event(f"P{number}", moment=now + timedelta(seconds=number - 5)))
-    with opened(server, quiet="30") as account:
-        began = time.monotonic()
-        told = list(account.changes(account.position(), 0))
-
-    assert time.monotonic() - began < 5
-    assert len(told[0].changes) >= 6
 
 
 def test_a_stream_that_does_not_reach_back_is_a_gap(server: EventServer) -> None:

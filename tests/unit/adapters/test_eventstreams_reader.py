@@ -46,15 +46,6 @@ def test_a_mark_of_the_byte_order_is_passed_over_and_a_retry_is_heard() -> None:
     assert (event.kind, event.data, reader.retry) == ("updated", b"x", 1.5)
 
 
-def test_a_mark_that_comes_byte_by_byte_loses_no_event() -> None:
-    stream = b"\xef\xbb\xbfdata: first\n\ndata: second\n\n"
-
-    assert [event.data for event in read(*(stream[i : i + 1] for i in range(len(stream))))] == [
-        b"first",
-        b"second",
-    ]
-
-
 LINES = st.sampled_from(
     [b"data: a", b"data:b", b"data", b"id: 1", b"id: 22", b"event: x", b": hm", b"", b"", b"odd"]
 )
@@ -77,14 +68,6 @@ def test_however_it_is_cut_and_its_lines_end_it_says_the_same(
         assert read(*parts) == expected
 
 
-def test_it_is_known_whether_an_event_is_on_its_way() -> None:
-    for end in (b"\n", b"\r", b"\r\n"):
-        reader = EventReader()
-        chunks = (b":ok" + end * 2, b"data: a", end, b"", end + b":" + end)
-        amid = [(len(list(reader.read(chunk))), reader.is_incomplete) for chunk in chunks]
-        assert amid == [(0, False), (0, True), (0, True), (0, True), (1, False)]
-
-
 def test_an_event_that_is_too_large_loses_its_data_and_nothing_else() -> None:
     many = [b"data: " + b"x" * 1000 + b"\n"] * 2_000
     (event, after) = read(b"id: 1\n", *many, b"id: 2\n\n", b"data: a\n\n")
@@ -101,10 +84,3 @@ def test_an_event_that_is_too_large_loses_its_data_and_nothing_else() -> None:
     events += reader.read(b"\n\ndata: b\n\n")
     assert [(event.is_whole, event.last_id) for event in events] == [(False, "5"), (True, "5")]
     assert events[0].data == b"y" * 200
-
-
-def test_comments_do_not_make_an_event_large() -> None:
-    chunks = [b":" + b"k" * 1000 + b"\n"] * 1_200
-    (event,) = read(*chunks, b"data: a\n\n")
-
-    assert event.is_whole

@@ -1,7 +1,6 @@
 """Events of Wikimedia's ``recentchange`` are told as what became of pages."""
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,12 +12,10 @@ from resourcesync.backends.eventstreams.recent_changes import (
     RecentChangeFilter,
     decode_recent_change,
 )
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
 from resourcesync.ports.catalogue import Omission
 
 PAGE = "https://en.wikipedia.org/wiki/"
-MOMENT = datetime(2026, 3, 3, 11, 15, 25, 48_000, tzinfo=UTC)
 
 
 def said(title: str = "Grace Hopper", **more: Any) -> dict[str, Any]:
@@ -75,16 +72,6 @@ def _hear(data: bytes, kind: str = "message", **values: str) -> Any:
     return decode_recent_change(event, None, chosen=RecentChangeFilter.parse(values))
 
 
-def test_an_edit_is_an_update_with_its_time_and_without_a_length() -> None:
-    heard = _hear(json.dumps(said()).encode())
-
-    (change,) = heard.entries
-    assert (change.kind.value, change.uri) == ("updated", f"{PAGE}Grace_Hopper")
-    assert change.time == heard.moment == MOMENT
-    assert change.resource.lastmod == MOMENT.replace(microsecond=0)
-    assert change.resource.length is None  # that of the wikitext is not that of the page
-
-
 @pytest.mark.parametrize(
     ("event", "kind"),
     [
@@ -130,25 +117,6 @@ def test_a_move_creates_the_new_page_and_the_old_one_leads_there_or_is_gone() ->
     assert told(elsewhere)[1] == there
 
 
-def test_a_move_into_the_namespace_that_is_taken_is_told_and_one_out_of_it() -> None:
-    draft = "Draft:Hopper"
-    into = log("move", "move", draft, namespace=118, log_params={"target": "Hopper"})
-    assert told(into, namespace="0") == [("created", f"{PAGE}Hopper")]
-    away = log("move", "move", "Hopper", log_params={"target": draft, "noredir": "1"})
-    assert told(away, namespace="0") == [("deleted", f"{PAGE}Hopper")]
-    within = log("move", "move", draft, namespace=118, log_params={"target": "Draft:Other"})
-    assert told(within, namespace="118")[1] == ("created", f"{PAGE}Draft:Other")
-
-
-def test_only_what_was_chosen_is_told() -> None:
-    assert told(said(), wiki="enwiki", namespace="0")
-    assert told(said(), wiki="dewiki, enwiki", namespace="14,0")
-    assert not told(said(), wiki="dewiki")
-    assert not told(said(), namespace="1")
-    heard = _hear(json.dumps(said()).encode(), wiki="dewiki")
-    assert heard.moment == MOMENT  # it still tells how far the stream is
-
-
 def test_canaries_are_dropped() -> None:
     canary = said()
     canary["meta"]["domain"] = "canary"
@@ -169,22 +137,6 @@ def test_a_template_gives_the_uris() -> None:
         ("deleted", "https://en.wikipedia.org/w/Grace_Hopper"),
         ("created", "https://en.wikipedia.org/w/There"),
     ]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"uri": "https://h/{wiki}"},
-        {"uri": "https://h/{title}/{nothing}"},
-        {"uri": "https://h/{title"},
-        {"uri": "https://h/{}{title}"},
-        {"uri": "https://h/{title.x}"},
-        {"namespace": "main"},
-    ],
-)
-def test_what_cannot_be_chosen_is_a_mistake(values: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError):
-        RecentChangeFilter.parse(values)
 
 
 @pytest.mark.parametrize(

@@ -57,13 +57,6 @@ def test_files_and_metadata_are_linked_both_ways(tmp_path: Path, listing: str) -
     assert told.lastmod is not None
 
 
-def test_files_are_found_in_dublin_core_by_patterns(tmp_path: Path) -> None:
-    made = HarvestedRepository(tmp_path, files="https://repo.example/*.pdf")
-    made.provider.put(Item(local="1", bitstreams=(THESIS, DATA)))
-
-    assert files(made.fill()) == ["1/thesis.pdf"]
-
-
 def test_files_come_change_and_go_with_their_items(tmp_path: Path) -> None:
     made = world(tmp_path, item("1", THESIS), item("2", DATA))
     made.fill()
@@ -171,47 +164,6 @@ def test_files_that_not_everybody_can_have_are_left_out(tmp_path: Path, status: 
     made.fill()
     assert files(made.told) == ["1/closed.pdf", "1/thesis.pdf"], "a whole harvest asks again"
     assert len(made.told[f"{BASE}resource/1/oai_dc.xml"].describes) == 2
-
-
-def test_length_and_type_are_asked_for_once(tmp_path: Path) -> None:
-    made = HarvestedRepository(tmp_path, files="*/bitstream/*", measure="yes")
-    for local in ("1", "2"):
-        made.provider.put(Item(local=local, bitstreams=(THESIS, DATA)))
-    made.fill()
-
-    told = made.told[f"{HOST}/1/data.csv"]
-    assert (told.length, told.media_type) == (len(DATA.body), "text/csv")
-    assert len(made.provider.heads) == 4
-
-    made.follow()
-    made.fill()
-    assert len(made.provider.heads) == 4
-
-    made.provider.tick(90_000)
-    changed(made.provider, "1", title="Changed")
-    made.follow()
-    assert sorted(made.provider.heads[4:]) == ["/bitstream/1/data.csv", "/bitstream/1/thesis.pdf"]
-
-
-def test_the_signposts_of_a_file_that_is_measured_anyway_are_kept(tmp_path: Path) -> None:
-    links = (
-        '<https://doi.example/10.1/x>; rel="cite-as", <meta.json>; rel="describedby",'
-        ' <https://cc.example/by>; rel="license", </style.css>; rel="stylesheet"'
-    )
-    signed = Bitstream(name="thesis.pdf", body=b"x", links=links)
-    made = world(tmp_path, item("1", signed, DATA), measure="yes")
-    told = made.fill()
-
-    found = {(link.rel, link.href) for link in told[f"{HOST}/1/thesis.pdf"].links}
-    assert {
-        ("describedby", f"{BASE}resource/1/oai_dc.xml"),
-        ("describedby", f"{HOST}/1/meta.json"),
-        ("cite-as", "https://doi.example/10.1/x"),
-        ("license", "https://cc.example/by"),
-    } <= found
-    assert not any("style" in href for _, href in found)
-    assert all(link.rel != "license" for link in told[f"{HOST}/1/data.csv"].links)
-    assert len(made.provider.heads) == 2
 
 
 def test_a_server_of_files_that_fails_hides_no_file(tmp_path: Path) -> None:

@@ -38,17 +38,6 @@ def _md5(body: bytes) -> Digest:
     return Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest())
 
 
-def test_addresses_in_dublin_core_are_mentions() -> None:
-    found = parse_item_metadata(metadata("oai_dc"))
-
-    assert [(file.uri.rpartition("/")[2], file.is_listed) for file in found.files] == [
-        ("5", False),
-        ("my%20thesis%20%C3%A9.pdf", False),
-        ("license.txt", False),
-    ]
-    assert found.rights == ("embargo",)
-
-
 def test_what_xoai_says_of_access_is_found() -> None:
     closed = Bitstream(name="a.pdf", body=b"", embargo="2099-01-01")
     found = parse_item_metadata(
@@ -134,25 +123,6 @@ def test_files_are_chosen_by_bundle_and_pattern() -> None:
     assert chosen(*everything, files="*.pdf,*/1") == [thesis.uri, plain.uri, page.uri]
 
 
-def test_addresses_of_files_can_be_rewritten() -> None:
-    pages = [
-        MetadataFile(uri=f"https://j.example/article/view/{name}", is_listed=False)
-        for name in ("1", "1/2", "1/3")
-    ]
-
-    assert chosen(*pages, files="*/view/*/*", rewrite="/view/ => /download/") == [
-        "https://j.example/article/download/1/2",
-        "https://j.example/article/download/1/3",
-    ]
-    assert chosen(*pages, files="*/view/*/*", rewrite="/article/*/3=>/file/*/three") == [
-        "https://j.example/article/view/1/2",
-        "https://j.example/file/view/1/three",
-    ]
-    assert chosen(*pages, files="*/view/*/*", rewrite="/3=>/2") == [
-        "https://j.example/article/view/1/2"
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "is_restricted"),
     [
@@ -170,26 +140,6 @@ def test_who_may_have_the_files_is_told_by_known_words(text: str, is_restricted:
     choice = OaiOptions(endpoint="https://r.example/oai")
 
     assert choice.is_restricted(ItemMetadata(rights=("Somebody", text))) is is_restricted
-
-
-def test_what_restricts_can_be_chosen() -> None:
-    told = ItemMetadata(rights=("info:eu-repo/semantics/closedAccess", "Campus only"))
-    address = "oai:https://r.example/oai"
-
-    assert not parse_options(address, {"restricted": "no"}).is_restricted(told)
-    assert parse_options(address, {"restricted": "Campus*"}).is_restricted(told)
-    assert not parse_options(address, {"restricted": "campus"}).is_restricted(told)
-
-
-def test_sets_have_addresses() -> None:
-    address = "oai:https://r.example/oai?x=1"
-    plain = parse_options(address, {"prefixes": "mods,oai_dc"})
-    dspace = parse_options(address, {"collections": "https://r.example/handle/{handle}"})
-
-    assert plain.collection("a:b c") == (
-        "https://r.example/oai?x=1&verb=ListRecords&metadataPrefix=mods&set=a%3Ab%20c"
-    )
-    assert dspace.collection("col_10673_2") == "https://r.example/handle/10673/2"
 
 
 @pytest.mark.parametrize(
@@ -225,15 +175,6 @@ def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
 
 
 NAMES = frozenset({file_name("oai_dc", ".xml"), file_name("mods", ".xml")})
-
-
-def test_places_are_those_of_the_handle() -> None:
-    assert path_of("oai:r.example:10673/5", "oai_dc.xml", "r.example", NAMES) == (
-        "resource/10673/5/oai_dc.xml"
-    )
-    assert path_of("oai:r.example:10673/5", "oai_dc", "r.example", {"oai_dc"}) == (
-        "resource/10673/5/oai_dc"
-    )
 
 
 @pytest.mark.parametrize(

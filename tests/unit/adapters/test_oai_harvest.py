@@ -1,6 +1,5 @@
 """Harvesting repositories, those that break the rules too: what is listed is told, and no less."""
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -88,19 +87,6 @@ def test_each_harvest_asks_from_the_one_before(tmp_path: Path) -> None:
         assert lists(made)[-1]["from"] == begin
 
 
-def test_a_record_in_another_set_is_told_again(tmp_path: Path) -> None:
-    made = titled(tmp_path)
-    made.fill()
-    moment, item = made.provider.items["10673/3"]
-    assert item is not None
-    made.provider.items["10673/3"] = (moment, replace(item, sets=("other",)))
-
-    [told] = made.follow().values()
-
-    assert told is not None
-    assert [collection.href.rpartition("=")[2] for collection in told.collections] == ["other"]
-
-
 def test_of_a_record_that_is_listed_twice_the_later_one_counts(tmp_path: Path) -> None:
     made = titled(tmp_path, count=1)
     moment, _ = made.provider.items["10673/0"]
@@ -111,14 +97,6 @@ def test_of_a_record_that_is_listed_twice_the_later_one_counts(tmp_path: Path) -
     )
 
     assert len(made.fill()) == 1
-
-
-def test_a_record_with_another_datestamp_and_the_same_bytes_is_no_change(tmp_path: Path) -> None:
-    made = titled(tmp_path)
-    made.fill()
-    changed(made.provider, "10673/3")
-
-    assert made.follow() == {}
 
 
 def test_each_version_of_a_record_is_later_than_the_one_before(tmp_path: Path) -> None:
@@ -174,23 +152,6 @@ def test_windows_cover_everything_once(tmp_path: Path) -> None:
         ("2025-12-30T10:00:00Z", ""),
     ]
     assert len(made.metadata()) == MANY
-
-
-def test_records_of_a_day_and_later_can_be_chosen(tmp_path: Path) -> None:
-    made = titled(tmp_path)
-    made.values = {"from": "2026-01-01T00:00:09Z"}
-    made.fill()
-    made.follow()
-
-    assert len(made.metadata()) == 3
-    assert {fields["from"] for fields in lists(made)} == {"2026-01-01T00:00:09Z"}
-
-
-def test_the_beginning_that_a_provider_tells_is_not_passed(tmp_path: Path) -> None:
-    made = titled(tmp_path, Quirks(earliest="2026-01-01T00:00:05Z"))
-    made.fill()
-
-    assert lists(made)[-1]["from"] == "2026-01-01T00:00:05Z"
 
 
 @pytest.mark.parametrize("deletions", ["persistent", "no"])
@@ -289,14 +250,6 @@ def test_formats_are_told_with_links_to_each_other(tmp_path: Path) -> None:
     )
 
 
-def test_all_formats_are_published_when_that_is_asked(tmp_path: Path) -> None:
-    made = titled(tmp_path, count=1, prefixes="*", files_from="xoai")
-    made.fill()
-
-    names = {file.rpartition("/")[2] for file in made.files()}
-    assert names == {"oai_dc.xml", "mods.xml", "mets.xml", "ore.xml"}
-
-
 def test_one_format_of_an_item_may_be_withdrawn(tmp_path: Path) -> None:
     made = titled(tmp_path, count=1, prefixes="oai_dc,mods")
     made.fill()
@@ -315,22 +268,6 @@ def test_one_format_of_an_item_may_be_withdrawn(tmp_path: Path) -> None:
     assert made.told[dc].alternates == ()
 
 
-def test_sets_choose_and_are_told(tmp_path: Path) -> None:
-    made = titled(tmp_path, count=2, sets="a,b", collections="https://repo.example/c/{set}")
-    made.provider.put(Item(local="both", sets=("a", "b")))
-    made.provider.put(Item(local="one", sets=("a", "c")))
-    made.fill()
-
-    told = {
-        uri.rpartition("/oai_dc")[0].rpartition("/")[2]: [
-            collection.href for collection in resource.collections
-        ]
-        for uri, resource in made.told.items()
-    }
-    address = "https://repo.example/c/"
-    assert told == {"both": [f"{address}a", f"{address}b"], "one": [f"{address}a", f"{address}c"]}
-
-
 @pytest.mark.parametrize(
     ("values", "word"),
     [({"prefixes": "marc21"}, "marc21"), ({"sets": "nothing"}, "nothing")],
@@ -341,11 +278,4 @@ def test_what_the_repository_does_not_have_is_a_mistake(
     made = titled(tmp_path, None, count=2, **values)
 
     with pytest.raises(ConfigurationError, match=word):
-        made.fill()
-
-
-def test_sets_of_a_repository_that_has_none_are_a_mistake(tmp_path: Path) -> None:
-    made = titled(tmp_path, Quirks(no_sets=True), sets="a")
-
-    with pytest.raises(ConfigurationError, match="no set a"):
         made.fill()

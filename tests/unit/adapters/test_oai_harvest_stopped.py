@@ -143,17 +143,6 @@ def test_a_format_that_is_suddenly_empty_is_not_taken_for_withdrawn(tmp_path: Pa
     assert len(made.metadata()) == 10, "ten may go at once"
 
 
-def test_who_says_that_most_may_be_gone_needs_nothing_else(tmp_path: Path) -> None:
-    made = titled(tmp_path, Quirks(page=6), count=11, prefixes="oai_dc,mods")
-    made.fill()
-    made.provider.quirks.empty = "mods"
-    made.allow_empty = True
-
-    made.fill()
-
-    assert len(made.metadata()) == 11
-
-
 def test_tokens_that_always_die_are_told_with_what_helps(tmp_path: Path) -> None:
     made = titled(tmp_path, Quirks(page=4, dying_tokens=[1] * 9))
 

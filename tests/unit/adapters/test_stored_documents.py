@@ -39,25 +39,6 @@ def read(documents: StoredDocuments, name: str = NAME) -> bytes | None:
         return stream.read()
 
 
-def test_a_document_is_written_replaced_listed_and_removed(
-    documents: StoredDocuments, shelf: ShelfStore
-) -> None:
-    assert (read(documents), documents.signature(NAME)) == (None, None)
-    assert documents.write(NAME, [b"<one", b"/>"], passed) == 6
-    first = documents.signature(NAME)
-    assert documents.write(NAME, [b"<two/>"], passed) == 6
-    assert read(documents) == b"<two/>"
-    assert first is not None
-    assert documents.signature(NAME) != first
-    documents.write(".well-known/resourcesync", [b"<two/>"])
-    for other in ("resourcesync/deep/er.xml", "mine.xml"):
-        shelf.spoil(other, b"x")
-    assert list(documents.names()) == [".well-known/resourcesync", NAME]
-    documents.delete(NAME)
-    documents.delete(NAME)
-    assert (read(documents), list(documents.names())) == (None, [".well-known/resourcesync"])
-
-
 def test_what_cannot_be_made_or_passed_leaves_what_was_there(documents: StoredDocuments) -> None:
     def breaks() -> Iterable[bytes]:
         yield b"<two"
@@ -107,9 +88,3 @@ def test_what_a_store_raises_is_an_error_of_storage(
     monkeypatch.setattr(ShelfStore, "stat", breaks)
     with pytest.raises(StorageError, match="RuntimeError: the line is dead"):
         documents.write(NAME, [b"<one/>"])
-
-
-@pytest.mark.parametrize("name", ["x.xml", "resourcesync/", "resourcesync/..", "resourcesync/a\0"])
-def test_there_are_no_documents_elsewhere(documents: StoredDocuments, name: str) -> None:
-    with pytest.raises(StorageError, match="not a valid document name"):
-        documents.write(name, [b"x"])

@@ -82,41 +82,6 @@ def test_whatever_happens_there_is_what_is_recorded_here(
         assert follower.recorded() == system.resources
 
 
-def test_all_is_read_again_when_it_is_time_for_that(follower: Follower) -> None:
-    follower.system.put("a", b"a")
-    follower.publish()
-    follower.asked()
-    follower.clock.advance(seconds=7 * DAY - 10)
-    follower.publish()
-    assert follower.asked() == ["changes after 1, 0 s"]
-    del follower.system.resources["https://h/a"]  # and no change was told
-    follower.system.put("b", b"b")
-
-    follower.clock.advance(seconds=20)
-    follower.publish()
-
-    assert follower.asked() == ["position", "resources"]
-    assert follower.recorded() == follower.system.resources
-    follower.clock.advance(seconds=61)
-    follower.publish(read_again=60)
-    assert follower.asked() == ["position", "resources"]
-
-
-def test_a_system_without_a_log_is_read_whole_after_some_hours(follower: Follower) -> None:
-    follower.system.has_log = False
-    follower.system.put("a", b"a")
-    running = follower.keep(every=3_600)
-    for _ in range(4):
-        next(running)
-
-    asked = follower.asked()
-    assert asked.count("resources") == 1
-    assert not [name for name in asked if name.startswith("changes")]
-    for _ in range(2):
-        next(running)
-    assert follower.asked().count("resources") == 1
-
-
 def test_a_clock_that_was_set_back_has_all_read_again(follower: Follower) -> None:
     follower.system.put("a", b"a")
     follower.publish()
@@ -190,27 +155,6 @@ def test_a_mere_feed_begins_with_the_present_and_an_empty_list(follower: Followe
     assert follower.asked()[0] == "position"
     assert sorted(follower.recorded()) == ["https://h/a", "https://h/b"]
     assert [item.kind for item in follower.listed("changelist")] == [ChangeKind.CREATED] * 2
-
-
-def test_feeds_that_are_followed_by_turns_each_go_on_where_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with scripted(monkeypatch, "one", "two") as (system, two):
-        first, second = (
-            Follower(system, tmp_path / "out"),
-            Follower(two, tmp_path / "out", "told:two"),
-        )
-        for follower in (first, second):
-            follower.system.tells_all = False
-            follower.publish()
-        system.put("a", b"a")
-        second.publish()
-        two.put("b", b"b")
-        assert counts(first.publish()) == (1, 0, 0, 0)
-        assert counts(second.publish()) == (1, 0, 0, 0)
-
-    assert sorted(second.recorded()) == ["https://h/a", "https://h/b"]
-    assert first.asked() == ["position", "changes after 0, 0 s", "changes after 0, 0 s"]
 
 
 # --- nothing from a partial read ---

@@ -4,14 +4,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
-from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from resourcesync.app.publishing import accounts
-from resourcesync.app.serving import push_channels
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
+from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
@@ -77,27 +75,6 @@ def test_changes_are_published_at_the_interval_that_was_asked_for(follower: Foll
     assert follower.asked() == [f"changes after {number}, 300 s" for number in (1, 2, 3)]
     running.close()  # type: ignore[attr-defined]
     assert follower.system.asked == ["closed"]
-
-
-def test_a_feed_that_never_rests_is_published_while_it_goes_on(follower: Follower) -> None:
-    follower.system.put("a", b"a")
-    follower.publish()
-    follower.system.is_endless = True
-    told = 0
-
-    def goes_on() -> None:
-        nonlocal told
-        told += 1
-        follower.system.put(f"n{told}", b"n")
-        follower.clock.advance(seconds=7)
-
-    follower.system.on_lot = goes_on
-    began = follower.clock.monotonic()
-
-    for number, done in enumerate(islice(follower.keep(every=60), 4), 1):
-        assert done.scan.created
-        assert follower.clock.monotonic() - began <= number * 67
-    assert told <= 40
 
 
 def test_what_only_lets_the_caller_stop_writes_nothing(follower: Follower) -> None:
@@ -186,40 +163,3 @@ def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_e
     options = follower.system.options
     assert options is not None
     assert (options.base_uri, options.address) == ("https://h/", "told:one")
-
-
-def test_the_hub_that_its_lists_name_can_be_served(follower: Follower) -> None:
-    follower.system.put("a", b"a")
-    accounts.publish_account(
-        follower.followed(),
-        {"url": "https://h/", "hubs": ("https://h/hub",)},
-        clock=follower.clock,
-        asked=PublishRequest(),
-    )
-
-    assert push_channels.hubs_of(follower.out) == ("https://h/hub",)
-
-
-def test_there_is_no_dry_run_and_it_says_so(follower: Follower) -> None:
-    with pytest.raises(ResourceSyncError, match="no dry run"):
-        accounts.publish_account(
-            follower.followed(),
-            {"url": "https://h/"},
-            clock=follower.clock,
-            asked=PublishRequest(dry_run=True),
-        )
-
-
-@pytest.mark.parametrize(
-    ("text", "is_one"),
-    [
-        ("eventstreams:https://h.example/stream", True),
-        ("eventstreams:/a folder/Änderungen", True),
-        ("eventstreams:", False),
-        ("eventstreams:a\nb", False),
-        ("nosuch:thing", False),
-        ("/some/folder", False),
-    ],
-)
-def test_an_address_names_an_adapter_that_there_is(text: str, is_one: bool) -> None:
-    assert accounts.is_account_address(text) is is_one

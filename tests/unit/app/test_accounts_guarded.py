@@ -91,20 +91,6 @@ def test_what_comes_in_place_of_what_goes_counts(follower: Follower) -> None:
     assert counts(follower.publish()) == (40, 0, 40, 0)
 
 
-def test_a_mere_feed_is_believed(follower: Follower) -> None:
-    follower.system.tells_all = False
-    follower.publish()
-    for at in range(40):
-        follower.system.put(f"{at}", b"x")
-    follower.publish()
-    for at in range(40):
-        follower.system.remove(f"{at}")
-    assert counts(follower.publish()) == (0, 0, 40, 0)
-
-
-# --- nothing was told ---
-
-
 # --- why it is not told yet ---
 
 
@@ -116,23 +102,6 @@ def test_changes_that_the_other_system_holds_back_are_no_silence(follower: Follo
     )
 
     follower.system.lots = [ChangeBatch("3", ())]
-    assert follower.publish().scan.left == ()
-
-
-# --- why all is read again ---
-
-
-def test_that_a_log_is_gone_is_told_once(follower: Follower) -> None:
-    fill(follower, 3)
-    follower.system.forgotten = 10**6
-    follower.system.put("new", b"x")
-    assert [left_file.code for left_file in follower.publish().scan.left] == ["log-lost"]
-
-    follower.system.has_log = False
-    follower.clock.advance(hours=24 * 8)
-    message = "told:one no longer has a change log"
-    assert follower.publish().scan.left == (LeftFile(code="log-lost", reason=message),)
-    follower.clock.advance(hours=24 * 8)
     assert follower.publish().scan.left == ()
 
 
@@ -154,11 +123,3 @@ def test_a_first_run_that_fails_remembers_what_it_was_told(follower: Follower) -
     assert "hunter2" not in (follower.out / ".resourcesync/catalogue.db").read_bytes().decode(
         "latin-1"
     )
-
-
-def test_a_mistake_makes_no_catalogue(follower: Follower) -> None:
-    mistakes: list[dict[str, object]] = [{}, {"url": "no address"}]
-    for chosen in mistakes:
-        with pytest.raises(ConfigurationError):
-            publish(follower, chosen)
-    assert not follower.out.exists()

@@ -4,15 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.settings.files import (
     MOST_BYTES,
     NAME,
     ConfigFile,
-    ConfigText,
     config_locations,
     find,
     overrides,
@@ -81,28 +78,6 @@ def test_a_file_that_is_named_is_the_only_one(here: Path, tmp_path: Path) -> Non
     assert file.tables == {"other": 1}
 
 
-def test_the_environment_can_name_the_file(
-    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(here / NAME, "here = 1")
-    monkeypatch.setenv("RESOURCESYNC_CONFIG", str(put(tmp_path / "named.toml", "named = 1")))
-
-    file = find()
-
-    assert file is not None
-    assert file.tables == {"named": 1}
-    monkeypatch.setenv("RESOURCESYNC_CONFIG", "nowhere.toml")
-    with pytest.raises(ConfigurationError, match="there is no configuration file nowhere"):
-        find()
-
-
-def test_a_file_that_is_named_must_be_there(here: Path) -> None:
-    put(here / NAME)
-
-    with pytest.raises(ConfigurationError, match="there is no configuration file nowhere"):
-        find(Path("nowhere.toml"))
-
-
 @pytest.mark.parametrize("below", [".", "objects/deep"])
 def test_what_a_source_wrote_into_a_mirror_is_no_configuration(
     below: str, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -149,21 +124,6 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(
         read(path)
 
 
-def test_a_folder_is_no_configuration_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="Is a directory"):
-        read(tmp_path)
-
-
-@given(st.text(alphabet="[]a.b=\"'#\n 1", max_size=200))
-def test_a_place_is_found_in_any_text_or_not_but_never_fails(text: str) -> None:
-    file = ConfigFile(path=Path("x"), tables={}, texts=(ConfigText(Path("x"), text),))
-
-    name, _, line = file.location(("a",), "b").partition(":")
-
-    assert name == "x"
-    assert not line or 1 <= int(line) <= len(text.splitlines())
-
-
 def test_a_mistake_is_told_with_file_line_table_and_key(tmp_path: Path) -> None:
     file = parsed(tmp_path, TEXT)
 
@@ -172,35 +132,6 @@ def test_a_mistake_is_told_with_file_line_table_and_key(tmp_path: Path) -> None:
     assert error.message == "unknown key `evrey` in [mirror.arxiv-pdf]"
     assert error.evidence == (("file", f"{file.path}:7"),)
     assert error.hint == "did you mean `every`?"
-
-
-def test_a_key_that_is_like_none_gets_the_names_of_all(tmp_path: Path) -> None:
-    error = parsed(tmp_path, TEXT).unknown_key_error((), "zzz", ("mirror", "auth"))
-
-    assert error.message == "unknown key `zzz` at the top"
-    assert error.hint == "known: auth, mirror"
-
-
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
-        ("path", "did you mean `dest`?"),
-        ("url", "did you mean `source`?"),
-        ("oath", "known: auth, dest, source"),  # like auth, but by chance
-    ],
-)
-def test_the_words_of_other_programs_lead_to_ours(tmp_path: Path, key: str, hint: str) -> None:
-    error = parsed(tmp_path, TEXT).unknown_key_error(
-        ("mirror", "m"), key, ("source", "dest", "auth")
-    )
-
-    assert error.hint == hint
-
-
-def test_dashes_and_capitals_are_a_near_miss(tmp_path: Path) -> None:
-    error = parsed(tmp_path, TEXT).unknown_key_error((), "Max-Delete", ("max_delete", "max_size"))
-
-    assert error.hint == "did you mean `max_delete`?"
 
 
 @pytest.mark.parametrize(
@@ -221,17 +152,6 @@ def test_the_line_is_that_of_the_key_or_of_its_table(
     file = parsed(tmp_path, TEXT)
 
     assert file.location(table, key) == (f"{file.path}:{line}" if line else str(file.path))
-
-
-def test_a_table_that_is_none_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"`a` in \[mirror\] must be a table"):
-        parsed(tmp_path, "[mirror]\na = 1\n").table("mirror", "a")
-    with pytest.raises(ConfigurationError, match=r"^`mirror` must be a table"):
-        parsed(tmp_path, "mirror = 1\n").table("mirror", "a")
-
-
-def test_a_table_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert parsed(tmp_path, TEXT).table("auth", "none") == {}
 
 
 def test_the_environment_sets_single_keys_of_a_mirror() -> None:

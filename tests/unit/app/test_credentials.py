@@ -40,18 +40,6 @@ def refused(table: dict[str, object], environ: dict[str, str] | None = None) -> 
     return str(caught.value)
 
 
-def test_a_bearer_token_comes_from_the_environment() -> None:
-    assert read(bearer({"env": "TOKEN"})).fields == (("Authorization", f"Bearer {SECRET}"),)
-
-
-def test_a_secret_comes_from_a_file_without_the_end_of_its_line(tmp_path: Path) -> None:
-    (tmp_path / "s").write_text(f"{SECRET}\n")
-
-    found = read(bearer({"file": str(tmp_path / "s")}))
-
-    assert found.fields == (("Authorization", f"Bearer {SECRET}"),)
-
-
 def test_a_credential_of_the_service_manager_is_found_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "arxiv").write_text(SECRET)
     environ = {"CREDENTIALS_DIRECTORY": str(tmp_path)}
@@ -90,13 +78,6 @@ def test_a_command_that_fails_tells_nothing_of_what_it_wrote(
     monkeypatch.setattr(credentials, "COMMAND_SECONDS", 0.5)
 
     assert told in refused(bearer({"command": [sys.executable, "-S", "-c", program]}))
-
-
-def test_basic_is_encoded_as_it_should_be() -> None:
-    found = read({"type": "basic", "username": "añna", "password": {"env": "TOKEN"}})
-
-    word = b64encode(f"añna:{SECRET}".encode()).decode()
-    assert found.fields == (("Authorization", f"Basic {word}"),)
 
 
 def test_any_header_may_carry_a_secret_to_any_one_origin() -> None:
@@ -174,11 +155,6 @@ def test_a_broken_netrc_is_told_without_what_stands_in_it(tmp_path: Path, text: 
     Path(str(table["file"])).write_bytes(text.encode("latin-1"))
 
     refused(table)
-
-
-def test_a_netrc_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    assert "not an ordinary file" in refused({"type": "netrc", "file": str(tmp_path)})
-    assert "cannot be read" in refused({"type": "netrc", "file": str(tmp_path / "none")})
 
 
 @given(st.dictionaries(st.text(max_size=8), st.none() | st.text() | st.lists(st.text())))

@@ -21,12 +21,3 @@ def test_the_sources_name_is_held_to_a_public_address_unless_it_is_allowed(
     source: str, allowed: tuple[str, ...], host: str
 ) -> None:
     assert fetch_settings(Network(allow_origins=allowed), source).source_host == host
-
-
-@pytest.mark.parametrize(("timeout", "deadline"), [(None, 60), (5, 60), (600, 1200)])
-def test_who_waits_longer_for_an_answer_gives_a_body_more_time(
-    timeout: float | None, deadline: float
-) -> None:
-    found = fetch_settings(Network(timeout=timeout), "https://museum.example/")
-
-    assert found.deadline == deadline

@@ -52,15 +52,6 @@ def test_a_name_that_nobody_brings_is_refused_with_those_that_are_there(site: Pa
     assert ("installed", "there") in caught.value.evidence
 
 
-def test_two_distributions_with_one_name_are_refused_and_both_are_named(site: Path) -> None:
-    for name in ("acme_left", "acme_right"):
-        install(site, name, {plugins.MAPPERS: {"same": f"{name}:go"}}, "def go(): ...\n")
-    with pytest.raises(ConfigurationError, match="several") as caught:
-        plugins.load(plugins.MAPPERS, "same")
-    assert caught.value.code == "ambiguous-plugin"
-    assert len(caught.value.evidence) == 2
-
-
 @pytest.mark.parametrize(
     ("code", "value", "said"),
     [
@@ -79,11 +70,6 @@ def test_a_plug_in_that_cannot_be_imported_is_a_mistake_of_configuration(
     assert caught.value.code == "bad-plugin"
     assert said in caught.value.evidence[1][1]
     assert "acme_bad 1.2" in caught.value.evidence[0][1]
-
-
-def test_a_group_that_nobody_asks_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no group of plug-ins"):
-        plugins.names("resourcesync.hopes")
 
 
 def test_every_plug_in_of_ours_can_be_loaded() -> None:

@@ -4,7 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
-from itertools import count, islice
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -95,56 +95,6 @@ class Breaking(MortalEngine):
         return True
 
 
-class Suspecting(MortalEngine):
-    """Unit 0 breaks it until it runs alone; then it runs on until others were submitted, or not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.given: list[str] = []
-        self.alone: Future[UnitOutcome] | None = None
-
-    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> Future[UnitOutcome]:
-        self.given.append(unit.name)
-        future: Future[UnitOutcome] = Future()
-        if unit.name != "0":
-            future.set_result(UnitOutcome(unit.name))
-        elif self.given.count("0") < TRIES:
-            future.set_exception(BrokenExecutor("a worker died"))
-        else:
-            self.alone = future
-        return future
-
-    def restart_workers(self) -> bool:
-        return True
-
-
-class EndsTheSuspect(ManualClock):
-    """It lets the suspect end once the runner had a chance to begin others."""
-
-    def __init__(self, engine: Suspecting) -> None:
-        super().__init__()
-        self._engine, self._looks = engine, 0
-
-    def monotonic(self) -> float:
-        alone = self._engine.alone
-        self._looks += alone is not None
-        if alone is not None and self._looks > 3 and not alone.done():
-            self._engine.given.append("end")
-            alone.set_result(UnitOutcome("0"))
-        return super().monotonic()
-
-
-def test_nothing_is_begun_while_a_suspect_runs_alone() -> None:
-    engine = Suspecting()
-    units = [Task(f"{number}") for number in range(40)]
-    found = list(outcomes(engine, iter(units), clock=EndsTheSuspect(engine)))
-    engine.close()
-
-    assert sorted(outcome.name for outcome in found) == sorted(unit.name for unit in units)
-    begun_last = len(engine.given) - 1 - engine.given[::-1].index("0")
-    assert engine.given[begun_last + 1] == "end"
-
-
 def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
     engine = Breaking()
     found = list(outcomes(engine, [Task(f"{number}") for number in range(5)]))
@@ -152,16 +102,6 @@ def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
 
     assert sorted(outcome.name for outcome in found) == ["0", "1", "2", "3", "4"]
     assert sorted(engine.given) == ["0", "1", "2", "2", "3", "4"]
-
-
-def test_many_units_that_fail_among_others_do_not_end_the_run() -> None:
-    engine = MortalEngine()
-    units = [Task(f"{number}", "raises" if number % 2 else "well") for number in range(100)]
-    found = list(outcomes(engine, units))
-    engine.close()
-
-    assert len(found) == 100
-    assert sum(outcome.failed is not None for outcome in found) == 50
 
 
 def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
@@ -253,18 +193,6 @@ def test_a_host_that_says_to_wait_is_asked_again_when_the_time_is_over() -> None
     assert clock.monotonic() < 102
 
 
-def test_units_without_end_are_read_as_they_are_done() -> None:
-    numbers = count()
-    engine = MortalEngine()
-    running = outcomes(engine, (Task(f"{number}") for number in numbers))
-    found = list(islice(running, 50))
-    running.close()  # type: ignore[attr-defined]  # it is a generator
-    engine.close()
-
-    assert len({outcome.name for outcome in found}) == 50
-    assert next(numbers) <= 60
-
-
 class CountingClock(ManualClock):
     """A clock that counts how often it is read."""
 
@@ -354,14 +282,3 @@ def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
         )
 
     assert engine.begun == engine.cancelled == 1
-
-
-def test_a_run_of_nothing_ends_at_once() -> None:
-    assert (
-        list(
-            run_units(
-                Endless(), do_task, [], limits=HostLimits(), cancel=CancelToken(ManualClock())
-            )
-        )
-        == []
-    )

@@ -1,6 +1,5 @@
 """Publishing again and again: hints, pauses, and what goes wrong meanwhile."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +10,8 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings.publication import CATALOGUE
-from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.servers.listening import Listener
 
@@ -132,19 +130,6 @@ def test_a_hub_that_was_not_told_is_told_a_minute_later(tmp_path: Path) -> None:
     assert len(hub.posts()) >= 4
 
 
-def test_a_step_is_forced_in_the_first_run_alone(kept: Kept) -> None:
-    kept.keep()
-    kept.runs.clear()
-
-    kept.keep(kept.write("b.txt"), asked=PublishRequest(step=PublicationStep.REBASE))
-
-    lists = [[document.name for document in run.publication.written] for run in kept.runs]
-    assert lists == [
-        ["resourcesync/resourcelist.xml", "resourcesync/capabilitylist.xml"],
-        ["resourcesync/changelist.xml", "resourcesync/resourcelist.xml"],
-    ]
-
-
 def test_what_fails_at_first_ends_it_and_what_fails_later_is_tried_again(kept: Kept) -> None:
     with pytest.raises(ConfigurationError):
         Kept(kept.tree / "nowhere").keep(None)
@@ -202,43 +187,6 @@ def test_our_own_documents_are_no_hint(tmp_path: Path) -> None:
     ]
     assert [is_ours(name) for name in ours] == [True] * 4
     assert not any(map(is_ours, ["a.txt", "resourcesync.txt", "lists2/b", "x/robots.txt"]))
-
-
-def test_a_tree_that_takes_long_to_look_at_is_not_looked_at_all_the_time(kept: Kept) -> None:
-    kept.keep()
-    now = kept.clock.monotonic
-    ticks = iter(range(0, 1_000, 10))
-    kept.clock.monotonic = lambda: now() + next(ticks)  # type: ignore[method-assign]  # each run takes ten seconds
-    slept: list[float] = []
-    kept.clock.sleep = slept.append  # type: ignore[method-assign,assignment]
-
-    kept.keep(kept.write("b.txt"))
-
-    assert slept[:2] == [40, 40]
-
-
-def test_without_the_extra_it_says_what_to_install(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "watchfiles", None)
-
-    with pytest.raises(ConfigurationError) as caught:
-        kept.keeper.watcher()
-
-    assert caught.value.hint == "pip install 'resourcesync[watch]'"
-
-
-def test_what_cannot_be_watched_is_told_and_not_waited_for(tmp_path: Path) -> None:
-    pytest.importorskip("watchfiles")
-
-    with (
-        FolderWatcher(tmp_path / "nowhere", lambda _: False) as watcher,
-        pytest.raises(StorageError) as caught,
-    ):
-        watcher.wait(30)
-
-    assert caught.value.code == "watch"
-    assert "cron" in caught.value.hint
 
 
 def test_a_watched_folder_gives_one_hint_for_what_comes_together(tmp_path: Path) -> None:

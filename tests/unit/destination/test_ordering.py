@@ -4,7 +4,6 @@ import errno
 import tempfile
 import tracemalloc
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from io import BytesIO
 from operator import itemgetter
 from typing import BinaryIO
@@ -15,7 +14,6 @@ from resourcesync.destination.external_sort import ExternalSorter, SorterClosedE
 from resourcesync.errors import DiskFullError, StorageError
 
 Pair = tuple[str, int]
-MOMENT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
 
 class Disk:
@@ -70,42 +68,6 @@ def shuffled(count: int) -> list[Pair]:
 def fill(spool: ExternalSorter[Pair], pairs: Iterable[Pair]) -> None:
     for pair in pairs:
         spool.add(pair)
-
-
-def test_a_short_list_needs_no_file() -> None:
-    disk = Disk()
-    with spool_on(disk, 100) as spool:
-        for pair in [("b", 1), ("a", 2), ("c", 3)]:
-            spool.add(pair)
-
-        assert list(spool) == [("a", 2), ("b", 1), ("c", 3)]
-
-    assert disk.files == []
-
-
-def test_a_list_in_order_is_written_as_one_run() -> None:
-    disk = Disk()
-    pairs = [(f"{number:05d}", number) for number in range(1_000)]
-    with spool_on(disk) as spool:
-        fill(spool, pairs)
-        spool.close_input()
-
-        assert spool.run_count == 1
-        assert list(spool) == pairs
-        assert len(disk.files) == 1
-
-
-def test_lists_in_order_one_after_the_other_make_one_run_each() -> None:
-    disk = Disk()
-    with spool_on(disk, 10) as spool:
-        for start in (5_000, 3_000, 1_000):
-            for number in range(start, start + 100):
-                spool.add((f"{number}", number))
-
-        assert [pair[1] for pair in spool] == [
-            number for start in (1_000, 3_000, 5_000) for number in range(start, start + 100)
-        ]
-        assert spool.run_count == 3
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 255, 256, 257, 1_030, 20_000])
@@ -194,11 +156,6 @@ def test_a_spool_takes_nothing_after_its_end_and_gives_nothing_when_closed() -> 
         spool.add(("b", 2))
 
 
-def test_a_run_of_no_entries_is_refused() -> None:
-    with pytest.raises(ValueError, match="one entry"):
-        spool_on(Disk(), 0)
-
-
 @pytest.mark.parametrize(
     ("number", "kind"),
     [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EIO, StorageError)],
@@ -275,16 +232,6 @@ def test_a_file_that_was_cut_short_is_never_a_shorter_list(missing: int) -> None
 
     with pytest.raises(StorageError, match="is truncated"):
         list(spool)
-
-
-def test_entries_of_real_files_come_back() -> None:
-    spool = ExternalSorter[Pair](
-        key=itemgetter(0), dump=dump, load=load, spill=tempfile.TemporaryFile, run_length=3
-    )
-    with spool:
-        fill(spool, shuffled(1_000))
-
-        assert list(spool) == sorted(shuffled(1_000), key=itemgetter(0))
 
 
 # --- memory ---

@@ -52,35 +52,10 @@ def find(address: str, **answers: Any) -> SourceLists:
     return discover(DocumentFetcher(fetcher, BytesIO), address)
 
 
-def found(address: str, **answers: Any) -> str | None:
-    return find(address, **answers).resource_list
-
-
 KNOWN: dict[str, Answer | bytes] = {
     ".well-known_resourcesync": DESCRIPTION,
     "capabilities.xml": CAPABILITIES,
 }
-
-
-def test_the_root_of_a_site_leads_by_its_well_known_uri() -> None:
-    assert found(HOST, **KNOWN) == f"{HOST}/list.xml"
-    assert found(f"{HOST}/", **KNOWN, root=PAGE) == f"{HOST}/list.xml"
-
-
-def test_a_site_without_resourcesync_leads_by_its_sitemap() -> None:
-    hidden: dict[str, Answer | bytes] = {".well-known_resourcesync": Answer(status=403)}
-
-    assert find(HOST, **{"sitemap.xml": SITEMAP}).is_sitemap
-    assert find(HOST, **{"sitemap.xml": SITEMAP}, **hidden, root=PAGE).is_sitemap
-    assert find(f"{HOST}/docs/", **{"sitemap.xml": SITEMAP}, docs=PAGE).is_sitemap
-
-
-def test_a_page_leads_by_its_link_field() -> None:
-    page = Answer(body=PAGE, headers={"link": '</capabilities.xml>; rel="resourcesync"'})
-
-    assert found(f"{HOST}/page", page=page, **{"capabilities.xml": CAPABILITIES}) == (
-        f"{HOST}/list.xml"
-    )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import gzip
 import pytest
 
 from resourcesync.errors import NotAListError, ResourceSyncError
-from resourcesync.model.vocabulary import Dialect
 from tests.support.worlds.discovering import HOST, SITEMAP, WELL_KNOWN, Host, Said, listing
 from tests.support.worlds.network import Answer
 
@@ -174,58 +173,12 @@ def test_what_is_known_by_another_address_counts_from_there() -> None:
 # --- documents of older versions ---
 
 
-def test_a_capability_list_may_stand_at_the_well_known_uri() -> None:
-    host = Host({WELL_KNOWN: CAPS})
-
-    assert host.find().resource_list == f"{HOST}/resourcelist.xml"
-    assert host.find().road == f"well-known URI of {HOST}"
-
-
 def test_an_index_of_capability_lists_is_a_description() -> None:
     index = listing("capabilitylist", ("/caps.xml", ""), index=True)
 
     assert Host({WELL_KNOWN: index, "/caps.xml": CAPS}).find().change_list == (
         f"{HOST}/changelist.xml"
     )
-
-
-def test_the_description_of_0_9_is_one() -> None:
-    old = (
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        ' xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="resourcesync"/>'
-        f'<url><loc>{HOST}/caps.xml</loc><rs:md capability="capabilitylist"/></url></urlset>'
-    )
-    caps = listing(
-        "capabilitylist",
-        ("/resourcelist.xml", "resourcelist"),
-        links=[("resourcesync", f"{HOST}{WELL_KNOWN}")],
-    )
-
-    found = Host({WELL_KNOWN: old, "/caps.xml": caps}).find()
-
-    assert found.resource_list == f"{HOST}/resourcelist.xml"
-    assert found.description == f"{HOST}{WELL_KNOWN}"
-
-
-def test_a_list_of_0_9_leads_up_by_its_own_relation() -> None:
-    listed = listing("resourcelist", links=[("resourcesync", "/caps.xml"), ("up", "/whole.xml")])
-    whole = listing(
-        "resourcelist", ("/a.xml", ""), links=[("resourcesync", "/caps.xml")], index=True
-    )
-
-    found = Host({"/a.xml": listed, "/whole.xml": whole, "/caps.xml": CAPS}).find("/a.xml")
-
-    assert found.capability_list == f"{HOST}/caps.xml"
-
-
-def test_a_list_of_0_6_is_told_by_its_dialect() -> None:
-    old = (
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-        '<rs:md capability="resourcelist" modified="2013-01-03T09:00:00Z"/></urlset>'
-    )
-
-    assert Host({"/old.xml": old}).find("/old.xml").dialect is Dialect.V0_6
 
 
 # --- descriptions that are not quite as they should be ---
@@ -248,8 +201,3 @@ def test_a_description_that_lists_the_lists_themselves_is_understood() -> None:
     description = listing("description", ("/resourcelist.xml", "resourcelist"))
 
     assert Host({WELL_KNOWN: description}).find().resource_list == f"{HOST}/resourcelist.xml"
-
-
-def test_an_empty_description_is_told_to_be_empty() -> None:
-    with pytest.raises(NotAListError, match="lists nothing"):
-        Host({WELL_KNOWN: listing("description"), "/sitemap.xml": SITEMAP}).find()

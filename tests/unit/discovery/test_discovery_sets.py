@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, SourceError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from tests.support.worlds.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
 
 TWO: Said = {
@@ -67,13 +67,6 @@ def test_what_is_no_set_chooses_none(word: str) -> None:
         choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), SetChoice(requested=word), HOST)
 
 
-def test_a_name_that_fits_several_chooses_none() -> None:
-    sets = offered(f"{HOST}/x/a/c.xml", f"{HOST}/y/a/c.xml", f"{HOST}/b/c.xml")
-
-    with pytest.raises(ConfigurationError, match="no set 'a'"):
-        choose(sets, SetChoice(requested="a"), HOST)
-
-
 def test_the_set_followed_so_far_stays_as_long_as_it_is_offered() -> None:
     sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
 
@@ -104,34 +97,7 @@ def test_a_thousand_sets_are_not_all_told() -> None:
     assert len(caught.value.remedy.choices) == 20
 
 
-def test_programs_are_told_the_names_to_choose_from() -> None:
-    sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
-
-    with pytest.raises(ConfigurationError) as caught:
-        choose(sets, SetChoice(folder="here"), HOST)
-
-    assert caught.value.remedy == Remedy(
-        "choose-set", target="here", value=HOST, choices=("a", "b")
-    )
-
-
-def test_who_makes_no_mirror_is_shown_no_commands() -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), SetChoice(), HOST)
-
-    assert [label for label, _ in caught.value.evidence] == ["set", "set"]
-    assert caught.value.hint == "give the address of one of them instead"
-    assert caught.value.remedy is None
-
-
 # --- from documents ---
-
-
-def test_the_sets_of_a_description_are_told_with_what_describes_them() -> None:
-    assert Host(TWO).sets() == (
-        OfferedSet(uri=f"{HOST}/maps/c.xml", described_by=f"{HOST}/about"),
-        OfferedSet(uri=f"{HOST}/texts/c.xml", described_by=f"{HOST}/about"),
-    )
 
 
 def test_the_chosen_set_is_followed_and_the_other_not_even_asked() -> None:
@@ -196,34 +162,3 @@ def test_a_wish_that_the_address_contradicts_is_an_error() -> None:
     followed = SetChoice(requested="texts", pinned=f"{HOST}/maps/c.xml")
     with pytest.raises(ConfigurationError, match="no set 'texts'"):
         Host(TWO).find("/maps/c.xml", followed)
-
-
-def test_a_page_of_several_sets_offers_them() -> None:
-    page = "<html><link rel=resourcesync href=/maps/c.xml><link rel=resourcesync href=/texts/c.xml>"
-    host = Host({**TWO, "/page": page})
-
-    with pytest.raises(ConfigurationError):
-        host.find("/page")
-    assert host.find("/page", SetChoice(requested="2")).capability_list == f"{HOST}/texts/c.xml"
-
-
-def test_a_list_on_another_host_that_is_not_there_names_the_description_that_leads_to_it() -> None:
-    elsewhere = "https://museum.example/c.xml"
-    host = Host({WELL_KNOWN: listing("description", (elsewhere, "capabilitylist"))})
-
-    with pytest.raises(SourceError) as caught:
-        host.find(WELL_KNOWN)
-
-    assert (
-        "named by",
-        f"{HOST}{WELL_KNOWN}: the Source was published for museum.example",
-    ) in caught.value.evidence
-
-
-def test_a_list_on_the_same_host_that_is_not_there_blames_no_other_address() -> None:
-    host = Host({WELL_KNOWN: listing("description", (f"{HOST}/c.xml", "capabilitylist"))})
-
-    with pytest.raises(SourceError) as caught:
-        host.find(WELL_KNOWN)
-
-    assert "named by" not in dict(caught.value.evidence)

@@ -7,9 +7,7 @@ import pytest
 from resourcesync.errors import (
     ConfigurationError,
     NotAListError,
-    Remedy,
     ResourceSyncError,
-    SourceError,
     SourceNotFoundError,
     SourceUnavailableError,
 )
@@ -76,59 +74,6 @@ def test_no_road_is_left_for_a_weaker_one_because_it_is_broken(number: int, brok
     assert not isinstance(caught.value, SourceNotFoundError | NotAListError)
 
 
-def test_all_that_was_tried_is_told_in_its_order() -> None:
-    page = '<html><head><link rel=resourcesync href="/gone.xml"></head></html>'
-    robots = "Sitemap: /away.xml\nsitemap:http://other.example/s.xml"
-    host = Host({WELL_KNOWN: Answer(status=403), "/": page, "/robots.txt": robots})
-
-    with pytest.raises(SourceNotFoundError) as caught:
-        host.find()
-
-    assert caught.value.evidence == (
-        ("tried", f"{HOST}{WELL_KNOWN}  403"),
-        ("tried", f"{HOST}  HTML, leads on"),
-        ("tried", f"{HOST}/gone.xml  404"),
-        ("tried", f"{HOST}/robots.txt  200, 2 Sitemap lines"),
-        (
-            "tried",
-            "http://other.example/s.xml  not requested: another origin, which is not allowed",
-        ),
-        ("tried", f"{HOST}/away.xml  404"),
-        ("tried", f"{HOST}/sitemap.xml  404"),
-        ("tried", f"{HOST}/sitemap_index.xml  404"),
-        ("tried", f"{HOST}/sitemap.xml.gz  404"),
-    )
-    assert caught.value.remedy == Remedy("allow-origin", value="http://other.example/")
-
-
-def test_a_page_is_tried_before_its_host_and_told_with_the_rest() -> None:
-    host = Host({"/docs/": PAGE, "/robots.txt": "Disallow:"})
-
-    with pytest.raises(SourceNotFoundError) as caught:
-        host.find("/docs/")
-
-    told = [text.removeprefix(HOST) for _, text in caught.value.evidence]
-    assert told == [
-        '/docs/  HTML, no link rel="resourcesync"',
-        "/docs/.well-known/resourcesync  404",
-        "/.well-known/resourcesync  404",
-        "/robots.txt  200, no Sitemap line",
-        "/sitemap.xml  404",
-        "/sitemap_index.xml  404",
-        "/sitemap.xml.gz  404",
-    ]
-
-
-@pytest.mark.parametrize("body", [b"It works", b'{"api": 1}', PAGE, b"\xff\xfe<\0h\0t\0m\0l\0>\0"])
-def test_what_is_no_list_at_a_page_is_a_page(body: bytes) -> None:
-    assert Host({"/": body, "/sitemap.xml": SITEMAP}).find().is_sitemap
-
-
-def test_a_page_in_place_of_a_named_list_is_told_to_be_one() -> None:
-    with pytest.raises(NotAListError, match=r"(?i)html"):
-        Host({"/list.xml": PAGE, "/sitemap.xml": SITEMAP}).find("/list.xml")
-
-
 def test_pages_that_lead_to_pages_end() -> None:
     said: Said = {
         f"/{number}": Answer(body=PAGE, headers={"link": f'</{number + 1}>; rel="resourcesync"'})
@@ -178,16 +123,6 @@ def test_an_index_stands_for_the_sitemaps_that_it_lists() -> None:
     assert host.find().resource_list == f"{HOST}/whole.xml"
 
 
-def test_none_of_several_sitemaps_is_left_out_without_a_word() -> None:
-    host = robots("/a.xml", "/b.xml", "/gone.xml", a=SITEMAP, b=SITEMAP)
-
-    with pytest.raises(ConfigurationError) as caught:
-        host.find()
-
-    assert caught.value.code == "several-sets"
-    assert [offered_set.uri for offered_set in host.sets()] == [f"{HOST}/a.xml", f"{HOST}/b.xml"]
-
-
 def test_sitemaps_of_other_origins_are_asked_for_only_when_allowed() -> None:
     elsewhere = "https://other.example/s.xml"
     said: Said = {"/robots.txt": f"sitemap: {elsewhere}", elsewhere: SITEMAP}
@@ -195,15 +130,6 @@ def test_sitemaps_of_other_origins_are_asked_for_only_when_allowed() -> None:
     with pytest.raises(SourceNotFoundError):
         Host(said).find()
     assert Host(said).find("", None, "https://other.example").resource_list == elsewhere
-
-
-def test_the_twin_behind_tls_is_at_home() -> None:
-    said: Said = {
-        "/robots.txt": "Sitemap: https://h.example/s.xml",
-        "https://h.example/s.xml": SITEMAP,
-    }
-
-    assert Host(said).find().resource_list == "https://h.example/s.xml"
 
 
 @pytest.mark.parametrize(
@@ -233,11 +159,3 @@ def test_a_robots_file_that_fails_is_no_missing_one(status: int) -> None:
 
     with pytest.raises(SourceUnavailableError):
         Host(said).find()
-
-
-def test_a_refused_page_says_what_else_was_tried() -> None:
-    with pytest.raises(SourceError) as caught:
-        Host({"/page": Answer(status=403)}).find("/page")
-
-    assert caught.value.status == 403
-    assert ("tried", f"{HOST}/sitemap.xml  404") in caught.value.evidence

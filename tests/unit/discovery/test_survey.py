@@ -1,8 +1,5 @@
 """A survey counts rows and values alike, in bounded memory."""
 
-import string
-from datetime import UTC, datetime
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,15 +75,6 @@ def test_surveys_add_up(left: list[Resource], right: list[Resource]) -> None:
     assert survey == whole
 
 
-@given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=40))
-def test_texts_that_say_nothing_do_no_harm(hashes: str, kind: str, time: str) -> None:
-    found = DocumentSurvey()
-
-    found.add_row(row(hash_text=hashes, media_type=kind, lastmod_text=time, length_text=kind))
-
-    assert found.entries == 1
-
-
 def test_invented_media_types_do_not_fill_the_memory() -> None:
     found = DocumentSurvey()
 
@@ -97,15 +85,6 @@ def test_invented_media_types_do_not_fill_the_memory() -> None:
     assert not found.algorithms
     assert found.unprovable == 10_000
     assert found.media_types[REMAINING_TYPES] == 9_800
-
-
-def test_a_time_that_is_none_hides_no_other() -> None:
-    found = DocumentSurvey()
-
-    for text in ("2026-01-01T00:00:00Z", "9999-99-99T99:99:99Z", "2026-01-02", string.digits):
-        found.add_row(row(lastmod_text=text))
-
-    assert found.newest == datetime(2026, 1, 2, tzinfo=UTC)
 
 
 @given(st.text("md5:sha-26 \tA0f", max_size=80) | HASHES)

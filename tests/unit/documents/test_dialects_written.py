@@ -31,19 +31,6 @@ def root(header: Header, dialect: Dialect) -> str:
     return "".join(opening(header, dialect).decode().split("\n")[2:])
 
 
-@pytest.mark.parametrize("dialect", [Dialect.P0, Dialect.P1, Dialect.P2])
-def test_a_draft_is_read_and_not_written(dialect: Dialect) -> None:
-    for attempt in (
-        lambda: opening(LIST, dialect),
-        lambda: closing(LIST, dialect),
-        lambda: render(Resource(uri="http://a/"), LIST, dialect),
-        lambda: list(write(LIST, [], dialect)),
-        lambda: narrow_header(LIST, dialect),
-    ):
-        with pytest.raises(ValueError, match="read, but not written"):
-            attempt()
-
-
 @pytest.mark.parametrize("dialect", AFTER_0_9)
 def test_since_0_9_1_a_list_has_at_and_completed_up_and_index(dialect: Dialect) -> None:
     assert root(LIST, dialect) == (
@@ -159,26 +146,6 @@ def test_a_source_description_has_other_words_and_before_0_9_is_an_index() -> No
         assert render(entry, header, dialect) == b"<sitemap><loc>http://a/c</loc></sitemap>\n"
         with pytest.raises(ValueError, match="has no Source Description Index"):
             opening(replace(header, is_index=True), dialect)
-
-
-def test_an_archive_is_an_index_in_0_5() -> None:
-    header = Header(capability=Capability.CHANGE_LIST_ARCHIVE, modified=TEN)
-    part = Part(uri="http://a/1", from_=NINE, until=TEN)
-
-    assert render(part, header, Dialect.V0_6) == (
-        f"<url><loc>http://a/1</loc><lastmod>{T}</lastmod></url>\n".encode()
-    )
-    assert root(header, Dialect.V0_6) == f'<rs:md capability="changelist-archive" modified="{T}"/>'
-    assert root(header, Dialect.V0_5) == f'<rs:md capability="changelist" modified="{T}"/>'
-    assert render(part, header, Dialect.V0_5) == (
-        f"<sitemap><loc>http://a/1</loc><lastmod>{T}</lastmod></sitemap>\n".encode()
-    )
-    for impossible in (
-        replace(header, is_index=True),
-        replace(header, capability=Capability.RESOURCE_LIST_ARCHIVE),
-    ):
-        with pytest.raises(ValueError, match=r"has no (Resource|Change) List Archive"):
-            opening(impossible, Dialect.V0_5)
 
 
 def test_manifests_are_indexes_in_0_5_alone() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from resourcesync import validate
 from resourcesync.documents import (
     Capability,
     CapabilityEntry,
@@ -105,30 +104,6 @@ def test_hashes_that_are_valid_only_together_are_refused() -> None:
         written(LIST, [Resource(f"{URI}{d.value}", digests=(d,)) for d in halves])
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"uri": "https://h.example/a?b=c&d='e'#f"},
-        {"uri": "HTTP://h.example"},
-        {"uri": "ftp://h.example/%C3%BC"},
-        {"uri": "urn:isbn:0451450523"},
-        {"length": 0},
-        {"digests": (Digest("blake3", "ABcd"), SHA256, Digest("md5", "f" * 32))},
-        {"media_type": 'text/plain; charset="utf-8"'},
-        {"media_type": "application/vnd.a+json;a=b"},
-        {"changefreq": "daily"},
-    ],
-    ids=repr,
-)
-def test_every_value_that_is_valid_is_written(values: dict[str, Any]) -> None:
-    resource = Resource(**{"uri": URI} | values)
-    others = [Resource(f"{URI}{number}", digests=(SHA256,)) for number in range(3)]
-
-    text = written(LIST, [*others, resource])
-
-    assert list(read(text).entries()) == [*others, resource]
-
-
 @pytest.mark.conformance("CH05", "CH06")
 @pytest.mark.parametrize("hours", [(2, 1), (1, None, 0), (-1,), (10,), (*range(5), 3)], ids=repr)
 def test_changes_are_in_order_and_in_the_interval(hours: tuple[int | None, ...]) -> None:
@@ -169,14 +144,3 @@ def test_the_address_of_a_document_is_checked_too(uri: str) -> None:
 
     with pytest.raises(ValueError, match="no absolute URI"):
         written(header, [entry])
-
-
-def test_what_is_written_has_no_fault_in_its_values() -> None:
-    resources = [
-        Resource(f"{URI}{number}", lastmod=AT, length=number, digests=(SHA256,))
-        for number in range(300)
-    ]
-
-    codes = {finding.rule.code for finding in validate(written(LIST, resources))}
-
-    assert codes == {"RS315"}  # no link up

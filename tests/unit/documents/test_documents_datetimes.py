@@ -175,14 +175,6 @@ def test_a_time_that_a_database_wrote_is_read_alone_and_among_many(
     }
 
 
-@pytest.mark.parametrize(("text", "moment"), GOOD.items())
-def test_a_good_datetime_is_read_alone_and_among_many(text: str, moment: datetime) -> None:
-    told = tell(document(*(plain(text, number) for number in range(1500))))
-
-    assert told.refusals == []
-    assert {entry.lastmod for entry in told.entries if isinstance(entry, Resource)} == {moment}
-
-
 def test_times_of_different_length_that_look_alike_when_joined_are_told_apart() -> None:
     name, other = "2013-02-03T04:05:06", "Z2013-02-03T04:05:06Z"
     data = document(*(plain(name if n % 2 == 0 else other, n) for n in range(1500)))

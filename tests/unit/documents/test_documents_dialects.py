@@ -90,18 +90,6 @@ def test_a_capability_list_of_0_6_may_be_part_of_an_index() -> None:
     assert told.dialect is Dialect.V0_6
 
 
-def test_a_capability_list_index_of_0_5_is_an_index() -> None:
-    told = old(
-        '<rs:md capability="capabilitylist" modified="2013-01-02"/>',
-        "<sitemap><loc>http://a/1</loc></sitemap>",
-        root="sitemapindex",
-    )
-
-    assert told.header.is_index
-    assert told.header.capability is Capability.CAPABILITY_LIST
-    assert told.entries == [Part(uri="http://a/1")]
-
-
 def test_a_nested_manifest_of_0_5_is_an_index_of_manifests_in_the_package() -> None:
     told = old(
         f'{UP}<rs:md capability="resourcedump-manifest" modified="2013-01-03"/>',
@@ -167,13 +155,6 @@ def test_the_description_of_0_9_is_a_source_description() -> None:
     assert [type(entry) for entry in told.entries] == [CapabilityEntry]
 
 
-def test_a_capability_list_of_0_9_leads_up_to_the_description() -> None:
-    told = old(f'{UP}<rs:md capability="capabilitylist"/>')
-
-    assert told.header.link(Relation.UP) == "http://a/capabilitylist.xml"
-    assert told.dialect is Dialect.V0_9
-
-
 def test_a_chain_of_via_shows_0_9_1() -> None:
     via = '<rs:ln rel="via" href="http://a/"/>'
     entry = url("http://a/1", "<lastmod>2013</lastmod>", '<rs:md change="updated"/>', via, via)
@@ -209,13 +190,6 @@ def test_1_0_and_1_1_are_told_apart_by_the_times_of_changes_alone(
     assert told.codes == []
 
 
-def test_modified_beside_at_is_no_sign_of_an_old_version() -> None:
-    told = old('<rs:md capability="resourcelist" at="2013-01-02" modified="2013-01-03"/>')
-
-    assert (told.header.at, told.header.modified) == (DAYS[1], DAYS[2])
-    assert told.dialect is Dialect.V1_1
-
-
 # --- P2, the paper in D-Lib --------------------------------------------------------------------
 
 
@@ -233,28 +207,6 @@ def test_the_newest_change_of_p2_comes_last_after_reading() -> None:
     assert told.codes == ["namespace", "time-modified", "relation-old", "order-reversed"]
     data = document(*children, md=md).replace(RS_NS.encode(), P2_NS.encode())
     assert [row.uri for row in rows(data)][-1] == "http://a/4"
-
-
-def test_a_long_list_of_p2_is_turned_round_whole() -> None:
-    children = [change(f"http://a/{n}", 2) for n in range(1500)]
-    md = '<rs:md capability="changelist" modified="2013-01-05"/>'
-
-    told = old(md, change("http://a/last", 3), *children, namespace=P2_NS)
-
-    assert uris(told.entries)[:2] == ["http://a/1499", "http://a/1498"]
-    assert uris(told.entries)[-1] == "http://a/last"
-
-
-def test_a_list_of_p2_that_is_in_the_right_order_stays() -> None:
-    md = '<rs:md capability="changelist" modified="2013-01-05"/>'
-    children = [change(f"http://a/{day}", day) for day in (1, 2, 4)]
-
-    told = old(md, *children, namespace=P2_NS)
-
-    assert uris(told.entries) == ["http://a/1", "http://a/2", "http://a/4"]
-    assert "order-reversed" not in told.codes
-    data = document(*children, md=md).replace(RS_NS.encode(), P2_NS.encode())
-    assert [row.uri for row in rows(data)] == uris(told.entries)
 
 
 def test_a_resource_list_of_p2_keeps_its_order_and_its_etags() -> None:
@@ -337,14 +289,6 @@ def test_an_inventory_of_p1_tells_size_and_fixity_with_elements() -> None:
     assert told.codes == ["draft"]
 
 
-@pytest.mark.parametrize("text", ["not base64", "QQ==", "4415d4a1df0e4bee731db465b04da138"])
-def test_a_fixity_of_another_form_is_kept_as_it_is(text: str) -> None:
-    [entry] = tell(draft(url("http://a/1", f"<rs:fixity>{text}</rs:fixity>"))).entries
-
-    assert isinstance(entry, Resource)
-    assert entry.digests == (Digest("md5", text.split(maxsplit=1)[0]),)
-
-
 @pytest.mark.parametrize(
     "namespace",
     ["http://resourcesync.org/ns/", "http://resourcesync.org/schemas/resync/0.9"],
@@ -386,12 +330,6 @@ def test_a_plain_sitemap_that_says_when_pages_expire_is_a_plain_sitemap() -> Non
         )
     ]
     assert told.dialect is Dialect.SITEMAP
-
-
-def test_the_version_is_known_as_far_as_the_header_tells_before_the_entries_are_read() -> None:
-    opened = open_document(document(md='<rs:md capability="resourcelist" from="2013"/>'))
-
-    assert opened.dialect is Dialect.V0_9
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from resourcesync.errors import DocumentLimitError
 from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
-from tests.support.documents.text import document, rows, tell, uris, url
+from tests.support.documents.text import document, tell, uris, url
 
 IMAGE = "http://www.google.com/schemas/sitemap-image/1.1"
 
@@ -64,13 +64,6 @@ def test_a_fragment_declares_what_it_uses_and_is_always_written_alike(
     assert kept(expected) == (expected,)
 
 
-def test_the_order_of_the_elements_stays() -> None:
-    assert kept('<a xmlns="urn:1"/>', "<lastmod>2013</lastmod>", '<b xmlns="urn:2"/>') == (
-        '<a xmlns="urn:1"/>',
-        '<b xmlns="urn:2"/>',
-    )
-
-
 @pytest.mark.parametrize("times", [1, 1500])
 def test_a_priority_is_kept_in_many_entries_as_in_one(times: int) -> None:
     entries = [url("http://a/1", "<priority>0.5</priority>"), url("http://a/2")] * times
@@ -85,17 +78,6 @@ def test_a_priority_is_kept_in_many_entries_as_in_one(times: int) -> None:
         ]
         * times
     )
-
-
-def test_a_priority_is_kept_when_its_entry_must_be_read_alone() -> None:
-    good = url("http://a/1", "<priority>1 &lt; 2</priority>")
-    bad = url("http://a/\u202e", "<priority>1 &lt; 2</priority>")
-
-    told = tell(document(*[good] * 1500, bad, *[good] * 1500))
-
-    fragment = f'<priority xmlns="{SITEMAP_NS}">1 &lt; 2</priority>'
-    assert told.entries == [Resource(uri="http://a/1", foreign=(fragment,))] * 3000
-    assert len(told.refusals) == 1
 
 
 def test_elements_under_the_root_are_kept_when_they_come_before_the_entries() -> None:
@@ -162,16 +144,6 @@ def test_the_budget_is_for_each_entry_and_for_the_root_alone() -> None:
 def test_elements_too_deep_are_a_limit_of_the_document() -> None:
     with pytest.raises(DocumentLimitError):
         kept('<a xmlns="urn:a">' * 20 + "</a>" * 20)
-
-
-def test_what_stands_in_our_own_elements_is_not_kept() -> None:
-    assert kept('<rs:md length="1"><a xmlns="urn:a"/></rs:md>') == ()
-
-
-def test_rows_leave_them_out() -> None:
-    assert [row.uri for row in rows(document(url("http://a/1", '<a xmlns="urn:a"/>')))] == [
-        "http://a/1"
-    ]
 
 
 names = st.text("abz", min_size=1, max_size=2)

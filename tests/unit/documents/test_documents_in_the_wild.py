@@ -110,30 +110,6 @@ def test_attributes_of_others_are_kept() -> None:
     ]
 
 
-def test_attributes_with_the_resourcesync_prefix_count_as_if_they_had_none() -> None:
-    told = tell(
-        document(
-            url("http://a/1", '<rs:md rs:length="5" rs:type="a/b" type="c/d" rs:odd="e"/>'),
-            md='<rs:md rs:capability="resourcelist" at="2013"/>',
-        )
-    )
-
-    assert told.entries == [
-        Resource(uri="http://a/1", length=5, media_type="c/d", extra=(("odd", "e"),))
-    ]
-
-
-def test_the_prefix_rs_bound_to_another_namespace_is_foreign() -> None:
-    data = document(url("http://a/1", '<rs:md length="5"/>')).replace(RS_NS.encode(), b"urn:other")
-
-    told = tell(data)
-
-    assert told.header.capability is None
-    assert told.entries == [
-        Resource(uri="http://a/1", foreign=('<md xmlns="urn:other" length="5"/>',))
-    ]
-
-
 @pytest.mark.parametrize(
     "namespace",
     [
@@ -197,12 +173,6 @@ def test_blanks_before_the_declaration_are_passed_over(blanks: str) -> None:
         tell(blanks.encode() + data.replace(b"UTF-8", b"ISO-8859-1"))
 
 
-def test_comments_and_cdata_do_not_split_a_loc() -> None:
-    told = tell(document(url("http://good/<!-- x -->@evil/<![CDATA[?a&b]]>&amp;c&#x26;d")))
-
-    assert uris(told.entries) == ["http://good/@evil/?a&b&c&d"]
-
-
 @pytest.mark.parametrize(
     ("loc", "expected"),
     [
@@ -222,12 +192,6 @@ def test_a_relative_loc_is_resolved_against_the_address_of_the_document(
 
     assert uris(tell(data).entries) == [expected] * times
     assert [row.uri for row in rows(data)] == [expected] * times
-
-
-def test_a_relative_loc_among_many_others_is_found() -> None:
-    data = document(*[url("http://a/1")] * 1500, url("http"), *[url("https://a/1")] * 1500)
-
-    assert uris(tell(data).entries)[1500] == "https://source.example/http"
 
 
 @pytest.mark.parametrize("loc", ["//[a", "http:" + "x" * 2050, "x" * 2040])
@@ -253,11 +217,6 @@ def test_the_change_may_be_spelled_in_other_ways(word: str, kind: ChangeKind) ->
     told = tell(document(url("http://a/1", f'<rs:md change="{word}"/>'), md=CHANGE_LIST))
 
     assert [entry.kind for entry in told.entries if isinstance(entry, Change)] == [kind]
-
-
-def test_header_times_may_be_missing() -> None:
-    assert tell(document(md='<rs:md capability="resourcelist"/>')).header.at is None
-    assert tell(document(md='<rs:md capability="changelist"/>')).header.from_ is None
 
 
 def test_links_that_lead_nowhere_are_left_out_and_bad_hints_with_them() -> None:

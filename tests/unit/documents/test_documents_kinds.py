@@ -15,7 +15,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from tests.support.documents.text import document, open_document, rows, tell, uris, url
+from tests.support.documents.text import document, rows, tell, uris, url
 
 MANY = 1500
 FROM_TO = 'from="2013-01-01T00:00:00Z" until="2013-01-02T00:00:00Z"'
@@ -157,26 +157,6 @@ def test_the_path_in_a_manifest_is_kept_as_written(path: str) -> None:
     assert {row.path for row in rows(data)} == {path}
 
 
-def test_the_path_of_a_change_in_a_manifest_is_told_in_entries_and_rows() -> None:
-    entry = url("http://a/1", '<rs:md path="/1" change="created" datetime="2013-01-01T00:00:00Z"/>')
-    gone = url("http://a/1", '<rs:md change="deleted"/>')
-    data = document(*[entry, gone] * MANY, md=md("changedump-manifest"))
-
-    told = tell(data)
-
-    assert told.entries[:2] == [
-        Change(kind=ChangeKind.CREATED, time=FIRST, resource=Resource(uri="http://a/1", path="/1")),
-        Change(kind=ChangeKind.DELETED, resource=Resource(uri="http://a/1")),
-    ]
-    assert [row.path for row in rows(data)] == ["/1", None] * MANY
-
-
-def test_a_path_outside_of_a_manifest_is_an_attribute_like_others() -> None:
-    told = tell(document(url("http://a/1", '<rs:md path="/1"/>')))
-
-    assert told.entries == [Resource(uri="http://a/1", extra=(("path", "/1"),))]
-
-
 def test_a_nested_manifest_tells_where_each_part_is_in_the_package() -> None:
     child = '<sitemap><loc>http://a/m1</loc><rs:md path="/manifest1.xml"/></sitemap>'
 
@@ -236,25 +216,3 @@ def test_a_framework_notification_without_a_change_costs_its_entry() -> None:
     told = tell(document(url(), md=md("framework-notification")))
 
     assert (told.entries, [refused.code for refused in told.refusals]) == ([], ["change-unknown"])
-
-
-def test_an_entry_of_a_capability_list_keeps_the_attributes_of_others() -> None:
-    told = tell(
-        document(
-            url("http://a/1", '<rs:md capability="x" at="2013" y="z"/>'), md=md("capabilitylist")
-        )
-    )
-
-    assert told.entries == [
-        CapabilityEntry(uri="http://a/1", label="x", extra=(("at", "2013"), ("y", "z")))
-    ]
-
-
-def test_the_kind_is_known_before_any_entry_is_read() -> None:
-    opened = open_document(document(url(), md=md("resourcedump", AT_DONE)))
-
-    assert (opened.header.capability, opened.header.at, opened.header.completed) == (
-        Capability.RESOURCE_DUMP,
-        FIRST,
-        SECOND,
-    )

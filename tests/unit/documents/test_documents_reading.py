@@ -7,7 +7,6 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import (
-    SITEMAP_NS,
     Capability,
     ChangeKind,
     Dialect,
@@ -151,36 +150,3 @@ def test_a_capability_list_keeps_capabilities_that_are_not_known() -> None:
         CapabilityEntry(uri="http://a/2", capability=None, label="resourcedrum"),
         CapabilityEntry(uri="http://a/3", links=(Link(rel="describedby", href="http://a/about"),)),
     ]
-
-
-def test_a_plain_sitemap_is_read_as_resources() -> None:
-    told = tell(
-        document(
-            url("http://a/1", "<lastmod>2013-01-02</lastmod>", "<priority>0.5</priority>"),
-            url("http://a/2"),
-            md="",
-        )
-    )
-
-    assert told.header.capability is None
-    assert told.dialect is Dialect.SITEMAP
-    assert told.entries == [
-        Resource(
-            uri="http://a/1",
-            lastmod=datetime(2013, 1, 2, tzinfo=UTC),
-            foreign=(f'<priority xmlns="{SITEMAP_NS}">0.5</priority>',),
-        ),
-        Resource(uri="http://a/2"),
-    ]
-
-
-def test_a_plain_sitemap_index_is_read_as_parts() -> None:
-    told = tell(document("<sitemap><loc>http://a/1</loc></sitemap>", root="sitemapindex", md=""))
-
-    assert told.header.is_index
-    assert told.entries == [Part(uri="http://a/1")]
-
-
-def test_an_empty_list_is_a_list() -> None:
-    assert tell(document()).entries == []
-    assert tell(document(md="")).entries == []

@@ -52,22 +52,6 @@ def test_a_faulty_entry_is_refused_and_spoils_nothing_else(
         assert refusal.uri == uri
 
 
-def test_an_element_of_others_among_the_entries_is_no_entry_of_ours() -> None:
-    others = '<o:url xmlns:o="urn:others"><o:loc>http://a/1</o:loc></o:url>'
-
-    told = tell(document(url("http://a/before"), others, url("http://a/after")))
-
-    assert uris(told.entries) == ["http://a/before", "http://a/after"]
-    assert told.refusals == []
-
-
-def test_a_loc_outside_of_all_entries_is_refused() -> None:
-    told = tell(document(url("http://a/before"), "<loc>http://a/1</loc>", url("http://a/after")))
-
-    assert uris(told.entries) == ["http://a/before", "http://a/after"]
-    assert [refusal.code for refusal in told.refusals] == ["entry-unknown"]
-
-
 def test_an_unknown_element_among_changes_is_refused_and_no_change_that_says_nothing() -> None:
     change = '<rs:md change="updated" datetime="2013-01-03T11:00:00Z"/>'
     changes = (url("http://a/1", change), "<Url><loc>http://a/2</loc></Url>")
@@ -138,14 +122,6 @@ def test_digests_of_unknown_algorithms_are_kept_and_only_sixteen_count() -> None
     assert first.digests == (Digest("crc32", "1"),)
     assert len(second.digests) == 16
     assert told.codes == ["hash-invalid"]
-
-
-def test_an_empty_lastmod_says_nothing() -> None:
-    told = tell(
-        document(url("http://a/1", "<lastmod/>"), url("http://a/2", "<lastmod> </lastmod>"))
-    )
-
-    assert told.entries == [Resource(uri="http://a/1"), Resource(uri="http://a/2")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
 from tests.support.documents.text import (
     CHANGE_LIST,
-    RESOURCE_LIST,
     document,
     tell,
     tell_strictly,
@@ -213,26 +212,6 @@ def test_an_entry_that_cannot_be_used_stops_strict_reading(entry: str, rule: str
     assert (caught.value.line, caught.value.column) == (5, 1)
 
 
-def test_strict_reading_takes_what_is_as_it_should_be() -> None:
-    good = document(
-        '<rs:ln rel="up" href="http://a/c"/>',
-        *[url("http://a/1", "<priority>0.5</priority>", '<rs:md x:y="z" length="1"/>')] * MANY,
-        md=RESOURCE_LIST,
-    ).replace(b"<urlset ", b'<urlset xmlns:x="urn:x" ')
-
-    assert len(tell_strictly(good)) == MANY
-    assert tell(good).tolerated == ()
-    assert len(tell_strictly(document(at_day(1), at_day(1), at_day(2), md=CHANGE_LIST))) == 3
-
-
-def test_the_place_of_the_first_fault_is_told() -> None:
-    odd = url("http://a/1", "<lastmod>2013-01-01T00:00:00</lastmod>")
-
-    told = tell(document(*[url("http://a/1", "<lastmod>2013-01-01</lastmod>")] * MANY, odd, odd))
-
-    assert [(tolerated.line, tolerated.column) for tolerated in told.tolerated] == [(MANY + 4, 1)]
-
-
 def test_a_time_without_a_zone_is_taken_as_utc() -> None:
     entry = url("http://a/1", '<rs:md change="updated" datetime="2018-11-06T17:41:16.901455"/>')
 
@@ -258,11 +237,6 @@ def test_changes_that_come_newest_first_keep_their_order() -> None:
 
     assert uris(told.entries) == ["http://a/14", "http://a/13"]
     assert told.codes == ["order-backwards"]
-
-
-@pytest.mark.parametrize("days", [(1, 2, 1), (3, 1, 2), (2, 2, 2), (1,), ()])
-def test_an_order_that_is_only_mixed_is_not_backwards(days: tuple[int, ...]) -> None:
-    assert tell(document(*map(at_day, days), md=CHANGE_LIST)).codes == []
 
 
 @pytest.mark.parametrize(
@@ -342,15 +316,6 @@ def test_a_change_list_whose_entries_are_change_lists_is_their_index() -> None:
     )
 
 
-def test_a_change_that_names_a_capability_is_a_change() -> None:
-    entry = url("http://a/1", '<rs:md capability="changelist" change="updated"/>')
-
-    told = tell(document(entry, md=CHANGE_LIST))
-
-    assert not told.header.is_index
-    assert [type(entry) for entry in told.entries] == [Change]
-
-
 def test_a_resource_list_whose_entries_are_resource_lists_is_their_index() -> None:
     entry = '<url><rs:md at="2013-01-0{0}T00:00:00Z"/><loc>http://a/{0}</loc></url>'
 
@@ -388,10 +353,3 @@ def test_a_list_with_any_sign_of_a_resource_at_its_start_is_a_list(other: str) -
         told = tell(document(*entries))
         assert not told.header.is_index
         assert [type(entry) for entry in told.entries] == [Resource, Resource]
-
-
-def test_a_relation_is_found_in_any_case() -> None:
-    told = tell(document('<rs:ln rel="describedBy alternate" href="http://a/d"/>'))
-
-    assert [link.href for link in told.header.described_by] == ["http://a/d"]
-    assert [link.href for link in told.header.alternates] == ["http://a/d"]

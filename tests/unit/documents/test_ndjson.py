@@ -1,6 +1,6 @@
 """Resources and changes as lines of JSON."""
 
-from datetime import UTC, datetime
+from datetime import UTC
 from io import BytesIO
 
 import pytest
@@ -45,18 +45,6 @@ def test_what_is_written_is_read_back(entries: list[Resource | Change]) -> None:
 
     assert all(line.count(b"\n") == 1 for line in lines)
     assert read(b"\n".join(lines)) == entries
-
-
-def test_a_line_says_what_it_has_to_say_and_no_more() -> None:
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
-    change = Change(kind=ChangeKind.DELETED, time=moment, resource=Resource(uri="https://h/a"))
-
-    assert ndjson.write(Resource(uri="https://h/a", length=0)) == (
-        b'{"uri":"https://h/a","length":0}\n'
-    )
-    assert ndjson.write_change(3, change) == (
-        b'{"uri":"https://h/a","change":"deleted","datetime":"2026-01-01T00:00:00Z","number":3}\n'
-    )
 
 
 @pytest.mark.parametrize(

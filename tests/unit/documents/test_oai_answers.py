@@ -2,14 +2,13 @@
 
 from io import BytesIO
 from typing import Final
-from xml.dom import minidom
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.documents.oai.records import ListToken, MetadataFormat, OaiFault, OaiRecord
+from resourcesync.documents.oai.records import ListToken, MetadataFormat, OaiRecord
 from resourcesync.documents.oai.responses import OaiResponse
 from resourcesync.documents.oai.scanner import ResponseLimits
 from resourcesync.errors import (
@@ -81,32 +80,6 @@ def test_a_page_of_records_is_read() -> None:
     assert (answer.verb, answer.response_date) == ("ListRecords", "2026-01-31T12:00:00Z")
 
 
-def test_prefixes_that_only_values_use_are_kept() -> None:
-    qdc = (
-        '<q:qdc xmlns:q="urn:q" xmlns:dcterms="http://purl.org/dc/terms/">'
-        '<q:id xsi:type="dcterms:URI" xml:lang="en">a &lt; b</q:id></q:qdc>'
-    )
-    [oai_record], _ = read(page(record(0, qdc)))
-
-    root = minidom.parseString(oai_record.metadata).documentElement
-    assert root is not None
-    assert root.getAttribute("xmlns:dcterms") == "http://purl.org/dc/terms/"
-    assert root.getAttribute("xmlns:xsi") == XSI
-    assert not root.hasAttribute("xmlns"), "nothing inside is in the namespace of OAI-PMH"
-    [child] = root.childNodes
-    assert isinstance(child, minidom.Element)
-    assert child.getAttribute("xsi:type") == "dcterms:URI"
-    assert child.toxml() == '<q:id xsi:type="dcterms:URI" xml:lang="en">a &lt; b</q:id>'
-
-
-def test_metadata_in_the_namespace_around_it_keeps_it() -> None:
-    [oai_record], _ = read(page(record(0, "<thing><part/></thing>")))
-
-    root = minidom.parseString(oai_record.metadata).documentElement
-    assert root is not None
-    assert root.namespaceURI == "http://www.openarchives.org/OAI/2.0/"
-
-
 @pytest.mark.parametrize(
     "bad", ["\x0b", "\udcff", "&nbsp;", "</dc>", "<a", "]]>", "&", "<a b=c/>", "<![CDATA[ x"]
 )
@@ -121,13 +94,6 @@ def test_a_record_that_is_no_xml_costs_that_record_alone(bad: str, place: int) -
     assert [bool(record.metadata) for record in records] == [at != place for at in range(3)]
     assert answer.token == ListToken(value="more", size=7)
     assert answer.response_date == "2026-01-31T12:00:00Z"
-
-
-def test_a_broken_record_whose_header_is_broken_too_is_told_without_one() -> None:
-    broken = record(1, "<dc/>").replace("<datestamp>", "<datestamp>\x01")
-    records, _ = read(page(record(0, "<dc/>"), broken, record(2, "<dc/>")))
-
-    assert identifiers(records) == ["oai:r:0", "", "oai:r:2"]
 
 
 def test_a_record_that_may_hide_in_a_broken_one_is_told_without_a_name() -> None:
@@ -195,13 +161,6 @@ def test_records_are_the_same_beside_a_broken_one(texts: list[str]) -> None:
     beside, _ = read(page(record(20, "\x03"), *told))
 
     assert beside[1:] == sound
-
-
-def test_the_errors_of_a_provider_are_read() -> None:
-    _, answer = read((AROUND % '<error code="noRecordsMatch">none</error>').encode())
-
-    assert answer.faults == (OaiFault(code="noRecordsMatch", text="none"),)
-    assert answer.verb == ""
 
 
 def test_formats_sets_and_identity_are_read() -> None:

@@ -1,6 +1,5 @@
 """Plain sitemaps are read in every form in which sites write them, and each departure is told."""
 
-import gzip
 import io
 import re
 from collections.abc import Iterator
@@ -15,10 +14,10 @@ from resourcesync.errors import (
     MalformedDocumentError,
     NotAListError,
 )
-from resourcesync.model.capabilities import Part, RefusedEntry
+from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.model.resources import Resource
-from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
+from resourcesync.model.vocabulary import RS_NS
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RuleProfile
 from tests.support.documents.sitemap_forms import (
@@ -103,14 +102,6 @@ def test_the_page_has_every_form_and_every_leniency_towards_plain_sitemaps() -> 
     assert set(LENIENCIES) == set(Leniency)
 
 
-def test_each_leniency_is_counted_by_entry() -> None:
-    entry = "<url><loc>/a.html</loc><lastmod>2024-05-06T01:02:03</lastmod></url>\n"
-    document = opened(urlset(*[entry] * 3_000))
-
-    assert len(list(document.entries())) == 3_000
-    assert document.tolerated_counts == {Leniency.URI_RELATIVE: 3_000, Leniency.TIME_ZONE: 3_000}
-
-
 @pytest.mark.parametrize("is_late", [False, True])
 def test_times_without_a_zone_are_counted_in_columns_too(is_late: bool) -> None:
     zone = "Z" if is_late else ""
@@ -164,20 +155,6 @@ def test_a_list_of_resourcesync_needs_its_namespace(namespace: str) -> None:
         assert entries(data) == list(PAGES)
 
 
-def test_an_index_in_a_wrong_namespace_lists_its_parts() -> None:
-    data = b'<sitemapindex xmlns="urn:any"><sitemap><loc>https://h/1.xml</loc></sitemap></sitemapindex>'
-
-    [part] = opened(data).entries()
-
-    assert isinstance(part, Part)
-
-
-def test_an_element_that_is_none_is_refused_in_a_wrong_namespace_too() -> None:
-    document = opened(b'<urlset xmlns="urn:any"><Url><loc>https://h/</loc></Url></urlset>')
-
-    assert (list(document.entries()), document.refused) == ([], 1)
-
-
 @pytest.mark.parametrize("before", [b" " * 4_097, b"<!--" + b"x" * 4_090 + b"-->"])
 def test_more_than_a_page_before_the_declaration_is_an_error_that_names_the_next_step(
     before: bytes,
@@ -188,28 +165,6 @@ def test_more_than_a_page_before_the_declaration_is_an_error_that_names_the_next
     assert "4,096" in error.message
     assert error.hint
     assert entries(before[:4_000].replace(b"<!--", b"    ").replace(b"x", b" ") + CANONICAL)
-
-
-def test_the_lines_of_a_document_after_blanks_keep_their_numbers() -> None:
-    document = opened(b"\n\n<!--\n-->" + urlset("<url/>", *BOTH))
-    refused: list[RefusedEntry] = []
-    document = read_stream(
-        io.BytesIO(b"\n\n<!--\n-->" + urlset("<url/>\n", *BOTH)),
-        uri=URI,
-        on_refused=refused.append,
-    )
-
-    assert len(list(document.entries())) == 2
-    assert [entry.line for entry in refused] == [6]
-
-
-def test_a_long_comment_before_a_document_without_a_declaration_is_no_fault() -> None:
-    data = b"<!--" + b"x" * 200_000 + b"-->" + urlset(*BOTH, declaration="")
-
-    document = opened(data)
-
-    assert [entry.uri for entry in document.entries()] == list(PAGES)
-    assert not document.tolerated
 
 
 # --- texts ---------------------------------------------------------------------------------------
@@ -227,14 +182,6 @@ def test_a_text_has_an_address_on_each_line_whatever_ends_it(end: str, block: in
     document = read_stream(Slow(text.encode()), uri=URI)
 
     assert [entry.uri for entry in document.entries()] == [*PAGES, "https://site.example/é x"]
-
-
-def test_a_text_is_read_in_columns_and_in_rows() -> None:
-    text = "".join(f"https://h/{number}\n" for number in range(20_000)).encode()
-
-    assert len(list(opened(text).rows())) == 20_000
-    assert [row.line for row in opened(b"\n\n" + text).rows()][:2] == [3, 4]
-    assert sum(1 for _ in opened(gzip.compress(text)).entries()) == 20_000
 
 
 @pytest.mark.parametrize(
@@ -307,13 +254,6 @@ def test_an_entry_of_atom_that_leads_to_itself_alone_is_no_page() -> None:
     assert document.tolerated_counts[Leniency.FEED_UNLINKED] == 1
 
 
-def test_a_feed_is_read_at_its_own_level_only() -> None:
-    inner = "<div><link>https://site.example/inner</link></div>"
-    data = rss(f"{inner}<link>{PAGES[0]}</link><source><link>https://x.example/</link></source>")
-
-    assert entries(data) == [PAGES[0]]
-
-
 def test_an_entry_of_atom_has_its_alternate_link_and_its_base() -> None:
     data = atom(
         f'<link rel="self" href="/self"/><link rel="alternate" href="{PAGES[0]}"/>',
@@ -358,7 +298,3 @@ def test_the_draft_forms_in_atom_are_no_sitemaps() -> None:
     data = b'<feed xmlns="http://www.w3.org/2005/Atom" type="http://www.openarchives.org/rs/x"/>'
 
     assert isinstance(error_of(data), NotAListError)
-
-
-def test_a_feed_in_the_namespace_of_sitemaps_is_none() -> None:
-    assert isinstance(error_of(f'<rss xmlns="{SITEMAP_NS}"/>'.encode()), NotAListError)

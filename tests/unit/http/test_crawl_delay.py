@@ -65,20 +65,6 @@ def test_what_it_asks_for_is_a_warning_with_the_rate_that_keeps_to_it() -> None:
     assert 1 / parse_rate(remedy.value) >= 86_400
 
 
-def test_a_delay_that_no_rate_can_name_has_no_hint() -> None:
-    [warning] = fetched(b"User-agent: *\nCrawl-delay: 1e308\n")
-
-    assert "1e+308 s" in str(warning["message"])
-    assert "hint" not in warning
-
-
 @pytest.mark.parametrize("delay", ["30", "0", "-1", "nan", "inf"])
 def test_a_delay_that_is_kept_or_makes_no_sense_is_no_warning(delay: str) -> None:
     assert fetched(f"User-agent: *\nCrawl-delay: {delay}\n".encode()) == []
-
-
-def test_who_asks_as_rarely_as_that_anyway_is_not_warned() -> None:
-    robots = b"User-agent: *\nCrawl-delay: 86400\n"
-
-    assert len(fetched(robots, known=True, rate=1.0)) == 1
-    assert fetched(robots, known=True, rate=1 / 100_000) == []

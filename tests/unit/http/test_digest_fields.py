@@ -10,7 +10,6 @@ from resourcesync.model.digest_fields import (
     FIELD_ALGORITHMS,
     choose_digests,
     format_digest_field,
-    format_wanted,
     parse_digest_field,
 )
 from resourcesync.model.digests import Digest
@@ -70,11 +69,6 @@ def test_a_malformed_field_is_none_at_all(field: str) -> None:
     assert parse_digest_field(field) is None
 
 
-def test_a_field_without_a_known_algorithm_has_no_digests() -> None:
-    assert parse_digest_field("md5=:AAAA:, crc32c=:AAAA:") == ()
-    assert parse_digest_field("") == ()
-
-
 def test_a_digest_of_a_wrong_length_is_never_usable() -> None:
     [found] = parse_digest_field("sha-256=:AAAA:") or ()
 
@@ -106,19 +100,6 @@ def test_the_client_gets_the_digest_that_it_wants_most(
     wanted: str, sent: tuple[Digest, ...]
 ) -> None:
     assert choose_digests(wanted, (DIGEST, LONG, Digest("md5", "0" * 32))) == sent
-
-
-def test_one_algorithm_is_wanted_by_the_highest_weight() -> None:
-    assert format_wanted("sha-256") == "sha-256=10"
-
-
-@given(st.binary(max_size=64), st.permutations(FIELD_ALGORITHMS))
-def test_what_is_written_is_read_again(body: bytes, algorithms: list[str]) -> None:
-    digests = tuple(
-        Digest(name, hashlib.new(name.replace("-", ""), body).hexdigest()) for name in algorithms
-    )
-
-    assert set(parse_digest_field(format_digest_field(digests)) or ()) == set(digests)
 
 
 NEAR = st.text(alphabet='sha-25612:=+/A, ;()"\\?@%*\t.\x00é', max_size=200)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from resourcesync.adapters.http.addresses import (
     crosses_origin,
     follow_redirect,
-    host_of,
     origin_of,
     parse_address,
     without_query,
@@ -118,11 +117,6 @@ def test_spellings_of_one_origin_are_one(left: str, right: str) -> None:
 
 def test_port_zero_is_no_origin() -> None:
     assert origin_of("http://h:0") is None
-
-
-def test_a_host_is_found_in_its_origin() -> None:
-    assert host_of("http://h:81") == "h"
-    assert host_of("https://[::1]:81") == "::1"
 
 
 def test_what_may_be_a_secret_is_not_shown() -> None:

@@ -1,6 +1,5 @@
 """Authorities of one's own, in place of the system's; real sockets on loopback (N29)."""
 
-import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,9 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from resourcesync.errors import ConfigurationError, Remedy
-from tests.support.servers.fetching import failure, fetch_one, kept, quick_fetcher, response
-from tests.support.servers.hostile_server import HostileServer, answer
-from tests.support.servers.tiny_source import TinySource
+from tests.support.servers.fetching import failure, fetch_one, quick_fetcher
+from tests.support.servers.hostile_server import HostileServer
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +41,6 @@ def revoked() -> bytes:
     made = dates.next_update(now + timedelta(days=1)).issuer_name(name)
     signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
     return signed.public_bytes(serialization.Encoding.PEM)
-
-
-def test_a_file_of_authorities_may_have_any_name(authority: trustme.CA, tmp_path: Path) -> None:
-    path = tmp_path / os.fsdecode(b"autorit\xc3\xa9s \xff.pem")
-    authority.cert_pem.write_to_path(str(path))
-    with HostileServer(tls=tls(authority)) as server:
-        server.on("/x", answer(body=b"x"))
-        outcome = fetch_one(quick_fetcher(server.origin, ca_file=str(path)), server.origin + "/x")
-
-    assert kept(response(outcome)) == b"x"
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "text", "empty", "list of revoked"])
@@ -115,11 +103,3 @@ def test_a_certificate_that_expired_is_called_so(authority: trustme.CA, ca_file:
     assert refused.error.code == "tls"
     assert refused.error.message == "the certificate of the server has expired"
     assert "must renew it" in refused.error.hint
-
-
-def test_plain_http_where_tls_was_expected_is_guessed() -> None:
-    with TinySource() as server:
-        origin = server.url.replace("http:", "https:")
-        refused = failure(fetch_one(quick_fetcher(origin), f"{origin}/x"))
-
-    assert "http:// instead of https://" in refused.error.hint

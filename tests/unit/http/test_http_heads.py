@@ -20,14 +20,11 @@ from resourcesync.adapters.http.robots import (
     EnoughReadError,
     RobotsSink,
     parse_rules,
-    rules_after_failure,
 )
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
-    ResourceMissingError,
     SourceRefusedError,
-    SourceUnavailableError,
 )
 from resourcesync.model.content_codings import CodingError, new_decoder
 from resourcesync.ports import Purpose
@@ -39,21 +36,6 @@ def head(*lines: str) -> ResponseHead | None:
     return parse_head(
         "".join(f"{line}\r\n" for line in ("HTTP/1.1 200 OK", *lines, "")), "http://h/"
     )
-
-
-def test_a_head_gives_its_status_and_fields() -> None:
-    read = head(
-        "Content-Length: 3", 'ETag:"x"', "X-Empty:", "Link: <a>", "Link: <b>", "ETag: later"
-    )
-
-    assert read is not None
-    assert (read.status, read.status_line, read.length, read.codings) == (200, "200 OK", 3, ())
-    assert dict(read) == {
-        "content-length": "3",
-        "etag": '"x"',
-        "x-empty": "",
-        "link": "<a>, <b>",
-    }
 
 
 @pytest.mark.parametrize(
@@ -120,12 +102,6 @@ def test_ten_interim_responses_pass_and_one_more_does_not() -> None:
     assert passed is not None
     assert passed.status == 200
     assert caught.value.code == "interim"
-
-
-def test_a_head_without_its_end_is_none_yet() -> None:
-    assert parse_head("HTTP/1.1 200 OK\r\nX: y\r\n", "http://h/") is None
-    assert parse_head("", "http://h/") is None
-    assert parse_head("HTTP/1.1 103 Early\r\n\r\n", "http://h/") is None
 
 
 @pytest.mark.parametrize(
@@ -261,12 +237,6 @@ def test_a_delay_that_is_asked_for_is_kept_up_to_half_a_minute(asked: str, kept:
     assert rules.delay == kept
 
 
-def test_rules_with_a_byte_order_mark_count() -> None:
-    rules = parse_rules(b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /x\r\n")
-
-    assert rules.refusal("http://h/x", Purpose.RESOURCE) is not None
-
-
 def test_only_the_first_500_kib_of_the_rules_are_read() -> None:
     sink = RobotsSink()
 
@@ -277,29 +247,6 @@ def test_only_the_first_500_kib_of_the_rules_are_read() -> None:
 
     assert len(sink.content) == READ_AT_MOST
     assert rules.refusal("http://h/early", Purpose.RESOURCE) is not None
-
-
-def test_rules_that_do_not_exist_forbid_nothing() -> None:
-    for error in (
-        ResourceMissingError("gone", status=404),
-        SourceRefusedError("no", status=403),
-        BadResponseError("teapot", status=418),
-    ):
-        assert rules_after_failure(error, b"").refusal("http://h/x", Purpose.DISCOVERY) is None
-
-
-def test_rules_that_cannot_be_had_stop_discovery_only() -> None:
-    rules = rules_after_failure(SourceUnavailableError("down", status=503), b"")
-
-    assert rules.refusal("http://h/x", Purpose.DISCOVERY) is not None
-    assert rules.refusal("http://h/x", Purpose.DOCUMENT) is None
-    assert rules.refusal("http://h/x", Purpose.RESOURCE) is None
-
-
-def test_rules_that_are_too_long_count_as_far_as_they_were_read() -> None:
-    rules = rules_after_failure(EnoughReadError("enough"), RULES)
-
-    assert rules.refusal("http://h/private", Purpose.RESOURCE) is not None
 
 
 @pytest.mark.parametrize(

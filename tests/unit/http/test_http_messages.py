@@ -8,11 +8,10 @@ import pytest
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.system import SystemClock
-from resourcesync.errors import BadResponseError, SourceRefusedError, SourceUnavailableError
+from resourcesync.errors import BadResponseError, SourceRefusedError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from tests.support.servers.fetching import KeepingSink, kept, quick_fetcher
 from tests.support.servers.hostile_server import HostileServer, answer
-from tests.support.servers.listening import Listener
 
 FIELDS = (("Content-Type", "application/xml"), ("X-Hub-Signature", "sha256=00"))
 
@@ -71,16 +70,6 @@ def test_an_endless_answer_to_a_message_is_cut_and_its_status_counts() -> None:
     assert kept(outcome) == b""
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 299])
-def test_the_body_of_any_success_answers_a_question(status: int) -> None:
-    with HostileServer() as server:
-        server.on("/me", answer(f"{status} It", b"the challenge"))
-        outcome = sent(question(f"{server.origin}/me"))
-
-    assert isinstance(outcome, FetchResponse)
-    assert (outcome.status, kept(outcome)) == (status, b"the challenge")
-
-
 def test_an_answer_to_a_question_is_at_most_as_long_as_asked() -> None:
     with HostileServer() as server:
         server.on("/me", answer("200 OK", b"x" * 101))
@@ -105,22 +94,6 @@ def test_a_message_does_not_reach_a_private_address_unless_it_may() -> None:
         assert outcome.error.code == "egress"
 
 
-def test_a_handle_that_posted_gets_again_afterwards() -> None:
-    with Listener(lambda _: (200, b"body")) as listener:
-        fetcher = quick_fetcher(listener.origin, jobs=1)
-        for _ in range(2):
-            [first] = fetcher.fetch([message(f"{listener.origin}/hub")])
-            [second] = fetcher.fetch([question(f"{listener.origin}/me")])
-            assert isinstance(first, FetchResponse)
-            assert kept(second) == b"body"
-        fetcher.close()
-
-    assert [(heard.method, heard.body) for heard in listener.heard] == 2 * [
-        ("POST", b"<x/>"),
-        ("GET", b""),
-    ]
-
-
 def test_none_among_the_requests_is_asked_again_while_others_are_in_flight() -> None:
     asked: list[FetchRequest | None] = []
 
@@ -140,11 +113,3 @@ def test_none_among_the_requests_is_asked_again_while_others_are_in_flight() -> 
 
     assert [outcome.request.uri.rpartition("/")[2] for outcome in outcomes] == ["quick", "slow"]
     assert len(asked) == 3
-
-
-def test_a_message_to_nobody_fails_at_once_as_something_that_may_pass() -> None:
-    outcome = sent(message("http://127.0.0.1:9/x"), retries=0)
-
-    assert isinstance(outcome, FetchFailure)
-    assert isinstance(outcome.error, SourceUnavailableError)
-    assert outcome.tries == 1

@@ -87,15 +87,6 @@ def test_after_trouble_the_window_recovers_by_one_in_a_round_trip() -> None:
     assert sizes[-1] >= 24
 
 
-def test_a_window_that_is_not_used_does_not_grow() -> None:
-    window = RequestWindow(first=8, ceiling=64)
-
-    for _ in range(100):
-        window.record_answer(0.02, 2)
-
-    assert window.size == 8
-
-
 def test_a_window_stops_growing_while_latency_tells_of_a_queue() -> None:
     window = RequestWindow(first=8, ceiling=64)
     window.record_answer(0.02, 8)
@@ -104,26 +95,6 @@ def test_a_window_stops_growing_while_latency_tells_of_a_queue() -> None:
         window.record_answer(0.5, window.size)
 
     assert window.size < 24
-
-
-def test_one_lucky_answer_does_not_stop_growth_for_ever() -> None:
-    window = RequestWindow(first=8, ceiling=64)
-    window.record_answer(0.02, 8)
-
-    for _ in range(3000):
-        window.record_answer(0.1, window.size)
-
-    assert window.size == 64
-
-
-def test_latency_that_no_one_minds_does_not_stop_growth() -> None:
-    window = RequestWindow(first=8, ceiling=64)
-    window.record_answer(0.0001, 8)
-
-    for _ in range(200):
-        window.record_answer(0.04, window.size)
-
-    assert window.size == 64
 
 
 @given(st.integers(0, 2**32), st.floats(0.01, 5), st.floats(0, 1000), st.floats(5, 1000))
@@ -150,18 +121,6 @@ def test_a_circuit_opens_after_failures_in_a_row_and_closes_with_one_answer() ->
     assert until > 5.0
     assert not circuit.open
     assert circuit.until < 0
-
-
-def test_answers_between_failures_keep_a_circuit_closed() -> None:
-    circuit = new_circuit(failures=3)
-    circuit.record_answer()
-
-    for _ in range(50):
-        circuit.record_failure(5.0, probe=False, answered=True)
-        circuit.record_failure(5.0, probe=False, answered=True)
-        circuit.record_answer()
-
-    assert not circuit.open
 
 
 def test_a_host_that_never_answered_is_away_after_one_probe() -> None:
@@ -249,19 +208,6 @@ def test_pauses_without_an_answer_between_add_up() -> None:
     third = politeness.must_fail(90.0)
 
     assert (first, second, third) == (False, True, False)
-
-
-@given(st.lists(st.floats(0, 3), min_size=1, max_size=50), st.floats(0.1, 10))
-def test_two_requests_keep_their_interval(gaps: list[float], interval: float) -> None:
-    politeness = new_politeness(interval=interval)
-    now, sent = 0.0, []
-
-    for gap in gaps:
-        now = max(now + gap, politeness.not_before)
-        politeness.record_start(now)
-        sent.append(now)
-
-    assert all(b - a >= interval * 0.999 for a, b in pairwise(sent))
 
 
 def test_a_crawl_delay_also_sends_one_at_a_time() -> None:

@@ -1,10 +1,8 @@
 """Fetching by a proxy, and with authorities of one's own; real sockets on loopback (N29, N30)."""
 
 import ssl
-import threading
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,7 +26,7 @@ from tests.support.servers.fetching import (
     request,
     response,
 )
-from tests.support.servers.hostile_server import Asked, HostileServer, Step, answer, unused_port
+from tests.support.servers.hostile_server import HostileServer, answer, unused_port
 from tests.support.servers.proxying import Proxy
 
 SECRET = ("üser", "p4ss:w@rdé")
@@ -164,56 +162,6 @@ def test_the_environment_keeps_no_host_from_the_proxy(
     assert proxy.targets() == [f"GET {server.origin}/x"]
 
 
-def test_a_proxy_may_be_spoken_to_by_tls(
-    authority: trustme.CA, ca_file: str, server: HostileServer
-) -> None:
-    server.on("/x", answer(body=b"x"))
-    with Proxy(tls=tls(authority)) as proxy:
-        fetcher = quick_fetcher(server.origin, proxy=proxy.url, ca_file=ca_file)
-        outcome = fetch_one(fetcher, server.origin + "/x")
-
-    assert kept(response(outcome)) == b"x"
-
-
-@pytest.mark.parametrize("per_host", [1, 4])
-def test_many_hosts_by_one_proxy_do_not_wait_for_one_another(per_host: int) -> None:
-    both = threading.Barrier(2)
-
-    def once_both_are_asked(_: Asked) -> list[Step]:
-        with suppress(threading.BrokenBarrierError):
-            both.wait(2.0)
-        return answer(body=str(both.broken).encode())
-
-    with HostileServer() as first, HostileServer("127.0.0.2") as second, Proxy() as proxy:
-        for server in (first, second):
-            server.on("/x", once_both_are_asked)
-        fetcher = quick_fetcher(
-            first.origin, second.origin, proxy=proxy.url, per_host=per_host, timeout=9.0, retries=0
-        )
-        outcomes = fetch_all(fetcher, [first.origin + "/x", second.origin + "/x"])
-
-    assert [kept(response(outcome)) for outcome in outcomes] == [b"False", b"False"]
-
-
-@pytest.mark.parametrize("by_proxy", [False, True])
-def test_plain_http_asks_for_many_things_of_one_origin_at_once(by_proxy: bool) -> None:
-    both = threading.Barrier(2)
-
-    def once_both_are_asked(_: Asked) -> list[Step]:
-        with suppress(threading.BrokenBarrierError):
-            both.wait(2.0)
-        return answer(body=str(both.broken).encode())
-
-    with HostileServer() as server, Proxy() as proxy:
-        server.on("*", once_both_are_asked)
-        way = proxy.url if by_proxy else ""
-        fetcher = quick_fetcher(server.origin, proxy=way, timeout=9.0, retries=0)
-        outcomes = fetch_all(fetcher, [server.origin + "/x", server.origin + "/y"])
-        fetcher.close()
-
-    assert [kept(response(outcome)) for outcome in outcomes] == [b"False", b"False"]
-
-
 # --- policy is as without a proxy ---------------------------------------------------------------
 
 
@@ -226,17 +174,6 @@ def test_a_literal_private_address_is_refused_before_the_proxy_is_asked(
             assert outcome.error.code == "egress"
 
     assert not proxy.asked
-
-
-def test_robots_are_asked_for_and_obeyed_by_the_proxy(server: HostileServer) -> None:
-    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /x\n"))
-    server.on("/x", answer(body=b"x"))
-    with Proxy() as proxy:
-        fetcher = quick_fetcher(server.origin, proxy=proxy.url, robots="obey")
-        outcome = failure(fetch_one(fetcher, server.origin + "/x"))
-
-    assert outcome.error.code == "robots"
-    assert proxy.targets() == [f"GET {server.origin}/robots.txt"]
 
 
 @pytest.mark.parametrize("refusal", ["403 Forbidden", "407 Proxy Authentication Required"])
@@ -282,25 +219,6 @@ def test_a_proxy_that_refuses_a_tunnel_is_named_with_what_to_do(
     assert SECRET[1] not in repr(error) + str(error) + repr(error.evidence)
 
 
-def test_a_proxy_that_wants_a_secret_for_http_is_named() -> None:
-    with Proxy(refusal="407 Proxy Authentication Required") as proxy:
-        outcome = failure(fetch_one(quick_fetcher(proxy=proxy.url), "http://museum.example/x"))
-
-    assert isinstance(outcome.error, SourceRefusedError)
-    assert (outcome.error.code, outcome.tries) == ("proxy", 1)
-    assert proxy.url in outcome.error.message
-    assert outcome.error.remedy == Remedy("log-in-to-proxy")
-
-
-def test_an_answer_that_may_be_the_proxys_is_told_with_the_proxy() -> None:
-    with Proxy(refusal="403 Forbidden") as proxy:
-        outcome = failure(fetch_one(quick_fetcher(proxy=proxy.url), "http://museum.example/x"))
-
-    assert isinstance(outcome.error, SourceRefusedError)
-    assert outcome.error.status == 403
-    assert evidence(outcome.error)["proxy"] == proxy.url
-
-
 @pytest.mark.parametrize("uri", ["http://museum.example/x", "https://museum.example/x"])
 @pytest.mark.parametrize("scheme", ["http", "https", "socks5h"])
 def test_a_proxy_that_is_dead_is_named(scheme: str, uri: str) -> None:
@@ -312,15 +230,6 @@ def test_a_proxy_that_is_dead_is_named(scheme: str, uri: str) -> None:
     assert (outcome.error.code, outcome.tries) == ("proxy", 2)
     assert proxy in outcome.error.message
     assert outcome.error.remedy == Remedy("name-proxy")
-
-
-def test_a_proxy_whose_name_is_not_known_is_named() -> None:
-    proxy = "http://no-such-proxy.invalid:3128"
-
-    outcome = failure(fetch_one(quick_fetcher(proxy=proxy, retries=0), "http://museum.example/x"))
-
-    assert isinstance(outcome.error, SourceUnavailableError)
-    assert proxy in outcome.error.message + evidence(outcome.error)["proxy"]
 
 
 def test_a_proxy_that_never_answers_is_given_up_and_named() -> None:

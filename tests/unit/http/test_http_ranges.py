@@ -211,12 +211,6 @@ def test_a_part_is_never_taken_for_a_whole_that_was_requested(
     assert failure(fetch_one(quick_fetcher(server.origin), uri)).error.code == "range"
 
 
-def test_a_whole_that_says_so_by_its_range_is_a_whole(server: HostileServer) -> None:
-    uri = server.on("/x", answer(body=BODY, Content_Range=f"bytes 0-{N - 1}/{N}", **TAG))
-
-    assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == BODY
-
-
 SHORTER = OTHER[: N - MIN_RESUMED_BYTES]
 DATES: dict[str, Any] = {"Last-Modified": OLD, "Date": TODAY}
 

@@ -87,27 +87,6 @@ def test_a_redirect_out_of_http_is_not_followed(server: HostileServer, location:
     assert (outcome.error.code, outcome.tries) == ("redirect", 1)
 
 
-@pytest.mark.parametrize(
-    ("location", "target"),
-    [
-        ("/caf\u00e9".encode().decode("latin-1"), "/caf%C3%A9"),
-        ("/caf\u00e9 au lait", "/caf%E9%20au%20lait"),
-        ('/a b?c=[1]|"2"', "/a%20b?c=%5B1%5D%7C%222%22"),
-        ("a[1].html#x y", "/a%5B1%5D.html"),
-    ],
-    ids=["UTF-8", "Latin-1", "blank", "brackets"],
-)
-def test_a_location_is_percent_encoded_as_an_address_in_a_list(
-    server: HostileServer, location: str, target: str
-) -> None:
-    uri = server.on("/x", answer("302 Found", Location=location))
-    server.on(target, answer(body=b"x"))
-
-    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
-
-    assert (kept(outcome), outcome.uri) == (b"x", server.origin + target)
-
-
 @pytest.mark.parametrize("location", ["", "/" + "a" * 20_000, "/a\tb"])
 def test_a_location_that_is_none_ends_the_fetch(server: HostileServer, location: str) -> None:
     uri = server.on("/x", answer("302 Found", Location=location))
@@ -327,13 +306,3 @@ def test_a_host_that_accepts_nothing_is_given_up() -> None:
             item.close()
     assert isinstance(outcome.error, SourceUnavailableError)
     assert outcome.error.code == "timeout"
-
-
-def test_a_proxy_is_used_when_configured(server: HostileServer) -> None:
-    server.on("*", answer(body=b"by proxy"))
-    fetcher = quick_fetcher(proxy=server.origin)
-
-    outcome = response(fetch_one(fetcher, "http://example.org/x"))
-
-    assert kept(outcome) == b"by proxy"
-    assert server.asked[0].target == "http://example.org/x"

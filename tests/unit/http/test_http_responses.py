@@ -83,12 +83,6 @@ def test_head_is_refused_as_get_is(
     assert isinstance(outcome.error, kind)
 
 
-def test_an_empty_answer_is_an_answer(server: HostileServer) -> None:
-    outcome = response(fetch_one(quick_fetcher(server.origin), server.on("/x", answer())))
-
-    assert (kept(outcome), outcome.received) == (b"", 0)
-
-
 def test_what_is_sent_is_honest_and_as_written(server: HostileServer) -> None:
     uri = server.on("/a/../b//c?q=%2F", answer())
 
@@ -399,36 +393,6 @@ def test_bytes_after_a_body_do_not_poison_the_next_answer(server: HostileServer)
 
     assert [kept(response(outcome)) for outcome in outcomes] == [b"good", b"sound"]
     assert server.connections == 2
-
-
-def test_connections_are_kept_from_one_fetch_to_the_next(server: HostileServer) -> None:
-    uri = server.on("/x", answer(body=b"abc"))
-    fetcher = quick_fetcher(server.origin)
-
-    for _ in range(5):
-        response(fetch_one(fetcher, uri))
-
-    assert server.connections == 1
-
-
-def test_a_fetcher_that_is_closed_has_no_connections(server: HostileServer) -> None:
-    uri = server.on("/x", answer(body=b"abc"))
-    fetcher = quick_fetcher(server.origin)
-
-    for _ in range(2):
-        response(fetch_one(fetcher, uri))
-        fetcher.close()
-
-    assert server.connections == 2
-
-
-def test_an_error_with_a_body_keeps_its_connection(server: HostileServer) -> None:
-    server.on("*", answer("404 Not Found", b"x" * 60_000))
-    fetcher = quick_fetcher(server.origin, jobs=1)
-
-    fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(5)])
-
-    assert server.connections == 1
 
 
 def test_the_body_of_an_error_is_not_read_to_its_end(server: HostileServer) -> None:

@@ -71,16 +71,6 @@ def test_answers_that_come_together_double_the_requests_in_flight(server: Hostil
     assert not any(barrier.broken for barrier in together)
 
 
-def test_nothing_is_taken_before_the_first_outcome_is_asked_for() -> None:
-    def too_early(uri: str) -> FetchRequest:
-        raise AssertionError(f"{uri} was taken too early")
-
-    outcomes = quick_fetcher().fetch(map(too_early, ["http://h/"]))
-
-    with pytest.raises(AssertionError, match="too early"):
-        next(outcomes)
-
-
 def test_giving_up_half_way_leaves_a_fetcher_that_works(server: HostileServer) -> None:
     server.on("*", answer(body=b"x" * 100_000))
     fetcher = quick_fetcher(server.origin)
@@ -91,33 +81,6 @@ def test_giving_up_half_way_leaves_a_fetcher_that_works(server: HostileServer) -
     again = fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(20)])
 
     assert all(len(kept(response(outcome))) == 100_000 for outcome in again)
-
-
-def test_one_fetch_may_begin_within_another(server: HostileServer) -> None:
-    server.on("*", answer(body=b"x"))
-    fetcher = quick_fetcher(server.origin, jobs=2, per_host=2)
-    uris = [f"{server.origin}/{number}" for number in range(20)]
-
-    inner = [
-        fetch_one(fetcher, server.origin + "/inner")
-        for _ in fetcher.fetch(request(uri) for uri in uris)
-    ]
-
-    assert all(kept(response(outcome)) == b"x" for outcome in inner)
-    assert len(inner) == 20
-
-
-def test_many_requests_reach_their_own_sinks(server: HostileServer) -> None:
-    server.on("*", lambda asked: answer(body=asked.target.encode() * 50))
-
-    outcomes = fetch_all(
-        quick_fetcher(server.origin), [f"{server.origin}/{number}" for number in range(300)]
-    )
-
-    assert len({outcome.request.uri for outcome in outcomes}) == 300
-    for outcome in outcomes:
-        target = outcome.request.uri.removeprefix(server.origin)
-        assert kept(response(outcome)) == target.encode() * 50
 
 
 def test_no_more_connections_than_allowed_are_opened(server: HostileServer) -> None:

@@ -53,15 +53,6 @@ def test_robots_are_asked_once_and_obeyed(server: HostileServer) -> None:
     assert not any(target.startswith("/private") for target in server.targets())
 
 
-def test_robots_are_not_asked_when_ignored(server: HostileServer) -> None:
-    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /\n"))
-    server.on("/x", answer(body=b"x"))
-
-    response(fetch_one(quick_fetcher(server.origin), server.origin + "/x"))
-
-    assert [asked.target for asked in server.asked] == ["/x"]
-
-
 def test_robots_are_not_asked_about_what_the_operator_named(server: HostileServer) -> None:
     server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /\n"))
     server.on("*", answer(body=b"x"))

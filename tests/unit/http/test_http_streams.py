@@ -61,23 +61,6 @@ def test_bytes_are_given_as_they_come_and_its_end_is_an_answer(server: EventServ
     assert asked["accept-encoding"] == "identity"
 
 
-def test_no_rate_is_too_low_for_a_stream_that_has_begun(server: EventServer) -> None:
-    server.manners.keep_alive = 0.2
-    fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.25, deadline=0.25)
-    stream = fetcher.stream(server.url, ())
-    began = time.monotonic()
-    while time.monotonic() - began < 0.7:
-        next(stream)
-    stream.close()
-
-
-def test_no_rules_are_asked_for_an_address_that_was_named(server: EventServer) -> None:
-    fetcher = quick_fetcher(server.url.removesuffix("/stream"), robots="obey")
-    next(fetcher.stream(server.url, ()))
-
-    assert len(server.asked) == 1
-
-
 def test_what_breaks_off_is_an_error_after_what_came_and_is_not_tried_again(
     server: EventServer,
 ) -> None:
@@ -157,17 +140,3 @@ def test_secrets_go_to_their_own_origin_and_policy_holds_for_addresses(
         fetcher = quick_fetcher(origin, other.url.removesuffix("/stream"), headers=secret)
         next(fetcher.stream(server.url, ()))
         assert "authorization" not in other.asked[0]
-
-
-def test_what_is_not_asked_for_is_not_read(server: EventServer) -> None:
-    fetcher = quick_fetcher(server.url.removesuffix("/stream"))
-    stream = fetcher.stream(server.url, (("Last-Event-ID", "x"),))
-    next(stream)
-    for _ in range(400):
-        server.tell(b"z" * 100_000)
-    time.sleep(0.4)
-
-    chunk = next(stream)
-
-    assert len(chunk) < 20_000_000
-    stream.close()

@@ -23,14 +23,6 @@ from tests.support.documents.packages import (
     with_a,
 )
 
-
-def test_a_sound_package_is_read() -> None:
-    found = unpack(sound(A, ("d/b", b"")))
-
-    assert found.given == [("http://h/a", A[1]), ("http://h/d/b", b"")]
-    assert (found.faults, found.unlisted) == ([], [])
-
-
 # --- Z01-Z03: names, paths, attributes ---------------------------------------------------------
 
 
@@ -80,11 +72,6 @@ def test_a_symbolic_link_is_refused_and_the_rest_is_read() -> None:
 
     assert found.faults == [("http://h/link", "zip-link")]
     assert found.given == [("http://h/a", A[1])]
-
-
-@pytest.mark.parametrize("mode", [0o104755, 0o020666, 0o060666, 0o010644, 0])
-def test_other_attributes_mean_nothing(mode: int) -> None:
-    assert unpack(with_a(central={"mode": mode << 16})).given == [("http://h/a", A[1])]
 
 
 # --- Z04-Z06: overlap and bombs ----------------------------------------------------------------
@@ -146,12 +133,6 @@ def test_the_budget_holds_for_all_that_is_read_however_often_a_member_is_listed(
 
     assert len(found.given) == (len(text) + 4000) // 1000
     assert {code for _, code in found.faults} == {"zip-ratio"}
-
-
-def test_a_package_in_a_package_is_bytes_like_any_other() -> None:
-    inner = sound(("b", bytes(5000)))
-
-    assert unpack(sound(("in.zip", inner))).given == [("http://h/in.zip", inner)]
 
 
 # --- Z07-Z09: sizes, checksums, two opinions ---------------------------------------------------

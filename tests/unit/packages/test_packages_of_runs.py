@@ -7,14 +7,14 @@ from itertools import chain
 
 import pytest
 
-from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
+from resourcesync.documents.packages.planning import PackageSize, plan_packages
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.documents.reader import read_stream
 from resourcesync.documents.writer import body, write
 from resourcesync.errors import DigestMismatchError
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Resource, ResourceRun, joined_runs
-from tests.support.documents.packages import RESOURCES, opened, resource, unpack
+from tests.support.documents.packages import RESOURCES, opened, resource
 
 SIZES = [
     PackageSize(),
@@ -69,20 +69,6 @@ def test_runs_make_the_packages_that_their_resources_make(size: PackageSize, mos
         assert text == body(package, RESOURCES)
         assert data == b"".join(write_package(RESOURCES, package, lambda _: [next(again)]))
         opened(data).verify()
-
-
-def test_runs_and_single_resources_may_be_mixed() -> None:
-    entries = resources(contents(9))
-    mixed: list[ManifestEntry | ResourceRun] = [
-        run_of(entries[:4]),
-        *entries[4:6],
-        run_of(entries[6:]),
-    ]
-
-    [package] = plan_packages(RESOURCES, mixed)
-    [singly] = plan_packages(RESOURCES, entries)
-
-    assert list(package) == singly
 
 
 def test_a_run_with_a_resource_of_unknown_length_cannot_be_packed() -> None:
@@ -151,15 +137,3 @@ def test_digests_of_a_run_are_parsed_as_those_of_one(text: str) -> None:
     )  # fmt: skip
 
     assert [entry.digests for entry in run] == [parse_digests(usual), parse_digests(text)]
-
-
-def test_a_package_of_a_run_is_unpacked_like_any_other() -> None:
-    bodies = contents(12)
-    entries = resources(bodies)
-    [package] = plan_packages(RESOURCES, [run_of(entries)])
-    given = iter(bodies)
-
-    found = unpack(b"".join(write_package(RESOURCES, package, lambda _: (next(given),))))
-
-    assert found.given == [(entry.uri, data) for entry, data in zip(entries, bodies, strict=True)]
-    assert (found.faults, found.unlisted) == ([], [])

@@ -3,7 +3,7 @@
 import io
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pytest
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from resourcesync.documents.packages.planning import (
     plan_packages,
 )
 from resourcesync.documents.packages.zip_directory import LOCAL
-from resourcesync.documents.packages.zip_writer import is_compact, write_package
+from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.documents.writer import write
 from resourcesync.errors import DigestMismatchError, LengthMismatchError, PackageError
 from resourcesync.model.links import Link
@@ -82,14 +82,6 @@ def test_every_member_has_the_same_time_and_attributes_and_no_extra_field() -> N
     assert told == {((1980, 1, 1, 0, 0, 0), 0o100644 << 16, 3, b"", b"", 0)}
 
 
-def test_how_the_content_is_cut_into_chunks_changes_nothing() -> None:
-    def drops(item: Resource | Link) -> Iterator[bytes]:
-        for byte in next(iter(BOTH(item))):
-            yield bytes([byte])
-
-    assert packed([*PAIR], drops) == packed([*PAIR])
-
-
 @pytest.mark.parametrize("media_type", ["text/plain", "application/pdf"])
 @pytest.mark.parametrize("size", [262_144, 262_145, 1_000_000])
 def test_a_long_member_is_written_as_it_comes(media_type: str, size: int) -> None:
@@ -116,16 +108,6 @@ def test_what_is_compressed_already_is_stored() -> None:
     with zipfile.ZipFile(io.BytesIO(given)) as package:
         methods = {info.filename: info.compress_type for info in package.infolist()}
     assert methods == {"manifest.xml": 8, "t": 8, "i": 0, "e": 0}
-
-
-@pytest.mark.parametrize(
-    ("media_type", "expected"),
-    [("text/plain", False), ("image/svg+xml", False), ("IMAGE/PNG; q=1", True),
-     ("application/zip", True), ("application/json", False), ("", False)],
-)  # fmt: skip
-def test_which_types_are_compressed_already(media_type: str, expected: bool) -> None:
-    assert is_compact(Resource(uri="http://h/", media_type=media_type)) is expected
-    assert is_compact(Resource(uri="http://h/", media_type=media_type, encoding="gzip"))
 
 
 @pytest.mark.parametrize(
@@ -245,14 +227,6 @@ def test_packages_are_as_full_as_they_may_be(size: PackageSize, expected: list[i
     ]
 
 
-def test_more_entries_at_the_end_change_only_the_last_package() -> None:
-    size = PackageSize(max_bytes=20)
-    short = list(plan_packages(RESOURCES, sized(*range(1, 15)), size=size))
-    long = list(plan_packages(RESOURCES, sized(*range(1, 30)), size=size))
-
-    assert long[: len(short) - 1] == short[:-1]
-
-
 @pytest.mark.parametrize("links", [(), (Link(rel="via", href="http://h/" + "&" * 200),)])
 def test_a_manifest_never_grows_over_its_limit_and_uses_it(links: tuple[Link, ...]) -> None:
     most = 100_000
@@ -269,10 +243,6 @@ def test_a_manifest_never_grows_over_its_limit_and_uses_it(links: tuple[Link, ..
     assert max(sizes) <= most
     assert min(sizes[:-1]) >= most - 4000
     assert len(sizes) >= 2
-
-
-def test_nothing_to_pack_makes_no_package() -> None:
-    assert list(plan_packages(RESOURCES, [])) == []
 
 
 def test_an_entry_without_a_length_cannot_be_planned() -> None:

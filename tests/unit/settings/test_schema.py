@@ -1,12 +1,10 @@
 """Schemas of settings: what options, file, variables and library make of one description."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import UNSET
 
 from resourcesync.app.settings import MirrorOptions, mirror_settings, publisher_settings
@@ -46,18 +44,6 @@ FIELDS = [
     for field in fields_of(schema).values()
 ]
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(("schema", "field"), FIELDS)
-def test_the_default_that_is_shown_is_the_default(
-    schema: type[msgspec.Struct], field: Field
-) -> None:
-    default = getattr(schema(), field.name)
-
-    if field.setting.shown:
-        assert field.parse(field.setting.shown) == default
-    elif not field.setting.is_stored and schema is not PublicationSettings:
-        assert default in (None, UNSET, (), "", False)
 
 
 @pytest.mark.parametrize(("schema", "field"), FIELDS)
@@ -143,11 +129,6 @@ def test_a_whole_number_in_a_variable_is_written_in_digits(text: str) -> None:
         from_variable(fields_of(Network)["jobs"], text)
 
 
-def test_what_is_not_given_is_as_the_schema_says() -> None:
-    assert make(PullSettings, {}) == PullSettings()
-    assert make(PullSettings, {"include": None, "jobs": 3}) == PullSettings()
-
-
 def test_an_empty_text_removes_a_filter_and_no_value_leaves_it() -> None:
     assert make(PullSettings, {"include": ("",)}).include == ()
     assert make(PullSettings, {"max_size": ""}).max_size is None
@@ -169,22 +150,6 @@ def test_a_later_layer_overrides_and_hides_what_excludes_it() -> None:
         "jobs": 4,
     }
     assert overlay({"all_sets": True}, {"set": ("a",)}) == {"set": ("a",)}
-
-
-@given(
-    layers=st.lists(
-        st.dictionaries(st.sampled_from(["jobs", "rate", "delete", "include"]), st.integers()),
-        max_size=4,
-    )
-)
-def test_without_conflicts_the_last_layer_that_has_a_key_decides(
-    layers: list[dict[str, int]],
-) -> None:
-    merged: dict[str, int] = {}
-    for layer in layers:
-        merged |= layer
-
-    assert overlay(*layers) == merged
 
 
 def test_the_library_takes_what_the_command_line_takes() -> None:
@@ -248,33 +213,6 @@ def test_a_keyword_means_what_it_means_on_the_command_line(
     assert getattr(mirror_settings(options).pull, name) == value
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"change_lists": None}, "change_lists=None must not be None"),
-        ({"dialect": 1.1}, "dialect=1.1 must be one of 1.1, 1.0"),
-        ({"hashes": None}, "hashes=None must not be None"),
-        ({"max_bytes": 0}, "it must be from 1 to 52,428,800 bytes"),
-    ],
-)
-def test_a_wrong_keyword_of_a_publication_is_refused(
-    options: PublisherOptions, message: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        publisher_settings(options, "Publisher")
-
-
-def test_an_empty_folder_of_versions_is_the_usual_one() -> None:
-    assert publisher_settings({"versions_in": "", "hubs": [""]}, "Publisher") == {
-        "versions_in": "",
-        "hubs": (),
-    }
-
-
-def test_an_empty_list_in_the_file_removes_nothing() -> None:
-    assert make(PullSettings, {"include": ()}).include is UNSET
-
-
 def test_an_unknown_keyword_is_refused_as_python_does() -> None:
     with pytest.raises(TypeError, match="trash_days"):
         mirror_settings({"trash_days": 3})  # type: ignore[typeddict-unknown-key]  # the mistake
@@ -287,20 +225,3 @@ def test_settings_of_requests_show_no_secret() -> None:
 
     assert "s3cret" not in repr(network)
     assert "jobs=3" in repr(network)
-
-
-def test_a_choice_in_the_schema_is_the_literal_of_its_type() -> None:
-    for schema in SCHEMAS:
-        for field in fields_of(schema).values():
-            if field.choices:
-                literal = get_args(field.type)[0] if field.is_many else field.type
-                assert field.choices == get_args(literal)
-
-
-@pytest.mark.parametrize(("schema", "field"), FIELDS)
-def test_a_setting_has_no_function_where_a_name_belongs(
-    schema: type[msgspec.Struct], field: Field
-) -> None:
-    setting = field.setting
-
-    assert all(isinstance(each, str) for each in (setting.metavar, setting.key, setting.short))

@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.catalogue.posted_catalogue import PostedCatalogue
 from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
-from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import read_stream
@@ -28,12 +26,9 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Original
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
-from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.links import links_by_rule, parse_rule
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_options import PublishRequest
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.worlds.dumping import DumpedSource
@@ -271,31 +266,6 @@ def test_another_base_leads_to_no_dump_of_the_former() -> None:
     ListPublisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
 
     assert {"resourcedump.xml", "changedump.xml"}.isdisjoint(led_to(source))
-
-
-def test_a_dump_at_another_address_is_led_to_at_once(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("a")
-    both = PublishRequest(dumps=DumpRequest(changes=True))
-    for address in (BASE, OTHER):
-        publish_tree(tmp_path, {"url": address}, clock=SystemClock(), asked=both)
-
-    found = (tmp_path / naming.CAPABILITY_LIST).read_text()
-
-    assert f"{OTHER}resourcesync/resourcedump.xml" in found
-    assert f"{OTHER}resourcesync/changedump.xml" in found
-    assert BASE not in found
-
-
-# --- links by rule -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", ["urn:x.pdf", "mailto:x.pdf", "http:x.pdf", "a:b/x.pdf"])
-def test_a_name_with_a_colon_is_no_address_of_its_own(path: str) -> None:
-    rules = [parse_rule("describedby:{path}.xml"), parse_rule("via:{uri}.txt always")]
-
-    found = links_by_rule(Resource(uri=BASE + path), rules, BASE, lambda _: True)
-
-    assert [link.href for link in found] == [f"{BASE}{path}.xml", f"{BASE}{path}.txt"]
 
 
 # --- what other programs post --------------------------------------------------------------------

@@ -11,7 +11,6 @@ from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Pa
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.validator.examination import validate_document
 from tests.support.worlds.dumping import DumpedSource
 from tests.support.worlds.network import BASE
 
@@ -142,32 +141,3 @@ def test_what_is_in_an_archive_for_too_long_is_removed(source: DumpedSource) -> 
 
     assert gone.isdisjoint(source.documents.names())
     assert {package.uri for package in packages(source, naming.RESOURCE_DUMP)} == kept
-
-
-def test_without_an_archive_nothing_of_a_former_dump_is_kept(source: DumpedSource) -> None:
-    source.dump()
-    source.put("3.txt", "version 1")
-    source.publish()
-    source.dump()
-    source.publish()
-
-    assert RESOURCES not in source.documents.names()
-    assert Capability.RESOURCE_DUMP_ARCHIVE not in offered(source)
-
-
-def test_the_judge_finds_nothing_in_archives_of_dumps(source: DumpedSource) -> None:
-    for version in range(1, 4):
-        source.dump(changes=True, archive=9 * HOUR, oldest=source.now() - 1)
-        source.put("3.txt", f"version {version}")
-        source.publish()
-    source.dump(changes=True, archive=9 * HOUR, oldest=source.now() - 1)
-    source.publish()
-
-    judged = [name for name in source.documents.names() if name.endswith(".xml")]
-
-    assert RESOURCES in judged
-    assert CHANGES in judged
-    for name in judged:
-        if name != naming.ABOUT:
-            data = source.bytes_of(name)
-            assert list(validate_document([data], uri=source.uri(name))) == [], name

@@ -13,12 +13,11 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.model.capabilities import CapabilityEntry, Package, Part
+from resourcesync.model.capabilities import Package
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source import naming
 from resourcesync.source.dumps.dump_publisher import DumpOutcome
-from resourcesync.source.paging import PageLimits
 from tests.support.worlds.dumping import DumpedSource
 from tests.support.worlds.network import BASE
 
@@ -72,21 +71,6 @@ def test_a_dump_holds_every_resource_once(source: DumpedSource) -> None:
     assert contents(source) == source.originals.contents()
     assert len(done.packages) == 3
     assert [document.name for document in done.written] == [naming.RESOURCE_DUMP]
-
-
-def test_a_package_is_told_with_all_that_is_known_of_it(source: DumpedSource) -> None:
-    source.dump()
-
-    for package in packages(source):
-        body = source.bytes_at(package.uri)
-        assert package.length == len(body)
-        assert package.media_type == "application/zip"
-        assert package.digests == (source.sha256(body),)
-        reader = opened(source, package)
-        contents_link = package.links[0]
-        assert contents_link.rel == "contents"
-        assert b"".join(reader.manifest_chunks()) == source.bytes_at(contents_link.href)
-        assert reader.manifest().header.at == package.at
 
 
 def test_a_dump_of_what_did_not_change_writes_nothing(source: DumpedSource) -> None:
@@ -175,36 +159,6 @@ def test_what_nobody_is_led_to_is_removed_a_day_later(source: DumpedSource) -> N
 
     assert source.documents.open(old) is None
     assert contents(source) == source.originals.contents()
-
-
-def test_an_empty_source_has_an_empty_dump() -> None:
-    source = DumpedSource(size=SMALL)
-    source.publish()
-
-    source.dump()
-
-    assert packages(source) == []
-
-
-def test_very_many_packages_are_listed_in_parts() -> None:
-    source = DumpedSource(size=PackageSize(max_entries=1), limits=PageLimits(max_entries=3))
-    for number in range(8):
-        source.put(f"{number}.txt", "x")
-    source.publish()
-    source.dump()
-
-    head = read_stream(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
-    parts = [entry for entry in head.entries() if isinstance(entry, Part)]
-    listed = [
-        entry
-        for part in parts
-        for entry in read_stream(BytesIO(source.bytes_at(part.uri)), uri=part.uri).entries()
-    ]
-
-    assert head.header.is_index
-    assert len(parts) == 3
-    assert len(listed) == 8
-    assert source.dump() == DumpOutcome(reused=8)
 
 
 # --- while files change --------------------------------------------------------------------------
@@ -341,37 +295,3 @@ def test_old_packages_of_changes_are_listed_no_more(source: DumpedSource) -> Non
     source.dump(resources=False, changes=True, oldest=source.now() - 72 * 3_600_000_000)
 
     assert [change[2] for change in changes(source)] == [b"turn 2"]
-
-
-# --- with the other documents --------------------------------------------------------------------
-
-
-def test_the_capability_list_leads_to_the_dumps_in_the_order_of_the_specification(
-    source: DumpedSource,
-) -> None:
-    source.dump(changes=True)
-    source.publish()
-
-    document = read_stream(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="capabilities")
-    offered = [
-        entry.capability for entry in document.entries() if isinstance(entry, CapabilityEntry)
-    ]
-    assert offered == [
-        Capability.RESOURCE_LIST,
-        Capability.RESOURCE_DUMP,
-        Capability.CHANGE_LIST,
-        Capability.CHANGE_DUMP,
-    ]
-
-
-def test_the_same_originals_give_the_same_packages() -> None:
-    made = []
-    for _ in range(2):
-        source = DumpedSource(size=SMALL)
-        for number in range(6):
-            source.put(f"{number}.txt", f"content {number}")
-        source.publish()
-        source.dump()
-        made.append([source.bytes_at(package.uri) for package in packages(source)])
-
-    assert made[0] == made[1]

@@ -8,7 +8,7 @@ from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, Memory
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.source.links import LinkedOriginals, LinkRule, links_by_rule, parse_rule
+from resourcesync.source.links import LinkedOriginals, links_by_rule, parse_rule
 from resourcesync.source.scan import scan
 
 BASE = "https://library.example/data/"
@@ -39,45 +39,11 @@ def test_a_template_says_where_a_link_leads(template: str, href: str) -> None:
     assert found == [Link(rel="describedby", href=href)]
 
 
-@pytest.mark.parametrize(
-    ("path", "href"), [("plain", "plain-"), (".hidden", "-.hidden"), ("a/", "a/-")]
-)
-def test_a_name_without_an_ending_is_a_stem(path: str, href: str) -> None:
-    assert links("alternate:{dir}{stem}-{ext} always", path)[0].href == BASE + href
-
-
-def test_a_link_tells_its_type_and_priority() -> None:
-    found = links("duplicate:http://m.example/{path} pri=3 type=text/plain", "a.txt")
-
-    assert found == [
-        Link(rel="duplicate", href="http://m.example/a.txt", media_type="text/plain", priority=3)
-    ]
-
-
 def test_a_link_to_what_is_not_there_is_not_told_unless_it_is_wanted() -> None:
     assert links("describedby:{path}.xml", "a.pdf") == []
     assert len(links("describedby:{path}.xml", "a.pdf", "a.pdf.xml")) == 1
     assert len(links("describedby:{path}.xml always", "a.pdf")) == 1
     assert len(links("describedby:https://elsewhere.example/{path}.xml", "a.pdf")) == 1
-
-
-def test_a_rule_may_be_for_some_paths_only() -> None:
-    rule = "describes:{dir}{stem} only=*.xml always"
-
-    assert [link.href for link in links(rule, "d/a.pdf.xml")] == [BASE + "d/a.pdf"]
-    assert links(rule, "d/a.pdf") == []
-
-
-def test_a_resource_is_not_linked_to_itself() -> None:
-    assert links("collection:all.html always", "all.html") == []
-
-
-def test_a_relation_that_is_a_uri_is_followed_by_a_blank() -> None:
-    rule = parse_rule("http://example.org/rel/scan {dir}scans/{name} only=*.xml")
-
-    assert rule == LinkRule(
-        relation="http://example.org/rel/scan", template="{dir}scans/{name}", only="*.xml"
-    )
 
 
 @pytest.mark.parametrize(

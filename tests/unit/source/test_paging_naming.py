@@ -25,13 +25,6 @@ def test_documents_are_below_the_base_and_the_description_at_the_well_known_plac
     assert names.uri(naming.DESCRIPTION) == "https://h.example/data/.well-known/resourcesync"
 
 
-def test_documents_may_be_somewhere_else() -> None:
-    names = SourceNaming(base_uri="https://h.example", documents_uri="https://lists.example/h")
-
-    assert names.uri(naming.CAPABILITY_LIST) == "https://lists.example/h/capabilitylist.xml"
-    assert names.uri(naming.DESCRIPTION) == "https://h.example/.well-known/resourcesync"
-
-
 @pytest.mark.parametrize(
     "uri", ["", "h.example", "ftp://h/", "/data/", "https://h/?q", "https://h/#f", "https://h/a b"]
 )
@@ -52,14 +45,6 @@ def test_parts_carry_the_moment_so_that_a_name_never_means_two_things() -> None:
     assert naming.change_list_number(name) == 0
 
 
-@pytest.mark.parametrize("number", [1, 999_999, 1_000_000])
-def test_change_lists_are_numbered(number: int) -> None:
-    name = naming.change_list(number)
-
-    assert naming.change_list_number(name) == number
-    assert naming.is_replaceable(name)
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -78,12 +63,6 @@ def test_no_head_and_nothing_of_somebody_else_is_ever_cleared_away(name: str) ->
 def test_limits_beyond_the_specification_are_refused(entries: int, size: int) -> None:
     with pytest.raises(ConfigurationError):
         PageLimits(max_entries=entries, max_bytes=size)
-
-
-def test_the_limits_of_the_specification_are_the_default() -> None:
-    assert PageLimits().allow(50_000, 52_428_800)
-    assert not PageLimits().allow(50_001, 52_428_800)
-    assert not PageLimits().allow(50_000, 52_428_801)
 
 
 @pytest.mark.parametrize(("entries", "expected"), [(50_000, [50_000]), (50_001, [50_000, 1])])

@@ -11,7 +11,6 @@ from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.publisher import ListPublisher, Publication
 from tests.support.sources.publishing import (
     BASE,
     SMALL,
@@ -96,49 +95,7 @@ def test_nothing_can_be_published_before_a_scan() -> None:
     assert source.contents() == {}
 
 
-def test_documents_may_live_at_another_address() -> None:
-    source = Source()
-    source.put("a")
-    source.scan()
-
-    publication = ListPublisher(
-        source.catalogue,
-        source.documents,
-        base_uri="https://h.example/data",
-        documents_uri="https://lists.example/x",
-        clock=source.clock,
-    ).publish()
-
-    assert [written.uri for written in publication.written] == [
-        "https://lists.example/x/resourcelist.xml",
-        "https://lists.example/x/changelist.xml",
-        "https://lists.example/x/capabilitylist.xml",
-        "https://h.example/data/.well-known/resourcesync",
-    ]
-
-
 # --- later --------------------------------------------------------------------------------------
-
-
-def test_an_unchanged_source_writes_nothing() -> None:
-    source = Source()
-    source.put("a")
-    source.publish()
-    before = source.contents()
-
-    publication = source.publish()
-
-    assert publication == Publication()
-    assert source.contents() == before
-
-
-def test_touching_is_no_change() -> None:
-    source = Source()
-    source.put("a")
-    source.publish()
-    source.put("a")
-
-    assert source.publish() == Publication()
 
 
 def test_changes_are_added_to_the_one_change_list_and_nothing_else_is_written() -> None:
@@ -210,17 +167,6 @@ def test_the_same_catalogue_gives_the_same_bytes() -> None:
 # --- more than one document ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_a_resource_list_that_fits_is_one_document(count: int) -> None:
-    source = Source(limits=SMALL)
-    source.put(*"abc"[:count])
-
-    source.publish()
-
-    assert not header_of(source, naming.RESOURCE_LIST).is_index
-    assert view(source) == source.truth()
-
-
 @pytest.mark.parametrize(("count", "parts"), [(4, 2), (6, 2), (7, 3)])
 def test_one_entry_more_makes_an_index_over_parts(count: int, parts: int) -> None:
     source = Source(limits=SMALL)
@@ -257,17 +203,6 @@ def test_the_limit_of_bytes_makes_parts_too_and_no_document_exceeds_it() -> None
         ]
         assert (len(parts) > 1) is (limit < size)
         assert all(item.bytes <= limit for item in parts)
-
-
-def test_an_entry_larger_than_the_limit_still_gets_a_document() -> None:
-    source = Source(limits=PageLimits(max_bytes=1))
-    source.put(*"abc")
-    source.publish()
-    source.put(*"def")
-
-    source.publish()
-
-    assert view(source) == source.truth()
 
 
 @pytest.mark.conformance("G19")
@@ -360,20 +295,3 @@ def test_the_limit_of_bytes_splits_change_lists_too_and_none_exceeds_it() -> Non
     assert len(sizes) > 3
     assert all(size <= 1_400 for size in sizes.values())
     assert header_of(source, naming.CHANGE_LIST).is_index
-
-
-def test_other_limits_leave_what_is_closed_as_it_is() -> None:
-    source = Source(limits=SMALL)
-    source.publish()
-    source.put(*"abcd")
-    source.publish()
-    closed = content_of(source.documents, "resourcesync/changelist-000001.xml")
-    source.limits = PageLimits(max_entries=2)
-    source.put(*"efgh")
-    source.publish()
-    source.limits = PageLimits()
-    source.put(*"ijkl")
-    source.publish()
-
-    assert content_of(source.documents, "resourcesync/changelist-000001.xml") == closed
-    assert view(source) == source.truth()

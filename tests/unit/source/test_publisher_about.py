@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import ConfigurationError
-from resourcesync.source import description, naming
+from resourcesync.source import naming
 from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
@@ -36,14 +36,6 @@ def test_a_document_about_the_set_that_is_lost_or_altered_comes_back() -> None:
     source.documents.write(naming.ABOUT, iter((b"<other/>",)))
     source.publish()
     assert content_of(source.documents, naming.ABOUT) == written
-
-
-def test_an_address_with_special_characters_is_still_xml() -> None:
-    names = SourceNaming(base_uri="https://h.example/a&b'<\">/")
-
-    root = ET.fromstring(description.render_about(names))
-
-    assert root[0].get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about") == names.base_uri
 
 
 def test_a_document_of_somebody_else_in_its_place_is_refused() -> None:

@@ -1,7 +1,6 @@
 """Publishing that was disturbed: what was lost, altered, or interrupted is healed."""
 
 import copy
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -319,18 +318,6 @@ def on_disk(tmp_path: Path, catalogue: FileCatalogue) -> Source:
     return Source(limits=SMALL, catalogue=catalogue, documents=FolderDocuments(tmp_path))
 
 
-def test_the_adapters_for_files_publish_the_same_bytes_as_those_in_memory(tmp_path: Path) -> None:
-    with FileCatalogue(tmp_path / ".resourcesync/catalogue.db", ManualClock()) as catalogue:
-        on_files, in_memory = on_disk(tmp_path, catalogue), Source(limits=SMALL)
-        for source in (on_files, in_memory):
-            run(source, 6)
-            source.publish()
-
-        assert on_files.contents() == in_memory.contents()
-        assert on_files.publish() == Publication()
-        assert view(on_files) == on_files.truth()
-
-
 def test_a_document_altered_on_the_disk_is_noticed_and_written_again(tmp_path: Path) -> None:
     with FileCatalogue(tmp_path / ".resourcesync/catalogue.db", ManualClock()) as catalogue:
         source = on_disk(tmp_path, catalogue)
@@ -344,11 +331,3 @@ def test_a_document_altered_on_the_disk_is_noticed_and_written_again(tmp_path: P
 
     assert names_of(publication) == ["resourcesync/changelist-000001.xml"]
     assert path.read_bytes() == before
-
-
-def test_documents_name_no_time_but_those_of_the_catalogue() -> None:
-    source = split_source()
-
-    texts = b"".join(source.contents().values()).decode()
-
-    assert not re.search(r"completed=", texts)

@@ -28,7 +28,6 @@ from tests.support.sources.publishing import (
 )
 
 HOUR = 3_600_000_000
-DAY = 24 * HOUR
 
 # --- DSpace, 2013 -------------------------------------------------------------------------------
 
@@ -83,24 +82,6 @@ def test_the_steps_of_dspace_leave_the_files_of_dspace(
         f"{DOCUMENTS}changelist_2013-05-22T172139.000001Z.xml",
         f"{DOCUMENTS}changelist_2013-05-22T173837.000001Z.xml",
     ]
-
-
-def test_an_update_without_changes_writes_an_empty_list_of_its_time() -> None:
-    source = Source(policy=Policy(change_lists=ChangeLists.PER_RUN))
-    source.put("a")
-    source.publish()
-    began = source.clock.now()
-    source.publish()
-
-    publication = source.publish()
-
-    (last,) = [item for item in publication.written if "changelist_" in item.name]
-    header = header_of(source, last.name)
-    assert last.entries == 0
-    assert header.until == source.clock.now()
-    assert header.from_ == began + timedelta(seconds=60)
-    assert last.name == naming.dated_change_list(source.clock.now())
-    assert ":" not in last.name
 
 
 def test_a_run_that_was_killed_in_the_first_publication_begins_no_list() -> None:
@@ -172,34 +153,6 @@ def test_a_clock_that_steps_back_over_a_rotation_dates_no_change_before_the_list
         source.put("b", content=str(hours))
         source.publish()
         assert view(source) == source.truth()
-
-
-def test_a_rebase_without_changes_is_of_a_later_moment() -> None:
-    source = Source(policy=Policy(rebase=DAY))
-    source.put("a")
-    source.publish()
-    at = Reader(source.documents).view().at
-    source.clock.advance(hours=23)
-    assert source.publish() == Publication()
-
-    source.clock.advance(hours=1)
-    publication = source.publish()
-
-    assert names_of(publication) == [naming.RESOURCE_LIST]
-    found = Reader(source.documents).view()
-    assert found.at == source.clock.now() > at
-    assert found.start == at
-
-
-def test_update_writes_no_resource_list_however_old_it_is() -> None:
-    source = Source(policy=Policy(rebase=DAY))
-    source.put("a")
-    source.publish()
-    source.clock.advance(hours=100)
-    source.put("b")
-
-    assert names_of(source.publish(step=PublicationStep.UPDATE)) == [naming.CHANGE_LIST]
-    assert naming.RESOURCE_LIST in names_of(source.publish())
 
 
 # --- retention ----------------------------------------------------------------------------------
@@ -369,18 +322,3 @@ def test_a_head_that_is_offered_no_more_goes_at_once_and_what_stood_below_it_sta
     source.put("c")
     source.publish()
     assert sorted(view(source)) == [f"{BASE}{name}" for name in "abc"]
-
-
-def test_a_head_that_went_comes_again_when_it_is_offered_again() -> None:
-    source = Source()
-    source.put("a")
-    source.publish()
-    for shape in (ChangeLists.ARCHIVE, ChangeLists.APPEND):
-        source.policy = Policy(change_lists=shape)
-        source.put(f"b-{shape}")
-        source.publish()
-
-    assert naming.CHANGE_LIST in source.documents.names()
-    assert naming.ARCHIVES[Capability.CHANGE_LIST_ARCHIVE] not in source.documents.names()
-    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
-    assert sorted(view(source)) == [f"{BASE}{name}" for name in ("a", "b-append", "b-archive")]

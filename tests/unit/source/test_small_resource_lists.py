@@ -10,11 +10,10 @@ from resourcesync.documents import reader
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.model.vocabulary import VALID_FROM, Capability, Dialect, Relation
+from resourcesync.model.vocabulary import VALID_FROM, Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep, read_plan
-from resourcesync.source.publisher import Publication
 from tests.support.sources.publishing import (
     BASE,
     DOCUMENTS,
@@ -87,15 +86,6 @@ def test_a_small_list_is_written_again_after_the_changes_that_lead_up_to_it(
     assert found.start < newest <= found.at
 
 
-def test_nothing_is_written_without_a_change() -> None:
-    source = published(SMALL, "a")
-
-    assert source.publish() == Publication()
-    source.put("a", content="two")
-    source.publish()
-    assert source.publish() == Publication()
-
-
 def test_the_promise_holds_from_the_last_list_that_was_written_for_another_reason() -> None:
     source = published(SMALL, "a")
     began = Reader(source.documents).view().at
@@ -148,27 +138,6 @@ def test_the_list_stays_where_it_is_not_to_be_written_again(policy: Policy, most
     assert naming.RESOURCE_LIST not in names_of(source.publish())
     assert monitor_of(source) is None
     assert view(source) == source.truth()
-
-
-def test_an_update_alone_writes_changes_alone() -> None:
-    source = published(SMALL, "a")
-    source.put("b")
-
-    assert names_of(source.publish(step=PublicationStep.UPDATE)) == [naming.CHANGE_LIST]
-    assert listed(source) == {f"{BASE}a"}
-
-    assert names_of(source.publish()) == [naming.RESOURCE_LIST]
-    assert listed(source) == set(source.truth())
-
-
-def test_old_dialects_get_no_link_that_they_do_not_know() -> None:
-    source = published(
-        Policy(rebase_up_to=3, dialect=Dialect.V0_9, change_lists=ChangeLists.PER_RUN), "a"
-    )
-    source.put("b")
-
-    assert naming.RESOURCE_LIST in names_of(source.publish())
-    assert monitor_of(source) is None
 
 
 def test_a_day_of_lists_needs_few_lines_in_the_plan_and_keeps_what_leads_on() -> None:

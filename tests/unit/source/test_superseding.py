@@ -42,10 +42,6 @@ def test_a_list_that_was_public_is_superseded_by_the_next() -> None:
     assert (plan.at, plan.superseded) == (30, (*PLAN.superseded, FORMER))
 
 
-def test_a_list_of_the_same_moment_supersedes_nothing() -> None:
-    assert supersede(PLAN, 20, FORMER, None) == PLAN
-
-
 @pytest.mark.parametrize("at", [20, 30])
 def test_the_list_that_still_stands_is_held_once_and_keeps_its_name(at: int) -> None:
     plan = supersede(PLAN, at, FORMER, 10)

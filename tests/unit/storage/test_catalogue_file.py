@@ -65,13 +65,6 @@ def test_state_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_path_with_characters_that_mean_something_in_a_uri_works(tmp_path: Path) -> None:
-    with open_file(tmp_path / "a?b#c %41\udcff/catalogue.db") as catalogue:
-        record_first(catalogue, resource("a"))
-
-        assert len(list(catalogue.fingerprints())) == 1
-
-
 def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     program = (
@@ -117,14 +110,6 @@ def test_the_same_process_cannot_hold_it_twice(tmp_path: Path) -> None:
         "since": "2026-03-01T12:00:00.250000Z",
     }
     assert (tmp_path / "publish.lock").read_text() == ""
-
-
-def test_catalogues_of_several_sets_may_lie_side_by_side(tmp_path: Path) -> None:
-    with open_file(tmp_path / "one.db"), open_file(tmp_path / "two.db"):
-        with pytest.raises(LockedError):
-            open_file(tmp_path / "one.db")
-
-        assert (tmp_path / "one.db.lock").exists()
 
 
 def test_a_lock_whose_holder_said_nothing_is_still_a_lock(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from resourcesync import sqlite_file
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.errors import ConfigurationError, LockedError, StateError, StorageError
+from resourcesync.errors import LockedError, StateError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -97,15 +97,6 @@ def test_more_changes_than_fit_into_memory_at_once_are_told_rightly(
     assert len(names(catalogue)) == 4_100
 
 
-def test_what_was_just_told_is_known_however_much_that_is(catalogue: PostedCatalogue) -> None:
-    catalogue.fill([resource("gone")], NOW)
-    many = [change("created", f"{number:05}") for number in range(1_999)]
-
-    done = catalogue.post([change("deleted", "gone"), *many, many[-1]], NOW + HOUR)
-
-    assert done == Posted(created=1_999, updated=1, deleted=1)
-
-
 def test_a_post_that_fails_records_nothing(catalogue: PostedCatalogue) -> None:
     catalogue.fill([resource("a")], NOW)
 
@@ -168,15 +159,6 @@ def test_what_is_not_told_stays_when_it_is_not_all(catalogue: PostedCatalogue) -
 
     assert done == Posted(created=1)
     assert names(catalogue) == ["a", "b", "rich"]
-
-
-def test_a_resource_that_is_told_twice_is_refused(catalogue: PostedCatalogue) -> None:
-    catalogue.fill([resource("a")], NOW)
-
-    with pytest.raises(ConfigurationError, match="occurs twice"):
-        catalogue.fill([resource("b"), resource("c"), resource("b", 2)], NOW + HOUR)
-
-    assert names(catalogue) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -260,13 +242,6 @@ def test_one_row_in_the_view_is_both_rows(
     ]
     (held,) = catalogue.resources()
     assert (held.uri, held.length, str(held.digests[0])) == ("https://h/a", 2, "md5:y")
-
-
-@pytest.mark.parametrize("uri", ["http://h", "HTTPS://h/", "https://h/é~!", "https://h/-]^\xa0"])
-def test_every_other_address_is_taken(sql: sqlite3.Connection, uri: str) -> None:
-    sql.execute("INSERT INTO post (change, uri) VALUES ('created', ?)", (uri,))
-
-    assert sql.execute("SELECT uri FROM resource").fetchall() == [(uri,)]
 
 
 def test_a_post_by_sql_is_later_than_every_change_before_it(
@@ -397,10 +372,3 @@ def test_what_other_programs_write_without_a_change_is_in_the_next_list(
         "a": True, "b": False, "c": False, "d": True,
     }  # fmt: skip
     assert later == {"https://h/a": None}
-
-
-def test_a_catalogue_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-
-    with pytest.raises(StorageError, match="cannot make the folder"):
-        PostedCatalogue(tmp_path / "file" / "catalogue.db")

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue, FileEntryReader
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.errors import StateError, StorageError
+from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -57,10 +57,3 @@ def test_a_row_that_another_program_spoilt_is_an_error_of_its_own(tmp_path: Path
     with pytest.raises(StateError, match="invalid row"):
         reader.find(URI)
     reader.close()
-
-
-def test_a_catalogue_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
-    reader = FileEntryReader(tmp_path / "catalogue.db")
-
-    with pytest.raises(StorageError):
-        reader.find(URI)

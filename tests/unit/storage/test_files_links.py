@@ -103,14 +103,6 @@ def test_a_file_replaced_by_a_pipe_does_not_hang(tmp_path: Path) -> None:
         found.measure(original)
 
 
-def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
-    put(tmp_path / "release-2", "a")
-    (tmp_path / "release-2/link").symlink_to("a")
-    (tmp_path / "current").symlink_to("release-2")
-
-    assert published(originals(tmp_path / "current")) == ["a", "link"]
-
-
 # --- serving -----------------------------------------------------------------------------------
 
 
@@ -138,15 +130,6 @@ def test_only_the_uri_that_is_published_opens_a_file(tmp_path: Path, uri: str) -
 
     assert found.locate(uri) is None
     assert found.open(uri) is None
-
-
-def test_what_is_located_may_still_not_be_there(tmp_path: Path) -> None:
-    put(tmp_path, "d/x")
-    found = originals(tmp_path)
-
-    assert found.locate(BASE + "missing") == "missing"
-    assert found.open(BASE + "missing") is None
-    assert found.open(BASE + "d") is None
 
 
 def test_files_can_be_opened_while_another_thread_scans(tmp_path: Path) -> None:

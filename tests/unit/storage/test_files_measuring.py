@@ -12,9 +12,8 @@ import pytest
 from resourcesync.adapters.files import FileTreeOriginals, tree
 from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
 from resourcesync.adapters.system import SystemClock
-from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
+from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.catalogue import Original
 from resourcesync.ports.originals import MeasuredRun, OriginalRun
 from resourcesync.source.scan import scan
 from tests.support.sources.trees import BASE, LATER, originals, put
@@ -44,11 +43,6 @@ def test_length_and_digests_are_those_of_the_bytes(tmp_path: Path, size: int) ->
     assert resource.media_type == "text/html"
     assert fingerprint == original.fingerprint != ""
     assert resource.uri == original.uri == BASE + "a.html"
-
-
-def test_an_unknown_algorithm_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="sha-3"):
-        FileTreeOriginals(Path(), BASE, clock=ManualClock(), algorithms=("sha-3",))
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(
@@ -95,13 +89,6 @@ def test_a_file_that_never_rests_is_left_for_the_next_run(
     with pytest.raises(OriginalChangedError, match="changed each time"):
         found.measure(original)
     assert len(reads) == 3
-
-
-def test_a_uri_of_another_tree_is_not_measured(tmp_path: Path) -> None:
-    foreign = Original(uri="https://x.example/a", fingerprint="", length=0, lastmod=LATER)
-
-    with pytest.raises(OriginalChangedError, match="not a file of this tree"):
-        originals(tmp_path).measure(foreign)
 
 
 # --- failures ----------------------------------------------------------------------------------

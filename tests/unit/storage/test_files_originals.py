@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection, folders, tree
-from resourcesync.adapters.files.names import media_type, to_name, to_names, to_segment
+from resourcesync.adapters.files.names import to_name, to_names, to_segment
 from tests.support.sources.trees import originals, published, put, reasons
 
 NAMES = st.binary(min_size=1, max_size=40).filter(
@@ -176,20 +176,6 @@ def test_hidden_files_and_backups_are_left_out_and_said_so(tmp_path: Path) -> No
     assert set(reasons(found)) == {".env", ".git", ".well-known", "b~", "sub/.htpasswd"}
 
 
-def test_hidden_files_are_published_when_asked(tmp_path: Path) -> None:
-    put(tmp_path, "a", ".env", "b~")
-
-    assert published(originals(tmp_path, FileSelection(hidden=True))) == [".env", "a", "b~"]
-
-
-def test_our_own_folder_is_not_published_and_not_mentioned(tmp_path: Path) -> None:
-    put(tmp_path, "a", "resourcesync/resourcelist.xml", "b/resourcesync/x")
-    found = originals(tmp_path, FileSelection(skip=frozenset({"resourcesync/"})))
-
-    assert published(found) == ["a", "b/resourcesync/x"]
-    assert found.omissions() == ()
-
-
 def test_patterns_choose_files_and_prune_folders(tmp_path: Path) -> None:
     put(tmp_path, "a.html", "a.txt", "drafts/b.html", "c/drafts/d.html", "c/e.html")
 
@@ -240,24 +226,3 @@ def test_a_folder_on_another_file_system_is_entered_only_when_asked(tmp_path: Pa
     list(found.scan())
 
     assert "shm" in {omission.name for omission in found.omissions()}
-
-
-# --- media types -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("a.html", "text/html"),
-        ("A.HTM", "text/html"),
-        ("a.xml", "application/xml"),
-        ("a.py", "text/x-python"),
-        ("a.tar.gz", "application/gzip"),
-        ("a.jpeg", "image/jpeg"),
-        ("html", "application/octet-stream"),
-        ("a.", "application/octet-stream"),
-        ("a.unheard", "application/octet-stream"),
-    ],
-)
-def test_media_types_come_from_our_own_table(name: str, expected: str) -> None:
-    assert media_type(name) == expected

@@ -12,7 +12,7 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import DiscontinuityError
-from resourcesync.ports.changes import ChangeLogPosition, LoggedChange, parse_position
+from resourcesync.ports.changes import LoggedChange, parse_position
 from resourcesync.ports.mirror import Copy, RunRow, StateTransaction
 
 DAY = 86_400_000_000
@@ -177,18 +177,6 @@ def test_a_reader_of_a_quiet_mirror_is_told_of_no_loss(state: SqliteMirrorState)
     assert [change.uri for change in reader.read_new()] == ["c"]
 
 
-@given(
-    st.builds(
-        ChangeLogPosition,
-        st.integers(0, 10**18 - 1),
-        st.integers(0, 10**18 - 1),
-        st.text(max_size=20),
-    )
-)
-def test_a_position_is_the_same_after_it_was_written(position: ChangeLogPosition) -> None:
-    assert parse_position(str(position)) == position
-
-
 def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:
     put(state, copy("a", "1"), None)
     state.commit(
@@ -239,16 +227,6 @@ def test_whoever_follows_the_log_has_what_the_mirror_has(
         state.close()
 
 
-def test_a_page_of_changes_can_be_entered_in_the_middle(state: SqliteMirrorState) -> None:
-    state.commit(StateTransaction(installed=[copy(f"{n:03}", "1") for n in range(300)]))
-    state.commit(StateTransaction(installed=[copy("last", "1", 7)]))
-
-    assert [row.seq for row in state.changes(298)] == [299, 300, 301]
-    assert state.sequence_before(6) == 300
-    assert state.sequence_before(5) == 0
-    assert state.sequence_before(8) == 301
-
-
 def test_only_a_bounded_number_is_kept(
     state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,52 +247,3 @@ def test_changes_are_forgotten_after_ninety_days_but_numbers_go_on(
     put(state, copy("c", "1", 200 * DAY), None)
 
     assert [(row.seq, row.uri) for row in state.changes(0)] == [(2, "b"), (3, "c")]
-
-
-def test_what_was_proven_longest_ago_comes_first(state: SqliteMirrorState) -> None:
-    state.commit(
-        StateTransaction(
-            installed=[copy(uri, "1", moment) for uri, moment in zip("abc", (5, 3, 4), strict=True)]
-        )
-    )
-    state.add_proofs(["b", "gone"], 9)
-
-    assert list(state.oldest_proofs()) == [("c", 4), ("a", 5), ("b", 9)]
-
-
-def test_it_is_remembered_when_each_change_came_and_how_the_source_dates_it(
-    state: SqliteMirrorState,
-) -> None:
-    put(state, copy("a", "1", 5)._replace(lastmod=3), None)
-    state.commit(StateTransaction(removed=["a"], now=7))
-    put(state, copy("b", "1", 9), None)
-
-    found = [
-        (arrival.time, arrival.kind, arrival.uri, arrival.dated)
-        for arrival in state.arrivals(0, 100)
-    ]
-    assert found == [
-        (9, "created", "b", None),
-        (7, "deleted", "a", None),
-        (5, "created", "a", 3),
-    ]
-    assert [arrival.time for arrival in state.arrivals(7, 100)] == [9, 7]
-    assert [arrival.time for arrival in state.arrivals(8, 100)] == [9]
-    assert [arrival.time for arrival in state.arrivals(0, 2)] == [9, 7]
-
-
-def test_the_newest_runs_are_kept_and_found(
-    state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("resourcesync.adapters.mirror.state.MAX_RUNS", 3)
-    rows = [
-        RunRow(run=f"r{n}", started=n, ended=n + 1, mode="", outcome="ok", counts="{}")
-        for n in range(5)
-    ]
-    for row in rows:
-        state.add_run(row)
-
-    assert state.runs(0, 100) == rows[:1:-1]
-    assert state.runs(5, 100) == rows[:3:-1]
-    assert state.runs(0, 1) == rows[-1:]
-    assert (state.find_run("r4"), state.find_run("r1")) == (rows[4], None)

@@ -7,7 +7,7 @@ import pytest
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.links import encode_entry_links
 from resourcesync.destination.listed_rows import store_entry_links
-from resourcesync.destination.planner import FILTERED, ListedEntry, as_unknown
+from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.ports.mirror import Copy, EntryRow, StateTransaction
@@ -48,24 +48,6 @@ def test_links_that_are_new_or_gone_are_told_once_and_only_of_what_is_here(
     assert state.has_entries()
     state.commit(StateTransaction(removed=["a"], now=9))
     assert not state.has_entries()
-
-
-def test_of_what_is_changing_now_no_touch_is_told(state: SqliteMirrorState) -> None:
-    state.commit(StateTransaction(suspect=[as_unknown(copy("a"))]))
-    state.commit(
-        StateTransaction(entries=[EntryRow("a", ABOUT, 1), EntryRow("b", ABOUT, 1)], now=7)
-    )
-    assert kinds(state) == [("touched", "b")]
-
-
-def test_who_links_to_a_thing_is_found(state: SqliteMirrorState) -> None:
-    other = ABOUT.replace("meta", "other")
-    state.commit(
-        StateTransaction(entries=[EntryRow("b", ABOUT, 1), EntryRow("a", other, 1)], now=1)
-    )
-    assert state.entries_linking(["http://h/meta", "x"]) == ["b"]
-    assert state.entries_linking(["http://h/meta", "http://h/other"]) == ["a", "b"]
-    assert state.entries_linking(["describedby", ""]) == []
 
 
 def test_a_change_without_links_takes_them_back_and_a_filtered_one_says_nothing(

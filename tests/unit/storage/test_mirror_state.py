@@ -128,13 +128,6 @@ def test_all_of_a_large_trash_is_read_and_rows_may_go_meanwhile(state: SqliteMir
     assert state.trash_at(rows[-1].place) == rows[-1]
 
 
-def test_uris_come_in_the_order_of_their_code_points(state: SqliteMirrorState) -> None:
-    uris = ["http://h/é", "http://h/z", "http://h/Z", "http://h/~", "http://h/\U0001f600"]
-    state.commit(StateTransaction(installed=[copy(uri) for uri in uris]))
-
-    assert [each.uri for each in state.copies()] == sorted(uris)
-
-
 def test_deletions_are_counted_by_when_they_were_met(state: SqliteMirrorState) -> None:
     state.commit(
         StateTransaction(
@@ -149,19 +142,6 @@ def test_deletions_are_counted_by_when_they_were_met(state: SqliteMirrorState) -
 
     assert state.pending_count(PendingTask.DELETE, met_before=99, listed_before=99) == 3
     assert state.pending_count(PendingTask.DELETE, met_before=10, listed_before=20) == 1
-
-
-def test_rows_that_are_due_only_later_are_counted_with_the_moment_of_the_first(
-    state: SqliteMirrorState,
-) -> None:
-    dues = {"a": 5, "b": 30, "c": 20}
-    rows = [pending(uri, PendingTask.FETCH)._replace(due=due) for uri, due in dues.items()]
-    state.commit(
-        StateTransaction(pending=[*rows, pending("d", PendingTask.DELETE)._replace(due=99)])
-    )
-
-    assert state.pending_after(PendingTask.FETCH, 5) == (2, 20)
-    assert state.pending_after(PendingTask.FETCH, 30) == (0, 0)
 
 
 def test_rows_of_older_readings_are_dropped(state: SqliteMirrorState) -> None:
@@ -251,22 +231,6 @@ def test_damage_in_the_middle_is_found_by_the_check(tmp_path: Path) -> None:
 
     with pytest.raises(StateError, match="damaged"), SqliteMirrorState(tmp_path / "s") as state:
         state.check()
-
-
-LARGE_ONE = copy("a")._replace(digests="sha-256:aa", length=LARGE)
-
-
-def test_large_copies_are_found_by_their_first_digest(state: SqliteMirrorState) -> None:
-    several = LARGE_ONE._replace(uri="b", digests="sha-256:bb md5:cc")
-    small = LARGE_ONE._replace(uri="c", digests="sha-256:dd", length=LARGE - 1)
-    state.commit(StateTransaction(installed=[LARGE_ONE, several, small]))
-
-    assert state.copy_by_digest("sha-256:aa", LARGE) == LARGE_ONE
-    assert state.copy_by_digest("sha-256:bb", LARGE) == several
-    assert state.copy_by_digest("sha-256:a", LARGE) is None
-    assert state.copy_by_digest("md5:cc", LARGE) is None
-    assert state.copy_by_digest("sha-256:aa", LARGE + 1) is None
-    assert state.copy_by_digest("sha-256:dd", LARGE - 1) is None
 
 
 def test_finding_a_copy_by_its_digest_reads_no_other_copy(

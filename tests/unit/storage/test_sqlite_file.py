@@ -4,7 +4,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from resourcesync.adapters.hub import FileFollowers, FileHub
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState
 from resourcesync.errors import (
-    ConfigurationError,
     DiskFullError,
     LockedError,
     StateError,
@@ -130,17 +128,6 @@ def test_a_file_of_another_kind_or_version_is_refused_and_untouched(
     assert path.read_bytes() == before
 
 
-def test_an_empty_file_is_a_new_one_for_who_writes_alone(path: Path) -> None:
-    path.parent.mkdir()
-    path.touch()
-
-    with pytest.raises(StateError, match="is not a test"):
-        SqliteFile(path, KIND, read_only=True)
-
-    with SqliteFile(path, KIND) as file:
-        assert file.note("a") is None
-
-
 def test_only_the_owner_reads_a_private_file(path: Path) -> None:
     with SqliteFile(path, KIND) as file:
         file.write_notes({"secret": "x"})
@@ -214,14 +201,6 @@ def test_a_full_disk_is_told_and_what_was_stored_stays(path: Path) -> None:
             file.write_notes({"b": "x" * 100_000})
         assert dict(caught.value.evidence) == {"file": str(path), "kept": "all"}
         assert (file.note("a"), file.note("b")) == ("1", None)
-
-
-def test_a_file_is_for_the_thread_that_opened_it(path: Path) -> None:
-    with SqliteFile(path, KIND) as file, ThreadPoolExecutor() as threads:
-        with pytest.raises(ConfigurationError, match="opened by another thread"):
-            threads.submit(file.note, "a").result()
-        threads.submit(file.close).result()
-        assert file.note("a") is None
 
 
 def test_a_damaged_file_says_what_to_do(path: Path) -> None:

@@ -164,21 +164,6 @@ def test_what_nothing_needs_is_swept_after_its_time(store: FolderVersions, tmp_p
     assert files(tmp_path) == {needed: b"needed", "not-ours": b"x"}
 
 
-def test_sweeping_where_nothing_was_ever_kept_is_no_error(store: FolderVersions) -> None:
-    assert store.sweep(lambda _: False, FUTURE) == 0
-    store.flush()
-
-
-def test_what_is_removed_is_gone_and_may_be_removed_again(store: FolderVersions) -> None:
-    keep(store, BODY)
-    store.flush()
-
-    store.remove([(NAME, len(BODY))])
-    store.remove([(NAME, len(BODY))])
-
-    assert read(store) is None
-
-
 @pytest.mark.parametrize("name", ["..", "a/b", "ab", NAME.upper(), ""])
 def test_a_name_that_is_no_sha_256_leads_nowhere(store: FolderVersions, name: str) -> None:
     with pytest.raises(StorageError):
@@ -193,14 +178,3 @@ def test_what_is_removed_before_it_was_named_leaves_nothing(
     store.flush()
 
     assert files(tmp_path) == {}
-
-
-def test_many_contents_are_named_without_being_asked_to_settle(tmp_path: Path) -> None:
-    store = FolderVersions(tmp_path / "versions", batch=3)
-    names = {hashlib.sha256(body).hexdigest(): body for body in (b"1", b"2", b"3", b"4")}
-    for name, body in names.items():
-        keep(store, body, name)
-
-    assert len(names.keys() & files(tmp_path).keys()) == 3
-    store.flush()
-    assert files(tmp_path) == names

@@ -135,15 +135,6 @@ def done(
     return ()
 
 
-def test_the_bytes_of_a_content_count_once(tmp_path: Path) -> None:
-    with opened(tmp_path) as catalogue:
-        index = catalogue.versions()
-        index.add(version(A, 1, 5))
-        index.add(version(B, 2, 5, patch=9))
-
-        assert index.stored_bytes() == 105 + 7
-
-
 def add_in_vain(catalogue: FileCatalogue, index: FileVersions) -> None:
     with catalogue.record(ManualClock().now()):
         index.add(version(A, 1, 5))
