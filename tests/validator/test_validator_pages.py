@@ -29,7 +29,7 @@ BELOW = [("/c.xml", False)]
         (f'<base href="/d/">{LINK.replace("/c", "c")}', [("/d/c.xml", True)]),
         (f"<noscript>{LINK}</noscript>", FOUND),
         (f'<base href="http://[">{LINK}', FOUND),
-        (f"<head></head>{LINK}", BELOW),
+        (f"<head></head>{LINK}", FOUND),
         (f"<head></head><body>{LINK}</body>", BELOW),
         (f"<html><body>{LINK}", BELOW),
         (f"<p>{LINK}", BELOW),
