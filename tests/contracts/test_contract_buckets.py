@@ -11,7 +11,7 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
-from resourcesync.adapters.stored_files import StoredDocuments
+from resourcesync.adapters.stored_documents import StoredDocuments
 from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.originals import BucketOriginals
 from resourcesync.backends.s3.store import BucketStore, open_store

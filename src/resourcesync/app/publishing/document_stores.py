@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.stored_files import StoredDocuments
+from resourcesync.adapters.stored_documents import StoredDocuments
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.errors import ConfigurationError, Remedy

@@ -1,11 +1,9 @@
-"""Files in a store: those that a coordinator and its workers exchange, and a Source's documents."""
+"""Documents of a Source in a store."""
 
 import hashlib
-import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Final, cast
 
@@ -15,87 +13,20 @@ from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
 from resourcesync.ports.stores import ObjectContent, Store
 
 _BLOCK: Final = 1 << 20
-_TRIES: Final = 5
-
-
-class StoredExchange:
-    """An ``Exchange`` in a store.
-
-    Args:
-        prefix: The prefix of its keys, with ``/`` at the end.
-        folder: The folder for received files; created if missing.
-    """
-
-    def __init__(self, store: Store, prefix: str, folder: Path) -> None:
-        self._store = store
-        self._prefix = prefix
-        self._folder = folder
-
-    def send(self, name: str, file: str) -> None:
-        """Put a local file into the store durably, under a name.
-
-        Raises:
-            StorageError: It could not be put; nothing of it is there.
-        """
-        key = f"{self._prefix}{name}"
-        with _guard(f"putting {key} there", exchange=True), Path(file).open("rb") as stream:
-            digest = Digest("sha-256", hashlib.file_digest(stream, "sha256").hexdigest())
-            length = stream.tell()
-            for _ in range(_TRIES):  # another worker may run the same unit: either result is good
-                stream.seek(0)
-                there = self._store.stat(key)
-                over = None if there is None else there.version
-                if self._store.put(key, ObjectContent(stream, length, (digest,)), over) is not None:
-                    return
-        raise StorageError(f"{key} is rewritten by others again and again", code="store")
-
-    def receive(self, name: str) -> str | None:
-        """Fetch a file by name; return its local path, ``None`` if there is none.
-
-        Raises:
-            StorageError: It cannot be fetched.
-        """
-        place = self._folder / name.replace("/", "-")
-        key = f"{self._prefix}{name}"
-        with _guard(f"reading {key}", exchange=True):
-            stream = self._store.open(key)
-            if stream is None:
-                return None
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
-            try:
-                with stream, temporary.open("xb") as out:
-                    shutil.copyfileobj(stream, out, _BLOCK)
-                temporary.replace(place)
-            finally:
-                temporary.unlink(missing_ok=True)
-        return str(place)
-
-    def names(self, prefix: str) -> Iterator[str]:
-        """Yield the names with a prefix, in no order."""
-        with _guard("listing the objects", exchange=True):
-            for key in self._store.keys(f"{self._prefix}{prefix}"):
-                yield key.removeprefix(self._prefix)
-
-    def remove(self, name: str) -> None:
-        """Remove a file by name; it is no error if there is none."""
-        with _guard("removing what is not needed any more", exchange=True):
-            self._store.remove(f"{self._prefix}{name}")
 
 
 @contextmanager
-def _guard(doing: str, *, exchange: bool = False) -> Iterator[None]:
+def _guard(doing: str) -> Iterator[None]:
     """Translate any error of the store into one."""
     try:
         yield
     except ResourceSyncError:
         raise
     except Exception as error:
-        verbs = "reached" if exchange else "reached and written"
         raise StorageError(
             f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
-            evidence=(("kept", "all copies" if exchange else "what was published before"),),
-            hint=f"check that the store can be {verbs}, then try again",
+            evidence=(("kept", "what was published before"),),
+            hint="check that the store can be reached and written, then try again",
             code="store",
         ) from error
 
