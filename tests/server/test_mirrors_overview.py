@@ -1,14 +1,11 @@
 """The page of many mirrors: search, filter, order, pages, and failures with one cause."""
 
 import gzip
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from urllib.request import Request, urlopen
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
@@ -16,14 +13,13 @@ from resourcesync.server.admin import AdminApplication, OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.dashboard.mirror_selection import (
     PAGE_SIZE,
-    SORTS,
     MirrorQuery,
     select_mirrors,
 )
 from resourcesync.server.dashboard.views import MirrorActivity, MirrorSummary, RunningJob
 from resourcesync.server.metrics import Metric
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.dashboard_values import HOUR, NOW, Seen, brief, overview
+from tests.support.dashboard_values import NOW, Seen, overview
 
 
 def mirror(number: int, **fields: object) -> MirrorSummary:
@@ -63,15 +59,6 @@ def test_a_page_has_a_hundred_mirrors_and_the_last_one_the_rest() -> None:
     assert "./?q=m0&sort=-lag" in Seen(second).addresses
 
 
-def test_a_search_finds_names_and_hosts_but_not_paths() -> None:
-    assert names(MANY, text="M0007") == ["m0007"]
-    assert len(names(MANY, text="host3.example")) == 25
-    assert names(MANY, text="https") == []
-    page = overview(MANY, text="nothing")
-    assert "No mirror is like this." in page
-    assert 'value="nothing"' in page
-
-
 def test_a_filter_shows_one_state_and_each_has_its_number() -> None:
     late = replace(mirror(300), max_lag=1.0)
     mirrors = [*MANY, failing(301), late, replace(mirror(302), error="lost", is_paused=True)]
@@ -92,49 +79,11 @@ def test_a_filter_shows_one_state_and_each_has_its_number() -> None:
     assert "<title>Mirrors |" in overview(MANY)
 
 
-@given(st.sampled_from(sorted(SORTS)), st.lists(st.integers(0, 9_999), unique=True, max_size=9))
-def test_each_column_orders_the_mirrors_both_ways(sort: str, numbers: list[int]) -> None:
-    mirrors = [mirror(number) for number in numbers]
-    value = SORTS[sort]
-    there = select_mirrors(mirrors, MirrorQuery(sort=sort)).shown
-    back = select_mirrors(mirrors, MirrorQuery(sort=f"-{sort}")).shown
-    assert [value(one) for one in there] == sorted(value(one) for one in mirrors)
-    assert [value(one) for one in back] == [value(one) for one in there][::-1]
-
-
-def test_a_heading_leads_to_its_order_and_then_to_the_reverse() -> None:
-    assert "./?sort=-lag" in Seen(overview(MANY)).addresses
-    assert "./?sort=lag" in Seen(overview(MANY, sort="-lag")).addresses
-    assert "./?sort=-lag" in Seen(overview(MANY, sort="lag")).addresses
-
-
 @pytest.mark.parametrize(
     "fields", [{"page": "x"}, {"page": "-1"}, {"page": "9" * 30}, {"sort": "x"}, {"state": "x"}]
 )
 def test_a_request_that_is_not_valid_shows_all_mirrors(fields: dict[str, str]) -> None:
     assert MirrorQuery.parse(fields) == MirrorQuery()
-
-
-@given(st.builds(MirrorQuery, text=st.text(max_size=9).map(str.strip), page=st.integers(1, 99)))
-def test_the_address_of_a_request_leads_to_it_again(query: MirrorQuery) -> None:
-    fields = {name: str(value) for name, value in query.fields().items()}
-    assert MirrorQuery.parse(fields) == query
-
-
-def test_three_failures_with_one_cause_are_one_line() -> None:
-    down = [failing(number) for number in range(150)]
-    others = [failing(200, "http"), failing(201, host="other.example"), failing(202, "http")]
-    found = select_mirrors([*down, *others, *MANY[203:]], MirrorQuery())
-    assert [(group.code, group.host, len(group.mirrors)) for group in found.groups] == [
-        ("connect", "down.example", 150)
-    ]
-    assert {one.name for one in found.shown[:3]} == {"m0200", "m0201", "m0202"}
-    page = overview([*down, *others])
-    assert "150 mirrors of down.example: connect failed</strong></summary>" in page
-    assert "and 50 more" in page
-    assert page.count("<tr>") < 10
-    assert "./?fold=no" in Seen(page).addresses
-    assert "Failures with one cause" not in overview([*down, *others], is_folded=False)
 
 
 def test_what_fails_says_since_when_and_when_it_is_tried_again() -> None:
@@ -144,14 +93,6 @@ def test_what_fails_says_since_when_and_when_it_is_tried_again() -> None:
     texts = "".join(Seen(overview([one])).texts)
     assert "Failing since 2026-11-21 14:00:00Z, 3 tries, next try 15:28:00Z (retry 3).Why" in texts
     assert "exit 4" not in texts
-
-
-def test_what_runs_now_is_shown_with_its_progress() -> None:
-    job = RunningJob(mirror="m0001", kind="pull", since=NOW - HOUR, done=1_200, total=3_000)
-    page = overview([replace(mirror(1), running=job)])
-    words = "pull runs for 1 h, 1,200 of 3,000 fetched"
-    assert [text.strip() for text in Seen(page).texts].count(words) == 2  # above, and in its row
-    assert "nothing runs." in overview(MANY)
 
 
 class ManyViews:
@@ -210,10 +151,3 @@ def test_pages_and_figures_are_compressed_for_who_accepts_it(address: str, place
         assert answer.headers["vary"] == "accept-encoding"
     assert gzip.decompress(coded) == plain
     assert len(coded) * 2 < len(plain)
-
-
-def test_a_page_without_scripts_loads_itself_again(address: str) -> None:
-    with urlopen(address) as answer:
-        page = answer.read().decode()
-    assert re.search(r'<noscript><meta http-equiv="refresh" content="\d+"></noscript>', page)
-    assert overview([brief("x")]).count('id="live"') == 1

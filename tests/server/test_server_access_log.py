@@ -54,23 +54,6 @@ def test_each_answer_has_a_line_in_the_combined_format(app: ASGIApp, file: Path)
     assert file.stat().st_mode & 0o007 == 0, "it has addresses of people"
 
 
-def test_a_line_may_be_an_object(app: ASGIApp, file: Path) -> None:
-    with AccessLog(app, file, CLOCK, is_json=True) as log:
-        ask(log, "/a/one.txt", fields=FIELDS)
-
-    assert json.loads(file.read_text()) == {
-        "time": "2026-01-31T23:59:58.007Z",
-        "client": "-",
-        "method": "GET",
-        "target": "/a/one.txt",
-        "protocol": "HTTP/1.1",
-        "status": 200,
-        "bytes": 10,
-        "referer": "https://one.example/",
-        "user_agent": "curl/8",
-    }
-
-
 @pytest.mark.parametrize("is_json", [False, True])
 @given(raw=st.binary(max_size=20), text=st.text(st.characters(max_codepoint=255), max_size=20))
 def test_no_request_forges_a_line_or_controls_a_terminal(
@@ -135,16 +118,6 @@ def test_a_log_that_was_moved_away_is_begun_again(app: ASGIApp, file: Path) -> N
 
     assert '"GET /a/one.txt HTTP/1.1" 200' in old.read_text()
     assert '"GET /nope HTTP/1.1" 404' in file.read_text()
-
-
-def test_an_answer_that_fails_is_logged_too(file: Path) -> None:
-    async def failing(scope: Scope, receive: Receive, send: Send) -> None:
-        raise OSError
-
-    with AccessLog(failing, file, CLOCK) as log:
-        assert isinstance(ask(log, "/a").error, OSError)
-
-    assert '"GET /a HTTP/1.1" 500 0' in file.read_text()
 
 
 def test_lines_that_wait_for_a_slow_disk_have_bytes_for_a_limit(

@@ -3,14 +3,12 @@
 import asyncio
 import logging
 import os
-from email import message_from_bytes
-from email.message import Message as EmailMessage
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
@@ -148,33 +146,6 @@ def test_documents_outside_the_tree_are_served_under_their_own_name(
     assert ask(app, "/a/one.txt").status == 200
 
 
-def test_the_page_at_the_root_leads_to_the_capability_list(app: ASGIApp) -> None:
-    answer = ask(app, "/")
-
-    assert answer.status == 200
-    assert answer.fields["content-type"] == "text/html; charset=utf-8"
-    assert answer.fields["link"] == LINK
-    head, _, _ = answer.body.partition(b"</head>")
-    assert f'<link rel="resourcesync" href="{LIST_URI}">'.encode() in head
-    again = ask(app, "/", fields={"if-none-match": answer.fields["etag"]})
-    assert (again.status, again.body) == (304, b"")
-    part = ask(app, "/", fields={"range": "bytes=0-8"})
-    assert (part.status, part.body) == (206, b"<!doctype")
-
-
-def test_the_page_of_the_tree_itself_is_preferred(root: Path) -> None:
-    (root / "index.html").write_bytes(b"<p>mine")
-    (root / "a" / "index.html").write_bytes(b"<p>deeper")
-    app = application(root)
-
-    answer = ask(app, "/")
-
-    assert answer.body == b"<p>mine"
-    assert answer.fields["content-type"] == "text/html"
-    assert answer.fields["link"] == LINK
-    assert ask(app, "/a/").body == b"<p>deeper"
-
-
 def test_a_folder_is_its_page_in_every_answer(root: Path) -> None:
     (root / "a" / "index.html").write_bytes(b"<p>deeper")
     os.utime(root / "a" / "index.html", (1_600_000_000, 1_600_000_000))
@@ -234,19 +205,6 @@ def test_a_folder_without_a_page_is_absent_and_never_listed(root: Path) -> None:
     assert ask(app, "/a/one.txt").status == 200
 
 
-def test_a_page_that_is_not_published_makes_no_folder(root: Path) -> None:
-    (root / "a" / "index.html").write_bytes(b"<p>")
-    served = ServedSource(
-        root=root,
-        capability_list_uri=LIST_URI,
-        media_type=media_type,
-        is_published=lambda path: path != "a/index.html",
-    )
-    app = create_app(served, clock=SystemClock())
-
-    assert [ask(app, path).status for path in ("/a/", "/a")] == [404, 404]
-
-
 def test_a_page_that_is_a_link_out_of_the_tree_is_absent(root: Path) -> None:
     (root / "a" / "index.html").symlink_to("../../outside")
     (root.parent / "outside").write_bytes(b"secret")
@@ -290,25 +248,6 @@ def test_a_request_with_a_body_is_refused_and_the_connection_ends(
     assert (answer.fields.get("connection") == "close") is (status == 400)
 
 
-def test_what_the_client_has_is_not_sent_again(app: ASGIApp) -> None:
-    first = ask(app, "/a/one.txt")
-
-    by_tag = ask(app, "/a/one.txt", fields={"if-none-match": first.fields["etag"]})
-    by_date = ask(app, "/a/one.txt", fields={"if-modified-since": first.fields["last-modified"]})
-
-    for answer in (by_tag, by_date):
-        assert (answer.status, answer.body) == (304, b"")
-        assert answer.fields["etag"] == first.fields["etag"]
-        assert answer.fields["link"] == LINK
-        assert "content-length" not in answer.fields
-
-
-def test_a_condition_that_fails_gets_nothing(app: ASGIApp) -> None:
-    answer = ask(app, "/a/one.txt", fields={"if-match": '"another"'})
-
-    assert (answer.status, answer.body) == (412, b"")
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(start=st.integers(0, len(BIG) + 9), length=st.integers(1, len(BIG)))
 def test_a_range_of_a_file_is_the_slice_of_its_bytes(app: ASGIApp, start: int, length: int) -> None:
@@ -324,19 +263,6 @@ def test_a_range_of_a_file_is_the_slice_of_its_bytes(app: ASGIApp, start: int, l
     else:
         assert (answer.status, answer.body) == (416, b"")
         assert answer.fields["content-range"] == f"bytes */{len(BIG)}"
-
-
-def parts(answer: Answer) -> list[tuple[str, str, bytes]]:
-    """Return the parts of a body: their types, their places, their bytes."""
-    kind = answer.fields["content-type"]
-    message = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + answer.body)
-    found = []
-    for item in message.get_payload():
-        assert isinstance(item, EmailMessage)
-        body = item.get_payload(decode=True)
-        assert isinstance(body, bytes)
-        found.append((item.get_content_type(), str(item["content-range"]), body))
-    return found
 
 
 def test_several_ranges_are_parts_of_one_body(app: ASGIApp) -> None:
@@ -361,35 +287,6 @@ def test_several_ranges_are_parts_of_one_body(app: ASGIApp) -> None:
     assert answer.chunks > 3
 
 
-def test_each_part_says_its_type_and_one_part_is_no_list(app: ASGIApp) -> None:
-    name = "/a/one.txt"
-    assert (
-        ask(app, name, fields={"range": "bytes=0-1,3-4"}).fields["content-range"] == "bytes 0-4/10"
-    )
-    none = ask(app, name, fields={"range": "bytes=10-,20-"})
-    assert (none.status, none.fields["content-range"]) == (416, "bytes */10")
-    page = ask(app, "/", fields={"range": "bytes=0-4,200-209"})
-    whole = ask(app, "/").body
-    assert parts(page) == [
-        ("text/html", f"bytes 0-4/{len(whole)}", whole[:5]),
-        ("text/html", f"bytes 200-209/{len(whole)}", whole[200:210]),
-    ]
-
-
-def test_a_range_means_nothing_to_head(app: ASGIApp) -> None:
-    answer = ask(app, "/a/one.txt", method="HEAD", fields={"range": "bytes=0-1"})
-
-    assert (answer.status, answer.fields["content-length"]) == (200, "10")
-
-
-def test_documents_not_yet_written_are_absent(tmp_path: Path) -> None:
-    app = application(tmp_path)
-
-    assert ask(app, "/resourcesync/capabilitylist.xml").status == 404
-    assert ask(app, "/.well-known/resourcesync").status == 404
-    assert ask(app, "/").status == 200
-
-
 def test_a_request_is_logged_in_one_line_that_it_cannot_shape(
     app: ASGIApp, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -410,22 +307,6 @@ def test_a_request_is_logged_in_one_line_that_it_cannot_shape(
 def test_an_address_that_cannot_stand_in_a_header_is_refused(root: Path, uri: str) -> None:
     with pytest.raises(ConfigurationError):
         ServedSource(root=root, capability_list_uri=uri, media_type=media_type)
-
-
-def test_documents_need_a_folder_of_their_own(root: Path) -> None:
-    with pytest.raises(ConfigurationError):
-        ServedSource(root=root, documents=root, capability_list_uri=LIST_URI, media_type=media_type)
-
-
-def test_an_old_server_that_gives_no_raw_path_is_understood(root: Path) -> None:
-    (root / "a" / "50% é.txt").write_bytes(b"odd")
-    inner = application(root)
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        del scope["raw_path"]
-        await inner({**scope, "path": "/a/50% é.txt"}, receive, send)
-
-    assert ask(app, "/").body == b"odd"
 
 
 def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
@@ -462,19 +343,3 @@ def test_serving_writes_nothing(root: Path) -> None:
 
     assert {answer.status for answer in answers} == {200, 404, 405}
     assert picture() == before
-
-
-@pytest.mark.parametrize("listed", ["a/", "a/index.html"])
-def test_a_folder_of_known_files_is_its_page_under_either_address(root: Path, listed: str) -> None:
-    (root / "a" / "index.html").write_bytes(b"<p>deeper")
-    served = ServedSource(
-        root=root,
-        capability_list_uri=LIST_URI,
-        media_type=media_type,
-        file_at={listed: "a/index.html", "gone/": "gone/index.html"}.get,
-    )
-    app = create_app(served, clock=SystemClock())
-
-    assert ask(app, "/a/").body == b"<p>deeper"
-    assert ask(app, "/a").fields["location"] == "./a/"
-    assert [ask(app, path).status for path in ("/b/", "/b", "/gone/")] == [404, 404, 503]

@@ -71,25 +71,6 @@ def test_a_file_just_written_is_looked_at_again_until_it_has_settled(root: Path)
     assert len(tags) == 20
 
 
-def test_a_date_yet_to_come_is_not_told(root: Path) -> None:
-    os.utime(root / "a" / "one.txt", (4_000_000_000, 4_000_000_000))
-
-    answer = ask(application(root, settled()), "/a/one.txt")
-
-    assert "last-modified" not in answer.fields
-    assert answer.fields["etag"]
-
-
-@pytest.mark.parametrize("when", [-1, -5_000_000_000])
-def test_a_date_before_all_dates_is_not_told(root: Path, when: int) -> None:
-    os.utime(root / "a" / "one.txt", (when, when))
-
-    answer = ask(application(root, settled()), "/a/one.txt")
-
-    assert answer.status == 200
-    assert "last-modified" not in answer.fields
-
-
 def test_a_file_that_shrinks_while_it_is_sent_ends_in_an_error_not_in_a_short_body(
     root: Path,
 ) -> None:

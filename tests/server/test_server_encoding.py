@@ -153,29 +153,6 @@ def test_only_documents_are_coded_and_only_where_it_pays(root: Path, app: ASGIAp
     assert small.fields["vary"] == "accept-encoding"
 
 
-def test_a_document_is_compressed_once_for_each_state(
-    root: Path, app: ASGIApp, counted: Counted
-) -> None:
-    first = [ask(app, LIST, fields={"accept-encoding": "gzip"}).body for _ in range(3)]
-    (root / LIST[1:]).write_bytes(XML[:-5])
-    second = ask(application(root), LIST, fields={"accept-encoding": "gzip"})
-
-    assert counted.made == [len(XML), len(XML) - 5]
-    assert {gzip.decompress(body) for body in first} == {XML}
-    assert gzip.decompress(second.body) == XML[:-5]
-
-
-def test_nothing_is_compressed_for_who_has_it_already(
-    root: Path, app: ASGIApp, counted: Counted
-) -> None:
-    known = ask(app, LIST, fields={"accept-encoding": "gzip"}).fields["etag"]
-    counted.made.clear()
-
-    asked = {"accept-encoding": "gzip", "if-none-match": known}
-    assert ask(application(root, settled()), LIST, fields=asked).status == 304
-    assert counted.made == []
-
-
 def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
     root: Path, counted: Counted
 ) -> None:
@@ -236,23 +213,6 @@ def test_what_is_kept_is_bounded_and_the_latest_stays(tmp_path: Path) -> None:
     asyncio.run(drive())
 
 
-def test_who_asks_at_once_waits_for_one_and_may_leave(tmp_path: Path, counted: Counted) -> None:
-    files, encoder = Files(tmp_path, 1), Encoder(kept=0)
-
-    async def drive() -> None:
-        first = asyncio.create_task(files.encode(encoder, 0))
-        others = [asyncio.create_task(files.encode(encoder, 0)) for _ in range(20)]
-        await asyncio.sleep(0)
-        first.cancel()
-        assert len(set(await asyncio.gather(*others))) == 1
-        assert counted.made == [1000]
-        await files.encode(encoder, 0)  # what is over is not waited for again
-
-    asyncio.run(drive())
-
-    assert counted.made == [1000, 1000]
-
-
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
@@ -284,11 +244,6 @@ def test_any_field_chooses_a_coding_that_it_names_or_none(field: str) -> None:
     assert found is None or found.name in field.lower() or "*" in field
 
 
-def test_a_state_that_has_no_tag_is_sent_as_it_is() -> None:
-    assert Encoder().choose("gzip", 10_000, ResponseValidators()) is None
-    assert Encoder().choose("gzip", 10_000, ResponseValidators(etag='"x"')) is not None
-
-
 def test_a_list_that_is_kept_as_it_is_never_outlives_its_state(root: Path) -> None:
     path, app = root / LIST[1:], application(root)
     before = ask(app, LIST)
@@ -301,20 +256,6 @@ def test_a_list_that_is_kept_as_it_is_never_outlives_its_state(root: Path) -> No
     assert (after.status, after.body) == (200, XML[::-1])
     assert "content-encoding" not in after.fields
     assert after.fields["etag"] != before.fields["etag"]
-
-
-def test_what_is_kept_is_handed_on_in_pieces(root: Path) -> None:
-    noise = os.urandom(700_000)
-    path = root / LIST[1:]
-    path.write_bytes(noise)
-    os.utime(path, (YEAR_AGO, YEAR_AGO))
-
-    plain = ask(application(root, settled()), LIST)
-    packed = ask(application(root, settled()), LIST, fields={"accept-encoding": "gzip"})
-
-    assert plain.body == gzip.decompress(packed.body) == noise
-    assert plain.chunks == packed.chunks == 3
-    assert len(plain.body) == int(plain.fields["content-length"])
 
 
 def test_a_list_too_large_to_keep_comes_from_the_disk() -> None:

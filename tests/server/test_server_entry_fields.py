@@ -14,15 +14,12 @@ from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
-from resourcesync.cli.main import run
 from resourcesync.discovery.link_header import find_targets
-from resourcesync.model.digest_fields import format_digest_field, parse_digest_field
-from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.digest_fields import parse_digest_field
+from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
-from resourcesync.server.entry_fields import MAX_LINKS_BYTES, digest_headers, format_links
+from resourcesync.server.entry_fields import MAX_LINKS_BYTES, format_links
 from tests.support.servers.asgi import Answer, ask
-from tests.support.worlds.folder_home import FolderHome
-from tests.support.worlds.world import World
 
 BODY = b"0123456789" * 20_000
 BASE = "https://museum.example/"
@@ -155,50 +152,6 @@ def test_a_catalogue_that_cannot_be_read_any_more_costs_the_digests_alone(tree: 
     assert "repr-digest" not in answer.fields
 
 
-def test_a_memento_is_sent_with_its_digest(tree: Path) -> None:
-    publish(tree, versions=True)
-    app = serve(tree)
-    gate = "/resourcesync/versions/timegate/big.bin"
-    memento = "/" + ask(app, gate).fields["location"].removeprefix(BASE)
-
-    for fields in ({}, {"range": "bytes=1-2"}):
-        assert ask(app, memento, fields=fields).fields["repr-digest"] == digest_field(BODY)
-    unwanted = ask(app, memento, fields={"want-repr-digest": "sha-256=0"})
-    assert "repr-digest" not in unwanted.fields
-
-
-def test_a_copy_in_a_published_mirror_is_sent_with_its_digest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
-    world = World(FolderHome(tmp_path / "mirror"))
-    world.source.put("a.txt", "copy")
-    world.source.publish()
-    world.pull()
-    assert run(["publish", str(world.folder), "--url", BASE, "--quiet"]) == 0
-    app = serve(world.folder)
-
-    answer = ask(app, "/a.txt")
-    assert answer.fields["repr-digest"] == digest_field(b"copy")
-    assert 'rel="via"' in answer.fields["link"]
-
-    (world.folder / "a.txt").write_bytes(b"edited")
-    assert "repr-digest" not in ask(serve(world.folder), "/a.txt").fields
-
-
-@given(
-    st.one_of(
-        st.binary(max_size=9).map(lambda body: f"sha-256:{hashlib.sha256(body).hexdigest()}"),
-        st.text(alphabet="0123456789abcdefAF g:", min_size=64, max_size=64).map("sha-256:".__add__),
-        st.text(),
-    )
-)
-def test_a_hash_is_sent_as_the_field_that_says_the_same(hash_: str) -> None:
-    value = format_digest_field(parse_digests(hash_))
-
-    assert digest_headers(hash_, "") == (((b"repr-digest", value.encode()),) if value else ())
-
-
 def linked(answer: Answer, relation: str) -> tuple[str, ...]:
     return find_targets(answer.fields["link"], relation, BASE)
 
@@ -236,18 +189,6 @@ def test_links_that_cannot_stand_in_a_header_are_left_out_and_there_is_a_limit()
     many = format_links([Link(rel="item", href=f"https://h.example/{n}") for n in range(10_000)])
     assert MAX_LINKS_BYTES * 0.9 < len(many) <= MAX_LINKS_BYTES
     assert format_links([Link(rel="item", href="https://h.example/" + "x" * 9_000)]) == b""
-
-
-URIS = st.from_regex(r"https://h\.example/[A-Za-z0-9/&=,.~;-]{0,30}[a-z]", fullmatch=True)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["item", "cite-as", "license"]), URIS), max_size=20))
-def test_the_links_of_an_entry_are_read_again_as_they_were(found: list[tuple[str, str]]) -> None:
-    field = format_links([Link(rel=rel, href=href) for rel, href in found]).decode()
-
-    for relation in ("item", "cite-as", "license"):
-        wanted = dict.fromkeys(href for rel, href in found if rel == relation)
-        assert find_targets(field, relation, BASE) == tuple(wanted)
 
 
 @given(st.text(), st.text(), st.text())

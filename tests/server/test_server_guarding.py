@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -16,17 +16,13 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from resourcesync.errors import ConfigurationError
 from resourcesync.server.connection_shares import ConnectionShares
 from resourcesync.server.uvicorn_server import (
     ConnectionGuard,
     ConnectionLimits,
-    JoiningTransport,
     SecondApplication,
     serve_forever,
 )
@@ -129,16 +125,6 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
     assert seen == [(503, 299)]
 
 
-def test_two_applications_need_two_addresses(app: ASGIApp) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-
-    with pytest.raises(ConfigurationError, match="cannot listen"):
-        serve_forever(
-            app, "127.0.0.1", port, on_ready=print, aside=SecondApplication(app, "127.0.0.1", port)
-        )
-
-
 def test_a_server_may_open_the_files_that_its_connections_need(
     app: ASGIApp, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -161,67 +147,3 @@ def test_a_server_may_open_the_files_that_its_connections_need(
     # With 50 that are told to come back, and 100 for everything else.
     assert seen == [220, 400, hard]
     assert f"{hard} files may be open" in caplog.text
-
-
-class Noted:
-    """A transport that notes each piece."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-        self.closed = False
-
-    def write(self, data: Any) -> None:
-        assert not self.closed
-        self.pieces.append(data)
-
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        self.pieces.extend(list_of_data)
-
-    def close(self) -> None:
-        self.closed = True
-
-    def get_write_buffer_size(self) -> int:
-        return 5
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-
-class NotedByAsyncio(Noted, asyncio.Transport):
-    """The same of asyncio, whose ``writelines`` is not used."""
-
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        raise AssertionError(list_of_data)
-
-
-async def _written(sizes: list[int], kind: type[Noted] = Noted) -> list[bytes]:
-    """Write pieces of these sizes, letting the loop turn at each 0; return what was sent."""
-    noted = kind()
-    joining = JoiningTransport(cast("asyncio.Transport", noted))
-    expected = b""
-    for number, size in enumerate(sizes):
-        if size == 0:
-            await asyncio.sleep(0)
-            assert b"".join(noted.pieces) == expected
-            continue
-        data = bytes([number % 256]) * size
-        expected += data
-        joining.write(data)
-        assert joining.get_write_buffer_size() - 5 == len(expected) - sum(map(len, noted.pieces))
-    joining.close()
-    assert joining.is_closing()
-    assert b"".join(noted.pieces) == expected
-    return noted.pieces
-
-
-@given(st.lists(st.sampled_from([0, 0, 1, 100, 4096, 4097, 65536, 65537]), max_size=12))
-def test_pieces_are_sent_in_order_none_twice_and_none_late(sizes: list[int]) -> None:
-    assert asyncio.run(_written(sizes)) == asyncio.run(_written(sizes, NotedByAsyncio))
-
-
-def test_head_and_body_of_a_small_answer_are_one_piece() -> None:
-    assert [len(piece) for piece in asyncio.run(_written([200, 1000, 0, 200, 65536]))] == [
-        1200,
-        65736,
-    ]
-    assert [len(piece) for piece in asyncio.run(_written([200, 65537]))] == [200, 65537]

@@ -86,31 +86,6 @@ def test_a_timemap_lists_every_version_with_its_moment(app: ASGIApp) -> None:
     assert [rel for rel, _, _ in listed(app, "gone.txt")] == ["first last memento"]
 
 
-WHOLE = [
-    "https://h.example/data/a%20b.json",
-    "http://h.example/data/a%20b.json",
-    "https://H.EXAMPLE:443/data/a%20b.json",
-    "https:/h.example/data/a%20b.json",
-    "HTTP://h.example:80/data/%61%20b.json",
-    "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.json",
-    "https%3A%2F%2Fh.example%2Fdata%2Fa%20b.json",
-    "http%3a//h.example:80/data/a%2520b.json",
-    "https%3A/h.example/data/a%2520b.json",
-]
-
-
-@pytest.mark.parametrize("whole", WHOLE)
-def test_the_whole_address_of_a_resource_stands_for_its_path(app: ASGIApp, whole: str) -> None:
-    for prefix in (GATE, MAP):
-        asked, usual = get(app, prefix + whole), get(app, prefix + "a%20b.json")
-        assert usual.status in {200, 302}
-        assert (asked.status, asked.fields, asked.body) == (
-            usual.status,
-            usual.fields,
-            usual.body,
-        )
-
-
 @pytest.mark.parametrize(
     "address",
     [
@@ -182,11 +157,6 @@ def test_a_timegate_leads_to_the_version_of_the_moment(
     assert f'<{mementos[0][1]}>; rel="first memento"' in answer.fields["link"]
 
 
-def test_a_timegate_without_a_moment_leads_to_the_last_version(app: ASGIApp) -> None:
-    assert get(app, GATE + "a%20b.json").fields["location"] == listed(app, "a%20b.json")[1][1]
-    assert get(app, GATE + "gone.txt").fields["location"] == listed(app, "gone.txt")[0][1]
-
-
 @pytest.mark.parametrize(
     "moment",
     [
@@ -238,36 +208,8 @@ def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: P
     assert b'"two"' in answer.body
 
 
-def test_a_timegate_links_to_the_version_that_it_chose_between_the_first_and_the_last(
-    tmp_path: Path,
-) -> None:
-    clock = ManualClock()
-    for text in ("one", "two", "three"):
-        (tmp_path / "a.txt").write_text(text)
-        modified = clock.now().timestamp() - 60
-        os.utime(tmp_path / "a.txt", (modified, modified))
-        publish_tree(tmp_path, {"url": BASE, "versions": True}, clock=clock)
-        clock.advance(hours=1)
-    app = applications.find_tree(tmp_path).application(clock)
-    mementos_of_it = listed(app, "a.txt")
-
-    for number, (_, uri, moment) in enumerate(mementos_of_it):
-        answer = get(app, GATE + "a.txt", {"accept-datetime": moment})
-        assert answer.fields["location"] == uri
-        assert answer.fields["link"].count(f"<{uri}>") == 1
-        assert answer.fields["link"].count("memento") >= 2 + (number == 1)
-    assert len(mementos_of_it) == 3
-
-
 def test_only_reading_is_allowed(app: ASGIApp) -> None:
     assert get(app, GATE + "a%20b.json", method="POST").status == 405
-
-
-def test_a_resource_says_where_its_timegate_is_and_a_document_does_not(app: ASGIApp) -> None:
-    gate = f'<{BASE}resourcesync/versions/timegate/%C3%A9.txt>; rel="timegate"'
-
-    assert gate in get(app, "/%C3%A9.txt").fields["link"]
-    assert "timegate" not in get(app, "/resourcesync/changelist.xml").fields.get("link", "")
 
 
 def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -137,21 +137,6 @@ def test_a_mounted_application_gets_what_is_below_its_path_and_no_more(
     assert ask(app, "/empty.txt", method="POST").status == 405
 
 
-@pytest.mark.parametrize("path", ["", "hub", "/", "/a//b", "/a/../b"])
-def test_a_path_that_is_none_takes_no_mount(served: ServedSource, path: str) -> None:
-    with pytest.raises(ConfigurationError, match="not a path"):
-        create_app(served, clock=SystemClock(), mounts={path: fail})
-
-
-def test_a_server_starts_and_ends_what_is_mounted_in_order(served: ServedSource) -> None:
-    log: list[str] = []
-
-    with ServerThread(make(served, one=Echo(log, "one"), two=Echo(log, "two"))):
-        log.append("served")
-
-    assert log == ["one starts", "two starts", "served", "two ends", "one ends"]
-
-
 def test_nothing_is_served_when_a_mounted_application_cannot_start(served: ServedSource) -> None:
     log: list[str] = []
 
@@ -166,26 +151,6 @@ def test_nothing_is_served_when_a_mounted_application_cannot_start(served: Serve
     assert caught.value.evidence == (("said", "no disk"),)
 
 
-def test_any_server_is_told_that_a_mounted_application_cannot_start(served: ServedSource) -> None:
-    told: list[dict[str, object]] = []
-
-    async def receive() -> dict[str, object]:
-        return {"type": "lifespan.startup"}
-
-    async def send(message: MutableMapping[str, object]) -> None:
-        told.append(dict(message))
-
-    async def drive() -> None:
-        with pytest.raises(StorageError):
-            await make(served, two=fail)({"type": "lifespan"}, receive, send)
-
-    asyncio.run(drive())
-
-    [message] = told
-    assert message["type"] == "lifespan.startup.failed"
-    assert str(message["message"]).endswith("the register is gone\n")
-
-
 def test_an_application_that_does_not_end_is_cut_off(
     served: ServedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,18 +161,6 @@ def test_an_application_that_does_not_end_is_cut_off(
         pass
 
     assert log == ["one starts", "one ends"]
-
-
-def test_further_link_fields_come_with_what_they_are_said_of(served: ServedSource) -> None:
-    def links(path: str) -> tuple[str, ...]:
-        return (f'<https://hub.example/?{path}>; rel="hub"',) if path.endswith("t") else ()
-
-    app = create_app(served, clock=SystemClock(), links=links)
-
-    answer = ask(app, "/a/one.txt")
-    assert answer.fields["link"] == f'{LINK}, <https://hub.example/?a/one.txt>; rel="hub"'
-    assert "link" not in ask(app, "/.well-known/resourcesync").fields
-    assert ask(app, "/empty.txt", fields={"if-match": '"x"'}).fields["link"].endswith('rel="hub"')
 
 
 @pytest.mark.parametrize("value", ["<a>\r\nx: y", "a", "<a b>", "<ü>", ""])

@@ -1,7 +1,5 @@
 """From the path of a request to names."""
 
-from urllib.parse import quote_from_bytes
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +8,6 @@ from resourcesync.server.files import follow_link, is_hidden, is_plain, read_pat
 
 NAME = st.binary(min_size=1, max_size=12).filter(is_plain)
 NAMES = st.lists(NAME, min_size=1, max_size=6).map(tuple)
-
-
-@given(NAMES)
-def test_names_of_any_bytes_come_back_from_a_quoted_path(names: tuple[bytes, ...]) -> None:
-    raw = "".join("/" + quote_from_bytes(name, safe="") for name in names).encode()
-
-    assert read_path(raw) == names
-    assert read_path(b"http://other.example:99" + raw) == names
 
 
 @given(st.binary(max_size=40).map(b"/".__add__) | st.binary(max_size=40))
@@ -70,12 +60,6 @@ def test_a_path_is_decoded_once() -> None:
     assert read_path(b"/%c0%ae%c0%ae/x") == (b"\xc0\xae\xc0\xae", b"x")
     assert read_path(b"/a+b") == (b"a+b",)
     assert read_path(b"/%5c..%5cx") == (b"\\..\\x",)
-
-
-def test_the_root_has_no_names() -> None:
-    assert read_path(b"/") == ()
-    assert read_path(b"http://host") == ()
-    assert read_path(b"HTTPS://host/") == ()
 
 
 def test_dot_files_and_backups_are_hidden_at_every_depth() -> None:

@@ -38,12 +38,6 @@ def found(app: ASGIApp, *names: str) -> list[str]:
 NAMES = ("a.txt", "b.key", "private/c.txt", "x/d.txt", "robots.txt", "alias.txt", "other.txt")
 
 
-def test_everything_is_served_where_nothing_was_left_out(tmp_path: Path) -> None:
-    plant(tmp_path)
-
-    assert found(served(tmp_path), *NAMES) == list(NAMES)
-
-
 def test_what_was_excluded_is_absent_also_by_a_link_to_it(tmp_path: Path) -> None:
     plant(tmp_path)
 
@@ -115,14 +109,6 @@ def test_a_catalogue_that_cannot_be_read_serves_nothing(tmp_path: Path) -> None:
     assert caught.value.hint == "move it away, then try again"
 
 
-def test_a_tree_without_a_catalogue_is_served_whole(tmp_path: Path) -> None:
-    plant(tmp_path)
-    served(tmp_path, exclude=("*.key",))
-    shutil.rmtree(tmp_path / ".resourcesync")  # a copy on another machine, say
-
-    assert found(find_tree(tmp_path).application(SystemClock()), *NAMES) == list(NAMES)
-
-
 def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,21 +132,3 @@ def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(
 
     assert note is not None
     assert note == database.read_note(path, NOTE)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("changelist_2013-05-22T172139Z.xml", "immutable"),
-        ("resourcelist_2013-05-22T172139.123456Z.xml", "immutable"),
-        ("changelist-000001.xml", "no-cache"),
-        ("changelistarchive.xml", "no-cache"),
-        ("sitemap.xml", "no-cache"),
-    ],
-)
-def test_only_what_never_changes_may_be_kept(tmp_path: Path, name: str, said: str) -> None:
-    plant(tmp_path)
-    app = served(tmp_path)
-    (tmp_path / "resourcesync" / name).write_text("<urlset/>")
-
-    assert said in ask(app, f"/resourcesync/{name}").fields["cache-control"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.server.representations import chunk_ranges, select_ranges
+from resourcesync.server.representations import select_ranges
 
 
 @given(size=st.integers(0, 300), first=st.integers(0, 320), more=st.none() | st.integers(0, 320))
@@ -94,16 +94,6 @@ def test_ranges_that_lie_near_each_other_are_one() -> None:
     assert len(select_ranges("bytes=0-9,91-99", 300)) == 2
 
 
-def test_steps_are_short_and_lose_nothing() -> None:
-    pieces = (b"head", range(5, 25), b"tail", range(30, 30))
-    assert list(chunk_ranges(pieces, 8)) == [
-        b"head",
-        *(range(number, min(number + 8, 25)) for number in (5, 13, 21)),
-        b"tail",
-        range(30, 30),
-    ]
-
-
 @pytest.mark.parametrize(
     "field",
     [
@@ -135,18 +125,6 @@ def test_a_single_range_is_found_in_all_its_spellings(field: str) -> None:
 @pytest.mark.parametrize("field", ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=9999-99999"])
 def test_a_range_past_the_end_cannot_be_satisfied(field: str) -> None:
     assert select_ranges(field, 100) == "unsatisfiable"
-
-
-def test_an_empty_file_has_no_first_byte_but_a_whole() -> None:
-    assert select_ranges("bytes=0-", 0) == "unsatisfiable"
-    assert select_ranges("bytes=-5", 0) == "whole"
-
-
-def test_numbers_of_any_length_are_read() -> None:
-    assert select_ranges("bytes=0-" + "9" * 9000, 100) == (range(100),)
-    assert select_ranges("bytes=" + "9" * 9000 + "-", 100) == "unsatisfiable"
-    assert select_ranges("bytes=-" + "9" * 9000, 100) == (range(100),)
-    assert select_ranges("bytes=" + "0" * 9000 + "1-2", 100) == (range(1, 3),)
 
 
 def test_seventeen_ranges_are_not_even_looked_at() -> None:

@@ -91,24 +91,6 @@ def wait_until_dropped(client: socket.socket) -> bytes:
     return got
 
 
-def test_one_connection_carries_many_requests(server: ServerThread) -> None:
-    client = connection(server)
-    client.connect()
-    kept = client.sock
-    started = time.monotonic()
-
-    for path, expected in [("/one.txt", 200), ("/nope", 404), ("/", 200), ("/big.bin", 200)] * 10:
-        client.request("GET", path)
-        response = client.getresponse()
-        assert response.status == expected
-        assert len(response.read()) == int(response.headers["content-length"])
-        assert client.sock is kept
-
-    # A connection with Nagle's delay takes 40 ms for each answer.
-    assert time.monotonic() - started < 1.5
-    client.close()
-
-
 def test_the_answers_arrive_as_sent(server: ServerThread, root: Path) -> None:
     status, body, fields = get(server, "/big.bin")
     assert (status, body) == (200, (root / "big.bin").read_bytes())
@@ -246,15 +228,6 @@ def test_a_request_that_comes_by_drops_is_given_up(strict: ServerThread) -> None
     assert time.monotonic() - started < 5
 
 
-def test_a_second_request_that_comes_by_drops_is_given_up_too(strict: ServerThread) -> None:
-    started = time.monotonic()
-    with plug(strict) as client:
-        client.sendall(b"GET /one.txt HTTP/1.1\r\nHost: x\r\n\r\nGET /one")
-        assert wait_until_dropped(client).endswith(b"0123456789")
-
-    assert time.monotonic() - started < 5
-
-
 def test_an_endless_header_is_cut_off(strict: ServerThread) -> None:
     with plug(strict) as client:
         sent = 0
@@ -278,13 +251,6 @@ def test_a_client_that_takes_nothing_is_given_up(strict: ServerThread) -> None:
     assert got < HUGE
 
 
-def test_a_header_in_one_endless_piece_is_dropped(strict: ServerThread) -> None:
-    with plug(strict) as client:
-        client.sendall(b"GET /one.txt HTTP/1.1\r\nX: " + b"y" * 200_000)
-
-        assert b"200" not in wait_until_dropped(client)
-
-
 def test_a_slow_but_steady_client_gets_all_of_it(strict: ServerThread) -> None:
     client = connection(strict)
     client.request("GET", "/huge.bin", headers={"range": f"bytes=0-{24 * 1024 * 1024 - 1}"})
@@ -297,15 +263,6 @@ def test_a_slow_but_steady_client_gets_all_of_it(strict: ServerThread) -> None:
 
     assert got == 24 * 1024 * 1024
     client.close()
-
-
-def test_an_idle_connection_is_closed(strict: ServerThread) -> None:
-    started = time.monotonic()
-    with plug(strict) as client:
-        client.sendall(b"GET /one.txt HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert wait_until_dropped(client).endswith(b"0123456789")
-
-    assert time.monotonic() - started < 5
 
 
 def test_a_thread_ends_with_its_block_and_installs_no_signal_handler(app: ASGIApp) -> None:
@@ -330,14 +287,6 @@ def test_a_port_in_use_is_a_fault_of_the_settings(server: ServerThread, app: ASG
         serve_forever(app, "no such host.invalid", 0, on_ready=print)
     with pytest.raises(ConfigurationError):
         serve_forever(app, "127.0.0.1", 99999, on_ready=print)
-
-
-def test_a_failure_to_announce_ends_the_server(app: ASGIApp) -> None:
-    def fail(uri: str) -> None:
-        raise BrokenPipeError(uri)
-
-    with pytest.raises(BrokenPipeError):
-        serve_forever(app, "127.0.0.1", 0, on_ready=fail)
 
 
 PROGRAM = """

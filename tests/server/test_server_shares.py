@@ -113,27 +113,6 @@ def test_a_client_above_its_share_loses_its_longest_idle_connection() -> None:
         assert is_open(other)
 
 
-def test_a_client_whose_share_is_busy_gets_no_further_connection() -> None:
-    with serving(share=2) as server, ExitStack() as stack:
-        for _ in range(2):
-            stack.enter_context(connect(server)).sendall(ASK % b"never")
-        wait_until(lambda: len(UNDER_WAY) == 2)
-
-        assert not is_open(stack.enter_context(connect(server)))
-        assert ask(server, "127.0.0.2")[0] == 200
-
-
-def test_a_connection_that_ended_is_no_longer_in_the_share() -> None:
-    with serving(share=1) as server:
-        for _ in range(5):
-            with connect(server) as client:
-                client.sendall(ASK % b"never")
-                wait_until(lambda: UNDER_WAY)
-            wait_until(lambda: not UNDER_WAY)
-
-        assert ask(server, "127.0.0.1")[0] == 200
-
-
 def test_a_full_server_closes_the_longest_idle_connection_of_all() -> None:
     with serving(connections=4, share=3) as server, ExitStack() as stack:
         longest = stack.enter_context(connect(server, "127.0.0.3"))

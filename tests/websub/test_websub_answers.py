@@ -231,35 +231,6 @@ def test_only_the_publisher_may_submit(desk: Desk) -> None:
     assert desk.woken == 1
 
 
-def test_a_submission_that_is_none_is_refused(desk: Desk) -> None:
-    body = payload()
-    assert desk.submit(body, link=f'<{TOPIC}>; rel="self"') == 400
-    assert desk.submit(body, link=f'<{ADDRESS}>; rel="hub"') == 400
-    assert desk.submit(body, link="") == 400
-    assert desk.submit(body, link=f'{link_field(TOPIC, [ADDRESS])}, <x>; rel="self"') == 400
-    assert desk.submit(body, media_type="application/json") == 406
-    assert desk.submit(body, media_type="") == 406
-    for other in (b"", b"<urlset/>", body[:-20].replace(b"change-notification", b"resourcelist")):
-        assert desk.submit(other) == 400
-    assert desk.submit(b"x" * (1024 * 1024 + 1)) == 413
-    assert desk.told() == []
-    assert desk.submit(body, media_type="Text/XML; charset=utf-8") == 204
-
-
-def test_without_a_key_nobody_may_submit_unless_anybody_may(open_desk: Callable[..., Desk]) -> None:
-    closed = open_desk(key=b"")
-    assert closed.submit(payload(), signatures=[]) == 403
-    assert closed.submit(payload(), signatures=[sign(b"", payload())]) == 403
-    assert open_desk(key=b"", accepts_unsigned=True).submit(payload(), signatures=[]) == 204
-
-
-def test_what_was_told_lately_is_not_told_again(desk: Desk) -> None:
-    for minute in (0, 0, 1, 0):
-        assert desk.submit(payload(minute=minute)) == 204
-    assert desk.told() == [payload(), payload(minute=1)]
-    assert desk.woken == 2
-
-
 def test_submissions_that_never_end_are_slowed_down(open_desk: Callable[..., Desk]) -> None:
     desk = open_desk(pings=1)
     found = [desk.submit(payload()) for _ in range(62)]

@@ -148,12 +148,6 @@ def test_no_body_is_read_for_a_callback_that_is_nobodys(world: SubscriberAndHubs
     assert b" 404 " in raw(f"{uri}nobody", b"Content-Length: 1000", b"")
 
 
-def test_only_what_hubs_need_is_answered(world: SubscriberAndHubs, uri: str) -> None:
-    active = world.subscribed()
-    for method in ("PUT", "DELETE", "OPTIONS"):
-        assert said(f"{uri}{active.token}", method=method).status == 405
-
-
 # --- finding channels ---------------------------------------------------------------------------
 
 LIST = (
@@ -198,19 +192,6 @@ def test_an_entry_of_the_capability_list_tells_a_channel_and_its_hubs(capability
     assert server.targets() == ["/list"]
 
 
-def test_the_source_description_tells_the_channel_of_documents() -> None:
-    entry = ENTRY.format(
-        loc=f"{TOPIC}2", capability="framework-notification", links=HUB_LINK.format(HUB)
-    )
-    with HostileServer() as server:
-        server.on("/list", answer(body=document()))
-        server.on("/well", answer(body=document(entries=entry, capability="description")))
-        [channel] = found(server, "/list", "/well")
-
-    assert (channel.topic, channel.hubs) == (f"{TOPIC}2", (HUB,))
-    assert channel.capability is Capability.FRAMEWORK_NOTIFICATION
-
-
 def test_a_topic_that_redirects_without_end_is_left_after_a_few_requests() -> None:
     with HostileServer() as server:
         entry = ENTRY.format(
@@ -221,22 +202,6 @@ def test_a_topic_that_redirects_without_end_is_left_after_a_few_requests() -> No
         assert found(server) == []
 
     assert server.targets() == ["/list", *["/topic"] * 4]
-
-
-def test_links_at_the_root_and_in_the_answer_tell_a_channel_too() -> None:
-    root = f'<rs:ln rel="self" href="{TOPIC}"/>' + HUB_LINK.format(HUB)
-    with HostileServer() as server:
-        server.on("/list", answer(body=document(root=root)))
-        server.on("/field", answer(body=document(), Link=f'<{HUB}>; rel="hub", </t>; rel=self'))
-        server.on("/bare", answer(body=document(), Link=f"<{HUB}>; rel=hub"))
-        channels = found(server, "/list", "/field", "/bare")
-
-    here = server.origin
-    assert [(channel.topic, channel.hubs) for channel in channels] == [
-        (TOPIC, (HUB,)),
-        (f"{here}/t", (HUB,)),
-        (f"{here}/bare", (HUB,)),
-    ]
 
 
 def test_a_channel_without_a_hub_is_asked_for_one() -> None:
@@ -260,14 +225,6 @@ def test_a_channel_without_a_hub_is_asked_for_one() -> None:
 
     assert [channel.topic for channel in channels] == [TOPIC] * 1
     assert channels[0].hubs == (HUB,)
-
-
-def test_a_source_without_channels_has_none() -> None:
-    with HostileServer() as server:
-        server.on("/list", answer(body=document()))
-        server.on("/broken", answer(body=b"<urlset"))
-        server.on("/gone", answer("404 Not Found"))
-        assert found(server, "/list", "/broken", "/gone") == []
 
 
 @pytest.mark.parametrize(

@@ -74,12 +74,3 @@ def test_a_second_service_of_one_configuration_is_refused(tmp_path: Path) -> Non
 
     with service(state):
         pass
-
-
-def test_a_configuration_is_known_by_its_real_path(tmp_path: Path) -> None:
-    real, link = tmp_path / "one.toml", tmp_path / "link.toml"
-    real.touch()
-    link.symlink_to(real)
-    found = {PushState(folder=tmp_path, configuration=path).path for path in (real, link)}
-    assert len(found) == 1
-    assert PushState(folder=tmp_path, configuration=tmp_path / "two.toml").path not in found

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import BadResponseError, SourceUnavailableError, StoppedError
@@ -155,13 +154,6 @@ def test_an_answer_that_cannot_be_used_is_no_confirmation(loop: Loop) -> None:
     assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)
 
 
-def test_a_challenge_that_is_repeated_with_a_refusal_is_one(loop: Loop) -> None:
-    loop.answer = lambda request: structs.replace(agreed(request), status=404)
-    loop.wish(ONE)
-    assert loop.turn() == [ONE]
-    assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)
-
-
 def test_what_fails_is_tried_again_ever_later_for_as_long_as_the_lease_lasts(loop: Loop) -> None:
     lease = 10 * HOUR
     loop.joined(ONE, lease=lease)
@@ -222,16 +214,6 @@ def test_what_is_published_while_a_receiver_confirms_is_not_missed(loop: Loop) -
     assert loop.turn() == [ONE, ONE]
     assert loop.sent[-1].message is not None
     assert loop.sent[-1].message.body == payload(minute=5)
-
-
-def test_a_delivery_that_has_not_begun_is_dropped_when_its_receiver_leaves(loop: Loop) -> None:
-    loop.joined(ONE, TWO)
-    loop.accept(0, "a")
-    loop.wish(ONE, mode="unsubscribe")
-    assert loop.turn() == [ONE, TWO]  # ONE is asked whether it leaves, and gets nothing more
-    assert [request.message is None for request in loop.sent[-2:]] == [True, False]
-    loop.accept(1, "b")
-    assert loop.turn() == [TWO]
 
 
 def test_a_clock_that_is_set_back_makes_no_lease_longer(loop: Loop) -> None:
@@ -341,28 +323,3 @@ def test_a_subscriber_that_lacks_very_much_gets_what_is_new_in_bounded_memory(lo
     loop.turn()
     assert loop.sent[-1].message is not None
     assert loop.sent[-1].message.body == payload(minute=1)
-
-
-def test_nothing_to_do_is_a_long_pause(loop: Loop) -> None:
-    loop.joined(ONE)
-    assert 50 < loop.deliveries.pause() <= 60
-    loop.answer = away
-    loop.accept()
-    assert loop.deliveries.pause() == 0
-    loop.turn()
-    assert 0 < loop.deliveries.pause() <= 1.0
-
-
-def test_a_second_try_does_not_wait_for_those_that_hang(loop: Loop) -> None:
-    loop.joined(ONE, TWO)
-    loop.accept()
-    requests = loop.deliveries.requests()
-    flying = [next(requests), next(requests)]
-    assert next(requests) is None
-    [failed] = [request for request in flying if request is not None and request.uri == ONE]
-    loop.deliveries.record_outcome(away(failed))
-    assert next(requests) is None
-    loop.clock.sleep(1.5)
-    again = next(requests)
-    assert again is not None
-    assert again.uri == ONE

@@ -10,7 +10,6 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from resourcesync import Publisher
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import hubs
@@ -18,7 +17,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import push_channels
 from resourcesync.documents import Capability, read
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
+from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.resources import Change
 from resourcesync.source import notifications
 from resourcesync.source.publication_options import PublicationResult
@@ -98,18 +97,6 @@ def test_the_lists_lead_to_the_channels_and_their_hubs(tree: Tree) -> None:
     assert tree.channel("resourcesync/capabilitylist.xml") is None
     assert tree.channel(".well-known/resourcesync") is None
     assert not list((tree.root / "resourcesync").glob("*notification.xml"))
-
-
-def test_each_topic_can_be_read_before_anything_was_told(tree: Tree) -> None:
-    tree.publish(url=BASE, hubs=("https://hub.example/",))
-
-    for name in ("changenotification", "frameworknotification"):
-        document = read((tree.root / f"resourcesync/{name}.xml").read_bytes())
-        assert list(document.entries()) == []
-        assert document.header.itself is not None
-        assert document.header.itself.href == f"{BASE}resourcesync/{name}.xml"
-        assert [hub.href for hub in document.header.hubs] == ["https://hub.example/"]
-        assert document.header.up is not None
 
 
 @pytest.mark.parametrize(
@@ -202,28 +189,6 @@ def test_what_a_hub_did_not_hear_it_hears_the_next_time_with_what_came_since(
         assert len({post.body for post in other.posts()}) == len(other.posts())
 
 
-def test_a_hub_that_is_new_is_told_nothing_of_before(tree: Tree, hub: Listener) -> None:
-    tree.publish(url=BASE, hubs=("http://127.0.0.1:9/",))
-    tree.put("b")
-    tree.publish()
-    tree.publish(hubs=(hub.origin,), notify=True)
-    assert hub.heard == []
-    tree.put("c")
-    tree.publish()
-    assert [uris(chunk) for chunk in payloads_of(hub)] == [["c"]]
-
-
-def test_without_notify_hubs_are_told_only_when_asked_to(tree: Tree, hub: Listener) -> None:
-    tree.publish(url=BASE, hubs=(hub.origin,))
-    tree.put("b")
-    done = tree.publish()
-    assert done.notified is not None
-    assert not done.notified.sent
-    assert hub.heard == []
-    assert tree.notify().changes == 1
-    assert [uris(chunk) for chunk in payloads_of(hub)] == [["b"]]
-
-
 def test_submissions_are_signed_once_there_is_a_key(tree: Tree, hub: Listener) -> None:
     tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
     tree.put("b")
@@ -291,20 +256,6 @@ def test_a_notification_is_never_longer_than_a_receiver_takes(
     assert uris(body)[-1] == "z"
 
 
-def test_the_channel_of_documents_tells_what_became_of_each(tree: Tree, hub: Listener) -> None:
-    tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
-    tree.publish(change_lists="archive")
-
-    [*_, body] = payloads_of(hub, "frameworknotification")
-    found = {}
-    for entry in read(body).entries():
-        assert isinstance(entry, DocumentChange)
-        found[entry.uri.rpartition("/")[2]] = (entry.kind.value, entry.label)
-    assert found["capabilitylist.xml"] == ("updated", "capabilitylist")
-    assert found["changelistarchive.xml"] == ("created", "changelist-archive")
-    assert found["changelist.xml"] == ("deleted", "changelist")
-
-
 def test_a_damaged_note_fails_no_publication(tree: Tree, hub: Listener) -> None:
     tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
     with closing(FileCatalogue(tree.root / ".resourcesync/catalogue.db", tree.clock)) as catalogue:
@@ -315,21 +266,3 @@ def test_a_damaged_note_fails_no_publication(tree: Tree, hub: Listener) -> None:
     assert done.publication.created == 1
     assert done.notified is not None
     assert done.notified.error is not None
-
-
-def test_a_source_without_a_hub_has_nobody_to_tell(tree: Tree) -> None:
-    with pytest.raises(ConfigurationError, match="not published"):
-        tree.notify()
-    tree.publish(url=BASE)
-    with pytest.raises(ConfigurationError, match="no hub"):
-        tree.notify()
-
-
-def test_a_program_publishes_with_hubs_too(tree: Tree, hub: Listener) -> None:
-    publisher = Publisher(tree.root, url=BASE, hubs=[hub.origin], notify=True)
-    publisher.publish()
-    tree.put("b")
-    publisher.publish()
-    assert [uris(chunk) for chunk in payloads_of(hub)] == [["b"]]
-    with pytest.raises(ConfigurationError):
-        Publisher(tree.root, hubs=hub.origin).publish()

@@ -71,20 +71,6 @@ def test_a_hub_that_refuses_is_named_with_its_reason_until_it_does_not(
     assert (stands(world).status, stands(world).reason) == (SubscriptionStatus.VERIFIED, "")
 
 
-def test_a_hub_that_never_asks_back_is_said_to_be_so_but_not_after_a_restart(
-    world: SubscriberAndHubs,
-) -> None:
-    follow(world)
-    world.subscriber.tick()
-    world.restarted().tick()
-    assert stands(world).reason == ""
-    world.clock.sleep(601)
-    world.subscriber.tick()
-
-    assert stands(world).status is SubscriptionStatus.PENDING
-    assert stands(world).reason.endswith("can it reach the callback?")
-
-
 def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(
     world: SubscriberAndHubs,
 ) -> None:
@@ -97,13 +83,6 @@ def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(
     assert stands(world).reason == "the hub refuses it: 500"
     world.clock.sleep(0.36 * 10 * DAY)
     assert stands(world).status is SubscriptionStatus.REFUSED
-
-
-def test_a_subscription_that_its_hub_ended_is_refused(world: SubscriberAndHubs) -> None:
-    active = world.subscribed()
-    assert world.ask(active.token, mode="denied", reason="too many").status == 200
-    assert stands(world).status is SubscriptionStatus.REFUSED
-    assert stands(world).reason == "the hub ended it: too many"
 
 
 def test_each_delivery_is_counted_and_each_refusal_with_its_reason(
@@ -129,15 +108,6 @@ def test_each_delivery_is_counted_and_each_refusal_with_its_reason(
         DeliveryFault.SIZE: 1,
         DeliveryFault.ENDED: 1,
     }
-
-
-def test_what_is_ended_is_ending_and_then_forgotten(world: SubscriberAndHubs) -> None:
-    active = world.subscribed()
-    world.subscriber.leave("arxiv")
-    assert stands(world).status is SubscriptionStatus.ENDING
-    world.subscriber.tick()
-    assert world.ask(active.token, mode="unsubscribe").status == 200
-    assert world.subscriber.reports() == []
 
 
 def test_a_flood_of_forged_deliveries_is_news_a_few_times_and_good_ones_never(

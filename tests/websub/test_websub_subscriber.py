@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.subscriptions import FollowerState
-from resourcesync.websub import messages
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import DAY, HOUR, MICROSECONDS, sign
 from tests.support.servers.hubs import payload
@@ -267,17 +266,6 @@ def test_a_wish_that_is_never_confirmed_is_made_again(world: SubscriberAndHubs) 
     assert world.ask("token-3").status == 200
 
 
-@pytest.mark.parametrize("status", [301, 302, 400, 404, 429, 500, 503])
-def test_a_hub_that_refuses_is_asked_again_later(world: SubscriberAndHubs, status: int) -> None:
-    world.hubs.answer = lambda _: (status, {"location": "https://other.example/"})
-    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
-    world.subscriber.tick()
-
-    assert len(world.hubs.asked) == 1
-    assert world.follower().state is FollowerState.PENDING
-    assert world.follower().due > leases_now(world)
-
-
 @pytest.mark.parametrize("status", [307, 308])
 def test_a_hub_that_leads_to_another_hub_is_followed(world: SubscriberAndHubs, status: int) -> None:
     def answer(request: FetchRequest) -> tuple[int, dict[str, str]]:
@@ -289,17 +277,6 @@ def test_a_hub_that_leads_to_another_hub_is_followed(world: SubscriberAndHubs, s
 
     assert [request.uri for request in world.hubs.asked] == [HUB, "https://hub.example/second"]
     assert world.follower().state is FollowerState.REQUESTED
-
-
-@pytest.mark.parametrize("location", [HUB, "http://hub.example/hub", "", "http://["])
-def test_a_hub_that_leads_nowhere_is_left(world: SubscriberAndHubs, location: str) -> None:
-    world.hubs.answer = lambda _: (307, {"location": location})
-    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
-    world.subscriber.tick()
-
-    assert len(world.hubs.asked) <= 4
-    assert {request.uri for request in world.hubs.asked} == {HUB}  # never without TLS
-    assert world.follower().state is FollowerState.PENDING
 
 
 @pytest.mark.parametrize("status", [204, 500])
@@ -360,16 +337,6 @@ def test_a_source_that_moves_its_channel_is_followed_there(world: SubscriberAndH
     assert states == {TOPIC: FollowerState.LEAVING, other.topic: FollowerState.REQUESTED}
 
 
-def test_a_source_that_does_not_tell_all_now_is_followed_as_before(
-    world: SubscriberAndHubs,
-) -> None:
-    active = world.subscribed()
-    world.subscriber.follow("arxiv", [], is_all=False)
-    world.subscriber.tick()
-
-    assert world.follower() == active
-
-
 def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: SubscriberAndHubs) -> None:
     world.subscribed()
     asked = len(world.hubs.asked)
@@ -389,11 +356,6 @@ def test_a_restart_loses_no_subscription(world: SubscriberAndHubs, tmp_path: Pat
         assert again.follower() == active
         assert again.deliver(active, BODY).status == 202
         assert again.hints == ["arxiv"]
-
-
-def test_the_jitter_of_renewals_spans_half_to_four_fifths() -> None:
-    assert messages.renewal_time(0, 100, 0.0) == 50 * MICROSECONDS
-    assert messages.renewal_time(0, 100, 1.0) == 80 * MICROSECONDS
 
 
 def test_no_callback_and_no_secret_is_ever_logged(
