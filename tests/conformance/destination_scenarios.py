@@ -7,8 +7,8 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync.documents import Resource
-from tests.conformance.scripted_site import ScriptedAnswer, ScriptedSite
-from tests.conformance.scripted_source import (
+from tests.conformance.scenario_site import ScriptedAnswer, ScriptedSite
+from tests.conformance.scenario_source import (
     CHANGES,
     RESOURCES,
     ScriptedSource,

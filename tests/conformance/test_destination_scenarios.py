@@ -9,8 +9,8 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.documents import Dialect
 from tests.conformance.destination_scenarios import SCENARIOS, Step
-from tests.conformance.scripted_site import SiteServer
-from tests.conformance.scripted_source import ScriptedSource
+from tests.conformance.scenario_site import SiteServer
+from tests.conformance.scenario_source import ScriptedSource
 
 RUNS = [*((name, Dialect.V1_1) for name in SCENARIOS), ("changes", Dialect.V1_0)]
 

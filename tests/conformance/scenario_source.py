@@ -24,7 +24,7 @@ from resourcesync.documents import (
     Resource,
     write,
 )
-from tests.conformance.scripted_site import ScriptedAnswer, ScriptedSite
+from tests.conformance.scenario_site import ScriptedAnswer, ScriptedSite
 
 _PAST: Final = timedelta(hours=1)
 _FOLDER: Final = "resourcesync/"

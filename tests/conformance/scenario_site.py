@@ -18,7 +18,6 @@ class ScriptedAnswer(msgspec.Struct, frozen=True, kw_only=True):
         body: Its content.
         status: Its HTTP status.
         location: The target of a redirect; empty for none.
-        links: Its Link field; empty for none.
         claimed: Content-Length, if it is not the length of the body.
         failures: How often 503 is answered before this answer.
         pause: Seconds in the middle of the body.
@@ -27,7 +26,6 @@ class ScriptedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     status: int = 200
     location: str = ""
-    links: str = ""
     claimed: int | None = None
     failures: int = 0
     pause: float = 0.0
@@ -125,8 +123,6 @@ class _Handler(BaseHTTPRequestHandler):
         fields = {"Content-Length": str(length), "Content-Type": "application/octet-stream"}
         if found.location:
             fields["Location"] = found.location
-        if found.links:
-            fields["Link"] = found.links
         if found.status == 503:
             fields["Retry-After"] = "1"
         for name, value in fields.items():
