@@ -22,7 +22,6 @@ from resourcesync.documents._blocks import (
     header_first,
     is_markup,
 )
-from resourcesync.documents._change_order import ChangeOrder
 from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
 from resourcesync.documents._context import (
     DATETIME,
@@ -170,6 +169,39 @@ def _actual_header(
     return header_from_entries(header, assembler.items, scanner.context)
 
 
+class _ChangeOrder:
+    """The order of changes: oldest first (§12.1), or newest first, as many Sources write them.
+
+    Attributes:
+        rises: True if a change was met that is later than the one before it.
+        falls: True if one was met that is earlier.
+    """
+
+    def __init__(self) -> None:
+        self.rises = False
+        self.falls = False
+        self._last: datetime | None = None
+
+    def watch(self, times: Iterable[datetime | None]) -> None:
+        """Feed the next times; stop at the first that shows the right order."""
+        if self.rises:
+            return
+        for time in times:
+            if time is None:
+                continue
+            if self._last is not None and time != self._last:
+                if time > self._last:
+                    self.rises = True
+                    return
+                self.falls = True
+            self._last = time
+
+    @property
+    def is_backwards(self) -> bool:
+        """True if all changes so far come newest first, and not all at the same time."""
+        return self.falls and not self.rises
+
+
 @final
 class Document:
     """An open document; its entries are read lazily, once.
@@ -199,7 +231,7 @@ class Document:
         self._rest = rest
         self._limits = limits
         self._context = context
-        self._order = ChangeOrder()
+        self._order = _ChangeOrder()
         self._on_refused = on_refused
         self._family = family_of(header)
         self._has_changes = self._family.has_changes
