@@ -3,8 +3,6 @@
 import importlib
 import importlib.util
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import pytest
 
 import resourcesync
 from resourcesync.cli.main import COMMANDS, module_of
-from tests.support.commands.run import script
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 PAGE = (HOW_TO / "from-resync.md").read_text("utf-8")
@@ -72,32 +69,6 @@ def options_of(command: str) -> set[str]:
             if isinstance(option, click.Option):
                 found |= {*option.opts, *option.secondary_opts}
     return found
-
-
-@pytest.mark.parametrize("command", OPTIONS)
-def test_every_option_of_resync_has_one_row(command: str) -> None:
-    named = [name for row in rows(f"options: {command}") for name in quoted(row[0])]
-    options = [name for name in named if name.startswith("-")]
-
-    assert sorted(options) == sorted(OPTIONS[command])
-
-
-@pytest.mark.parametrize("command", OPTIONS)
-def test_the_options_are_those_of_resync(command: str, tmp_path: Path) -> None:
-    if sys.version_info >= (3, 12) or importlib.util.find_spec("resync") is None:
-        pytest.skip("resync 2.0.1 is not installed, or does not run on this Python")
-    ran = subprocess.run(
-        [script(command), "--help"],
-        check=True,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={"COLUMNS": "400"},
-    )
-    lines = re.findall(r"^  (-\S.*?)(?:  |$)", ran.stdout, re.MULTILINE)
-    found = {name for line in lines for name in re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", line)}
-
-    assert found - {"-h", "--help"} == OPTIONS[command]
 
 
 @pytest.mark.parametrize("command", OPTIONS)

@@ -1,7 +1,6 @@
 """The page on nightly publishing is true: its lines are run as cron and systemd run them."""
 
 import re
-import shlex
 import subprocess
 from pathlib import Path
 
@@ -67,33 +66,6 @@ def test_cron_publishes_what_changed_and_packs_it(folder: Path) -> None:
         path for path in lists.glob("*-manifest.xml") if "bowl.txt" in path.read_text("utf-8")
     ]
     assert "jug.txt" in manifest.read_text("utf-8")
-
-
-def test_cron_does_not_find_the_command_without_its_folder(folder: Path) -> None:
-    nightly, *_ = blocks("text", folder)
-
-    ran = by_cron(nightly.splitlines()[-1], folder)
-
-    assert ran.returncode == 127
-    assert "resourcesync: not found" in ran.stderr or "command not found" in ran.stderr
-
-
-def test_the_line_is_tried_with_the_variables_of_cron(folder: Path) -> None:
-    [trial] = [block for block in blocks("sh", folder) if "env -i" in block]
-
-    ran = started(["/bin/sh", "-c", trial], folder)
-
-    assert (ran.stdout, ran.stderr) == ("exit 0\n", "")
-
-
-def test_systemd_runs_the_same_command(folder: Path) -> None:
-    service, timer = blocks("ini", folder)
-    [command] = re.findall(r"^ExecStart=(.+)$", service, re.MULTILINE)
-
-    ran = started(shlex.split(command), folder)
-
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
-    assert "OnCalendar=" in timer
 
 
 def test_one_line_publishes_all_folders_of_the_configuration(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from resourcesync import Mirror, MirrorState, Network, Publisher
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.app.serving.applications import LateApplication
-from resourcesync.errors import BudgetError, DiscontinuityError
+from resourcesync.errors import DiscontinuityError
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.hostile_server import HostileServer, answer
 
@@ -90,28 +90,6 @@ def test_held_deletions_are_shown_and_released(
     assert museum.names["report"].deleted == 40
     assert capsys.readouterr().out == "40 deleted; in sync\n"
     assert museum.names["mirror"].pull().state is MirrorState.IN_SYNC
-
-
-def test_a_server_that_asks_to_wait_is_not_asked_before(
-    museum: Museum, capsys: pytest.CaptureFixture[str]
-) -> None:
-    update = museum.names["update"]
-    with HostileServer() as server:
-        server.on("/list.xml", answer("503 Service Unavailable", Retry_After="7200"))
-        assert update(Mirror(f"{server.origin}/list.xml", "other")) == 7200
-    assert "status 503" in capsys.readouterr().out
-
-
-def test_the_time_of_a_run_ends_it_as_the_page_says(museum: Museum) -> None:
-    update, short = museum.names["update"], 0.000_001
-
-    with pytest.raises(BudgetError):
-        Mirror(museum.address, "museum", max_duration=short).pull()
-    assert update(Mirror(museum.address, "museum", max_duration=short)) == 900
-    update(Mirror(museum.address, "museum"))
-    report = Mirror(museum.address, "museum", max_duration=short).pull()
-
-    assert (report.spent, report.state) == ("time", MirrorState.BEHIND)
 
 
 def test_the_settings_of_requests_are_those_of_the_page(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.files.selection import FileSelection, PathFilter
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.destination.scope import parse_glob
 from resourcesync.discovery.uris import normalise
@@ -17,8 +16,6 @@ from resourcesync.settings.tables import TABLES
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!_]*/*.md"))]
 GLOBS = ROOT / "docs" / "reference" / "globs.md"
-_TOML = re.compile(r"^ *```toml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-_ROW = re.compile(r"^\| `(.+?)` \| (.*?) \| (.*?) ?\|$", re.MULTILINE)
 
 
 def shown_tables() -> Iterator[tuple[str, str]]:
@@ -72,18 +69,3 @@ def test_a_glob_of_a_mirror_fits_what_the_page_says(
     uri = normalise(f"https://museum.example{path}").removeprefix("https://museum.example")
     name, question, query = uri.partition("?")
     assert parse_glob(glob).matches(name, query if question else None) is fits
-
-
-@pytest.mark.parametrize(("glob", "path", "fits"), list(rows("Of a tree")))
-def test_a_pattern_of_a_tree_fits_what_the_page_says(
-    glob: str,
-    path: str,
-    fits: bool,
-) -> None:
-    judge = PathFilter(FileSelection(include=(glob,)))
-    assert (judge.exclusion_of_path(tuple(path.split("/"))) is None) is fits
-
-
-def test_the_page_of_globs_has_a_row_for_each_rule() -> None:
-    assert len(list(rows("Of a mirror"))) > 20
-    assert len(list(rows("Of a tree"))) > 8

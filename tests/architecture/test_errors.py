@@ -39,12 +39,6 @@ def test_every_error_has_a_code_of_its_own() -> None:
     assert sorted(codes) == sorted(set(codes))
 
 
-def test_codes_are_words_for_programs() -> None:
-    assert [
-        class_ for class_ in CLASSES if not re.fullmatch(r"[a-z]+(-[a-z]+)*", class_.default_code)
-    ] == []
-
-
 def test_every_error_says_what_it_means() -> None:
     assert [
         class_

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands.run import free_port
-from tests.support.servers import nginx, second_try
-from tests.support.servers.object_server import program, running
+from tests.support.servers import second_try
 from tests.support.servers.second_try import NotStartedError, Program, started
 
 SERVER = """
@@ -78,16 +77,3 @@ def test_a_server_that_never_becomes_ready_is_ended_and_tried_again(tmp_path: Pa
         raise AssertionError("it started")
     assert len({found.port for found in tried}) == second_try.TRIES
     assert not any(found.lives() for found in tried)
-
-
-@pytest.mark.skipif(not nginx.installed(), reason="there is no nginx here: apt-get install nginx")
-def test_nginx_starts_at_the_second_try(taken_first: int, tmp_path: Path) -> None:
-    with nginx.serving(tmp_path, tmp_path / "run") as server:
-        assert not server.url.endswith(f":{taken_first}")
-
-
-@pytest.mark.skipif(program() is None, reason="SeaweedFS is not installed")
-def test_the_object_store_starts_at_the_second_try(taken_first: int, tmp_path: Path) -> None:
-    with running(tmp_path / "run") as server:
-        assert taken_first not in {server.port, server.filer}
-        server.make_bucket("other")

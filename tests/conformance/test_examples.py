@@ -7,15 +7,11 @@ from typing import Final
 import pytest
 
 from resourcesync.documents.writer import write
-from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Part
 from resourcesync.model.digests import disagree
-from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect, Relation
-from tests.support.documents.examples import MUSEUM, Example, examples, ours
+from resourcesync.model.vocabulary import Capability, Dialect
+from tests.support.documents.examples import Example, examples, ours
 from tests.support.documents.text import Told, tell
-
-MAPS: Final = f"{MUSEUM}/maps"
 
 
 def march(number: int, hour: int = 0, minute: int = 0) -> datetime:
@@ -171,58 +167,6 @@ def changes(name: str, version: str = "1.1") -> list[Change]:
     return [entry for entry in ours(version, name).entries if isinstance(entry, Change)]
 
 
-def test_a_resource_list_has_a_hash_and_a_mirror_for_a_resource() -> None:
-    first, second = ours("1.1", "hashed-resource-list").entries
-    assert isinstance(first, Resource)
-    assert isinstance(second, Resource)
-
-    assert first.lastmod == march(1, 8, 15)
-    assert [str(digest) for digest in first.digests] == ["md5:5c59736b84cbdb1eb0e43a8d0f124a12"]
-    assert [(link.rel, link.href) for link in second.links] == [
-        ("duplicate", "https://copies.example.net/globe.pdf")
-    ]
-
-
-def test_a_change_has_its_own_time_beside_that_of_the_resource() -> None:
-    assert [
-        (change.kind, change.time, change.resource.lastmod, change.uri)
-        for change in changes("closed-change-list")
-    ] == [
-        (ChangeKind.UPDATED, march(10, 9, 5), march(10, 9, 5), f"{MAPS}/globe.pdf"),
-        (ChangeKind.DELETED, march(10, 16, 45), None, f"{MAPS}/harbour.tiff"),
-        (
-            ChangeKind.CREATED,
-            march(11, 7, 20),
-            datetime(2019, 6, 30, 10, tzinfo=UTC),
-            f"{MAPS}/coast.tiff",
-        ),
-    ]
-
-
-def test_a_description_leads_to_three_sets() -> None:
-    sets = ("maps", "letters", "portraits")
-    for name, entry in zip(sets, ours("1.1", "description").entries, strict=True):
-        assert isinstance(entry, CapabilityEntry)
-        assert entry.uri == f"{MUSEUM}/{name}/capabilitylist.xml"
-        assert entry.capability is Capability.CAPABILITY_LIST
-        assert [link.rel for link in entry.links] == ["describedby"]
-
-
-def test_a_capability_list_offers_four_capabilities() -> None:
-    told = [
-        (entry.label, entry.capability)
-        for entry in ours("1.1", "capability-list").entries
-        if isinstance(entry, CapabilityEntry)
-    ]
-
-    assert told == [
-        ("resourcelist", Capability.RESOURCE_LIST),
-        ("resourcedump", Capability.RESOURCE_DUMP),
-        ("changelist", Capability.CHANGE_LIST),
-        ("changedump", Capability.CHANGE_DUMP),
-    ]
-
-
 def test_two_hashes_may_have_a_line_break_between_them() -> None:
     resource = ours("1.1", "resource-list").entries[1]
     assert isinstance(resource, Resource)
@@ -230,81 +174,6 @@ def test_two_hashes_may_have_a_line_break_between_them() -> None:
     assert [digest.algorithm for digest in resource.digests] == ["md5", "sha-256"]
     assert all(digest.is_usable for digest in resource.digests)
     assert (resource.length, resource.media_type) == (731904, "application/pdf")
-
-
-def test_an_index_says_the_times_of_each_part() -> None:
-    assert ours("1.1", "resource-list-index").entries == [
-        Part(uri=f"{MAPS}/resourcelist-{name}.xml", at=march(4, 6, minute))
-        for name, minute in (("a", 30), ("b", 36), ("c", 41))
-    ]
-    assert ours("1.1", "change-list-index").entries == [
-        Part(
-            uri=f"{MAPS}/changes-2024-03-{day}.xml",
-            from_=march(day),
-            until=march(day + 1) if day < 12 else None,
-        )
-        for day in (10, 11, 12)
-    ]
-
-
-def test_a_part_leads_to_its_index() -> None:
-    assert (
-        ours("1.1", "resource-list-part").header.link(Relation.INDEX) == f"{MAPS}/resourcelist.xml"
-    )
-    assert ours("1.1", "change-list-part").header.link(Relation.INDEX) == f"{MAPS}/changelist.xml"
-
-
-def test_a_dump_offers_three_packages_each_with_its_manifest() -> None:
-    packages = ours("1.1", "resource-dump").entries
-
-    assert packages[1] == Package(
-        uri=f"{MAPS}/dump-b.zip",
-        media_type="application/zip",
-        length=65536,
-        at=march(4, 6, 38),
-        completed=march(4, 6, 51),
-        links=(
-            Link(
-                rel="contents",
-                href=f"{MAPS}/dump-b-manifest.xml",
-                media_type="application/xml",
-            ),
-        ),
-    )
-    assert [package.uri[-5] for package in packages] == ["a", "b", "c"]
-
-
-def test_a_manifest_says_where_in_the_package_each_resource_is() -> None:
-    entries = ours("1.1", "resource-dump-manifest").entries
-    resources = [entry for entry in entries if isinstance(entry, Resource)]
-
-    assert [(resource.path, resource.extra) for resource in resources] == [
-        ("/files/atlas-1630.html", ()),
-        ("/files/globe.pdf", ()),
-    ]
-
-
-def test_a_change_dump_offers_a_package_of_changes_for_each_day() -> None:
-    entries = ours("1.1", "change-dump").entries
-    packages = [entry for entry in entries if isinstance(entry, Package)]
-
-    assert [(package.from_, package.until, package.length) for package in packages] == [
-        (march(10), march(11), 5120),
-        (march(11), march(12), 7168),
-        (march(12), march(13), 6144),
-    ]
-    assert all(package.contents is not None for package in packages)
-
-
-def test_a_manifest_of_changes_has_no_path_for_a_deletion() -> None:
-    assert [
-        (change.kind.value, change.resource.path) for change in changes("change-dump-manifest")
-    ] == [
-        ("created", "/files/islands.html"),
-        ("updated", "/files/ports.pdf"),
-        ("deleted", ""),
-        ("updated", "/files/islands-second.html"),
-    ]
 
 
 def test_a_change_may_have_no_time_at_all() -> None:
@@ -318,32 +187,3 @@ def test_a_change_may_have_no_time_at_all() -> None:
     ]
     assert found[0].resource.lastmod == datetime(1999, 11, 5, 5, 55, tzinfo=UTC)
     assert changes("open-change-list", "1.0")[3].time == march(12, 20, 10)
-
-
-def test_mirrors_have_ranks() -> None:
-    [change] = changes("link-duplicate")
-
-    assert [(link.priority, link.href) for link in change.resource.links] == [
-        (1, "https://north.example.net/atlas-1630.html"),
-        (2, "https://south.example.net/atlas-1630.html"),
-        (3, "ftp://files.example.net/atlas-1630.html"),
-    ]
-    assert change.time == march(12, 18, 20)
-
-
-def test_a_memento_says_what_it_is() -> None:
-    [change] = changes("link-memento")
-
-    memento, timegate, timemap = change.resource.links
-    assert memento.modified == march(11, 18)
-    assert (memento.length, memento.media_type) == (21504, "text/html")
-    assert timegate.has_relation("timegate")
-    assert timemap.media_type == "application/link-format"
-
-
-def test_a_list_is_open_until_it_says_its_end() -> None:
-    header = ours("1.1", "change-list-part").header
-
-    assert isinstance(header, Header)
-    assert not header.is_open
-    assert ours("1.1", "open-change-list").header.is_open

@@ -5,15 +5,11 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.cli.main import run
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
-from tests.support.commands.command_line import Said
-from tests.support.servers.tiny_source import TinySource
 from tests.support.worlds.network import BASE
 from tests.support.worlds.plain_site import PlainSite
-from tests.support.worlds.site_maps import urlset
 from tests.support.worlds.world import World
 
 
@@ -92,36 +88,3 @@ def test_pages_that_go_later_are_accepted_until_none_is_left(tmp_path: Path) -> 
     world.source.dates = dict.fromkeys(world.source.dates, "2024-03-01")
     assert world.pull().state is MirrorState.BEHIND
     assert status(world).share == 0.0
-
-
-def test_a_pull_says_where_the_absent_pages_are_and_how_to_accept_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with TinySource() as source:
-        names = ["index.html", *(f"en/{name}.html" for name in ("about", "all", "any"))]
-        uris = [(f"{source.url}/{name}", "2024-01-01") for name in names]
-        source.put("/index.html", b"page", "text/html")
-        source.put("/sitemap.xml", urlset(*uris), "text/xml")
-
-        assert run(["pull", source.url, "m"]) == 3
-        assert capsys.readouterr().out.splitlines()[-5:] == [
-            "Not in sync   1 of 4 (1 created, 3 absent)  exit 3",
-            "  next   3 of 4 listed pages are absent at the Source (404), all",
-            f"         of them below {source.url}/en/",
-            "         ask the Source to correct its list",
-            "         or accept that: resourcesync pull m --accept-missing",
-        ]
-        assert run(["status", "m", "--check"]) == 1
-        assert run(["audit", "m"]) == 1
-        assert run(["pull", "m", "--accept-missing"]) == 0
-        assert run(["status", "m", "--check"]) == 0
-
-
-def test_an_empty_sitemap_is_named(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", PlainSite({}))
-
-    world.pull()
-
-    assert world.warned() == ["empty-sitemap"]
-    assert f"{BASE}sitemap.xml" in str(world.told("warning")[0]["message"])

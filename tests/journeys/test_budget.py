@@ -93,10 +93,6 @@ def test_one_resource_is_fetched_however_large_it_is(large: World[PublishedSourc
     assert large.in_sync()
 
 
-def test_enough_bytes_spend_nothing(large: World[PublishedSource]) -> None:
-    assert large.pull(max_bytes=10**9).spent == ""
-
-
 # --- time ---
 
 
@@ -131,12 +127,6 @@ def test_the_time_may_be_over_before_the_lists_are_read(large: World[PublishedSo
     large.fetcher.serve = large.network.serve
     assert large.pull().state is MirrorState.IN_SYNC
     assert large.in_sync()
-
-
-def test_enough_time_spends_nothing(large: World[PublishedSource]) -> None:
-    slow(large, 10)
-
-    assert large.pull(max_duration=3600.0).spent == ""
 
 
 def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(

@@ -41,16 +41,6 @@ class Reader:
         return self.count
 
 
-def test_a_value_is_read_once_while_nothing_changes(world: World[PublishedSource]) -> None:
-    world.pull()
-    settle(world.folder)
-    cache, read = StateCache(), Reader()
-
-    assert [cache.read(world.folder, "a", read) for _ in range(3)] == [1, 1, 1]
-    assert cache.read(world.folder, "b", read) == 2
-    assert cache.read(world.folder, "a", read) == 1
-
-
 def test_a_value_is_read_again_after_a_pull(world: World[PublishedSource]) -> None:
     world.pull()
     settle(world.folder)
@@ -114,18 +104,6 @@ def mirror_is_locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def test_a_status_leaves_no_files_behind(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    settle(world.folder)
-    before = sorted(os.listdir(world.folder / OWN))
-
-    mirror_state.read_status(world.folder)
-
-    assert sorted(os.listdir(world.folder / OWN)) == before
-
-
 @pytest.mark.parametrize("with_log", [False, True])
 def test_a_status_with_and_without_a_log_is_the_same(
     world: World[PublishedSource], *, with_log: bool
@@ -140,16 +118,6 @@ def test_a_status_with_and_without_a_log_is_the_same(
             state.remember("extra", "1")
             assert mirror_state.read_status(world.folder) == expected
     assert mirror_state.read_status(world.folder) == expected
-
-
-def test_what_is_in_the_log_alone_is_read(world: World[PublishedSource]) -> None:
-    world.pull()
-    with SqliteMirrorState(world.folder / OWN / "state.db") as state:
-        state.remember("word", MirrorState.FAILING.value)
-        settle(world.folder)
-        assert state_version(world.folder) is not None
-
-        assert mirror_state.read_status(world.folder).state is MirrorState.FAILING
 
 
 def test_a_damaged_state_is_reported_as_ever(world: World[PublishedSource]) -> None:

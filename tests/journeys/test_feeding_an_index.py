@@ -104,10 +104,6 @@ def test_a_search_index_leaves_out_a_damaged_file_until_it_is_repaired(
     assert read_search(search.path) == files_of(source, FILES)
 
 
-def test_a_search_index_of_no_mirror_is_an_error(tmp_path: Path, search: Search) -> None:
-    assert search.update(Mirror(None, tmp_path / "nothing")) == 2
-
-
 # --- the vector store -----------------------------------------------------------------------------
 
 
@@ -244,18 +240,3 @@ def test_the_example_of_the_page_does_what_it_says(
         for uri, texts in names["store"].texts.items()
     }
     assert stored == chunks_of(files_of(source, FILES))
-
-
-@pytest.mark.parametrize("name", ["search_index.py", "vector_store.py"])
-def test_the_page_names_programs_that_stay_short(name: str) -> None:
-    page = (ROOT / "docs/how-to/feed-an-index.md").read_text("utf-8")
-    program = (ROOT / "examples" / name).read_text("utf-8")
-
-    assert f"examples/{name}" in page
-    bare = re.sub(r'""".*?"""', "", program, flags=re.DOTALL)
-    code = [
-        line
-        for line in bare.splitlines()
-        if line.strip() and line.split()[0] not in {"import", "from"}
-    ]
-    assert len(code) <= 40

@@ -69,17 +69,6 @@ def test_each_update_is_followed(followed: Repository) -> None:
     followed.follow()
 
 
-def test_several_updates_between_two_pulls_are_followed(followed: Repository) -> None:
-    followed.source.change(two="2, again", four="4")
-    followed.update()
-    followed.source.change(four=None)
-    followed.update()
-    followed.source.change(three="3, again", five="5")
-    followed.update()
-
-    followed.follow()
-
-
 def test_a_rebase_is_followed_by_the_changes_that_led_to_it(followed: Repository) -> None:
     followed.source.change(two="2, again")
     followed.update()

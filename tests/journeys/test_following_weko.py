@@ -30,13 +30,6 @@ def assert_followed(world: World[SoftwareSource], created: int, updated: int, de
     assert world.in_sync()
 
 
-def test_changes_of_the_day_are_followed(world: World[SoftwareSource]) -> None:
-    world.source.change(one="1, again", three=None, four="4")
-
-    assert_followed(world, 1, 1, 1)
-    assert_followed(world, 0, 0, 0)
-
-
 def test_the_list_of_the_day_grows_though_its_index_says_that_it_has_ended(
     world: World[SoftwareSource],
 ) -> None:

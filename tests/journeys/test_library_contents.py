@@ -3,7 +3,6 @@
 import doctest
 import inspect
 import io
-import pydoc
 import types
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import resourcesync
-from resourcesync import Mirror, MirrorOptions, Publisher, PublisherOptions
+from resourcesync import Mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.destination.planner import as_unknown
@@ -67,14 +66,6 @@ def test_an_address_leads_to_its_file_and_a_file_to_its_address(mirror: Mirror) 
     assert mirror.path(f"{mirror.source}/%61%20jug.txt") == mirror.folder / "a jug.txt"
 
 
-def test_what_is_not_here_has_no_file_and_no_address(mirror: Mirror, tmp_path: Path) -> None:
-    assert mirror.path(f"{mirror.source}/other") is None
-    assert mirror.path("urn:isbn:1") is None
-    assert mirror.uri(mirror.folder / "other") is None
-    assert mirror.uri(mirror.folder / ".resourcesync" / "state.db") is None
-    assert mirror.uri(tmp_path / "elsewhere") is None
-
-
 def test_a_copy_that_was_being_replaced_has_no_length_and_no_digests(mirror: Mirror) -> None:
     uri = f"{mirror.source}/objects/1"
     with SqliteMirrorState(mirror.folder / ".resourcesync" / "state.db") as state:
@@ -108,23 +99,7 @@ def test_a_folder_that_is_no_mirror_has_no_resources(tmp_path: Path) -> None:
         assert refused.value.code == "not-a-mirror"
 
 
-def test_a_change_has_the_media_type_of_its_resource(mirror: Mirror) -> None:
-    types = {change.uri: change.media_type for change in mirror.changes(since="start")}
-
-    assert types == {one.uri: one.media_type for one in mirror.resources()}
-
-
 # --- errors and help -----------------------------------------------------------------------------
-
-
-def test_an_error_as_text_has_the_address_that_it_is_about(tmp_path: Path) -> None:
-    with TinySource() as source:
-        address = source.url
-    with pytest.raises(SourceUnavailableError) as error:
-        Mirror(address, tmp_path / "mirror").pull()
-
-    assert address in str(error.value)
-    assert error.value.message in str(error.value)
 
 
 def test_an_error_as_text_shows_no_secret_and_no_address_twice() -> None:
@@ -134,19 +109,6 @@ def test_an_error_as_text_shows_no_secret_and_no_address_twice() -> None:
     assert str(secret) == "no answer: https://museum.example/a"
     assert str(known) == known.message
     assert str(StorageError("the disk is full")) == "the disk is full"
-
-
-@pytest.mark.parametrize(
-    ("item", "options"), [(Mirror, MirrorOptions), (Publisher, PublisherOptions)]
-)
-def test_help_shows_every_option(item: type, options: type) -> None:
-    shown = pydoc.plain(pydoc.render_doc(item))
-    explained = pydoc.plain(pydoc.render_doc(options))
-
-    for name in options.__annotations__:
-        assert f"{name}: " in shown.partition("Methods defined")[0]
-        assert f" {name}: " in explained.partition("Data descriptors")[0]
-    assert "options" not in inspect.signature(item).parameters
 
 
 # --- examples ------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync import (
-    AuditRolling,
     Event,
     Mirror,
     MirrorChange,
@@ -70,28 +69,6 @@ def test_what_an_audit_finds_is_mended(mirror: Mirror) -> None:
     assert mirror.audit().in_sync
 
 
-def test_only_some_findings_may_be_mended(mirror: Mirror) -> None:
-    mirror.pull()
-    for number in (2, 3):
-        (mirror.folder / f"objects/0{number}.txt").unlink()
-
-    mirror.repair(mirror.audit().findings[:1])
-
-    assert (mirror.folder / "objects/02.txt").exists()
-    assert not (mirror.folder / "objects/03.txt").exists()
-    assert mirror.repair().created == 1
-    assert here(mirror.folder) == FILES
-
-
-def test_an_audit_in_sync_leaves_nothing_to_mend(mirror: Mirror, source: TinySource) -> None:
-    mirror.pull()
-    audit = mirror.audit()
-    source.asked.clear()
-
-    assert mirror.repair(audit).updated == 0
-    assert [asked for asked in source.asked if asked.target.startswith("/objects")] == []
-
-
 def test_a_consumer_is_told_of_each_change_once(mirror: Mirror, source: TinySource) -> None:
     mirror.pull()
     first = list(mirror.changes("index"))
@@ -117,18 +94,6 @@ def test_a_consumer_that_stops_half_way_is_told_again(mirror: Mirror) -> None:
     reading.close()  # type: ignore[attr-defined]  # it is a generator
 
     assert len(list(mirror.changes("index"))) == len(FILES)
-
-
-def test_changes_are_read_from_a_number_or_a_moment_on(mirror: Mirror) -> None:
-    mirror.pull()
-    everything = list(mirror.changes())
-
-    assert list(mirror.changes(since=everything[4].number)) == everything[5:]
-    assert list(mirror.changes(since=everything[0].time)) == everything
-    with pytest.raises(ConfigurationError):
-        mirror.changes("index", since=1)
-    with pytest.raises(ConfigurationError):
-        mirror.changes(restart=True)
 
 
 def test_a_caller_that_stores_each_position_is_given_everything_once(
@@ -500,16 +465,6 @@ def test_a_source_that_is_away_is_an_error_of_this_package(tmp_path: Path) -> No
     assert not mirror.folder.exists()
 
 
-def test_a_part_of_the_copies_may_be_audited(mirror: Mirror) -> None:
-    mirror.pull()
-    (mirror.folder / "objects/02.txt").write_text("altered")
-
-    audit = mirror.audit(rolling=AuditRolling(share=1.0, oldest_first=True))
-
-    assert [finding.path for finding in audit.findings] == ["objects/02.txt"]
-    assert mirror.repair(audit).updated == 1
-
-
 def test_a_record_of_audits_that_nobody_can_read_stops_no_audit(mirror: Mirror) -> None:
     mirror.pull()
     with SqliteMirrorState(mirror.folder / ".resourcesync/state.db") as state:
@@ -535,47 +490,3 @@ def test_an_audit_stops_between_two_copies(mirror: Mirror) -> None:
 
     assert len(found) == 3
     assert len(mirror.audit().findings) == len(FILES)
-
-
-# --- limits --------------------------------------------------------------------------------------
-
-
-def test_a_pull_may_be_given_bytes_time_or_no_content(source: TinySource, tmp_path: Path) -> None:
-    folder = tmp_path / "limited"
-
-    listed = Mirror(source.url, folder, lists_only=True).pull()
-    assert (listed.listed, listed.applied, listed.pending) == (len(FILES), 0, len(FILES))
-    assert listed.state is not MirrorState.IN_SYNC
-    some = Mirror(source.url, folder, max_bytes=1).pull()
-    assert (some.spent, some.applied) == ("bytes", 1)
-    late = Mirror(source.url, folder, max_duration=0.0).pull()
-    assert (late.spent, late.applied) == ("time", 0)
-    assert Mirror(source.url, folder, max_duration=600.0).pull().state is MirrorState.IN_SYNC
-    assert here(folder) == FILES
-
-
-def test_a_limit_less_than_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="max_duration=-1 is negative"):
-        Mirror("http://127.0.0.1:1/", tmp_path, max_duration=-1)
-
-
-# --- what is wanted ------------------------------------------------------------------------------
-
-
-def test_a_filter_that_is_not_named_is_the_one_that_the_mirror_remembers(
-    source: TinySource, tmp_path: Path
-) -> None:
-    folder = tmp_path / "few"
-    Mirror(source.url, folder, include=["/objects/02.txt"]).pull()
-
-    Mirror(None, folder, max_size=1_000_000).pull()
-    few = here(folder)
-    events: list[Event] = []
-    Mirror(None, folder, include=(), exclude=["/objects/03.txt"]).pull(on_event=events.append)
-
-    assert list(few) == ["/objects/02.txt"]
-    assert here(folder).keys() == FILES.keys() - {"/objects/03.txt"}
-    (scope,) = [event.fields for event in events if event.kind == "scope"]
-    assert scope["before"] != scope["after"]
-    report = Mirror(None, folder, include=["/objects/02.txt"], prune=True).pull()
-    assert (here(folder), report.deleted) == (few, len(FILES) - 2)

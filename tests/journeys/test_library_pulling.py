@@ -9,11 +9,9 @@ from resourcesync import (
     Event,
     Mirror,
     MirrorState,
-    Mode,
     Publisher,
     RunReport,
     discover,
-    offered_sets,
     validate,
 )
 from resourcesync.app.serving.applications import LateApplication
@@ -21,11 +19,10 @@ from resourcesync.errors import (
     ConfigurationError,
     NotAListError,
     ResourceSyncError,
-    SourceNotFoundError,
 )
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.embedding import EARLY, FILES, LATE, here
+from tests.support.sources.embedding import EARLY, FILES, here
 
 
 @pytest.fixture
@@ -52,12 +49,6 @@ def test_a_pull_brings_what_the_source_lists(mirror: Mirror) -> None:
     assert here(mirror.folder) == FILES
     assert {"source", "plan", "item", "progress"} <= {event.kind for event in events}
     assert mirror.status().state is MirrorState.IN_SYNC
-
-
-def test_a_mirror_knows_its_source_the_next_time(mirror: Mirror) -> None:
-    mirror.pull()
-
-    assert Mirror(None, mirror.folder).pull().same == len(FILES)
 
 
 def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
@@ -97,25 +88,6 @@ def test_a_dry_run_changes_nothing(mirror: Mirror) -> None:
     assert not mirror.folder.exists()
 
 
-def test_a_dry_run_names_what_a_pull_does(mirror: Mirror, source: TinySource) -> None:
-    mirror.pull()
-    files = {**FILES, "/new.txt": b"new", "/objects/05.txt": b"changed"}
-    del files["/objects/07.txt"]
-    source.offer(files, at=LATE)
-
-    _, _, would = dry_run(mirror)
-    assert here(mirror.folder) == FILES
-    report = mirror.pull()
-
-    assert would == {
-        ("create", "new.txt"),
-        ("update", "objects/05.txt"),
-        ("delete", "objects/07.txt"),
-    }
-    assert (report.created, report.updated, report.deleted) == (1, 1, 1)
-    assert here(mirror.folder) == files
-
-
 def test_what_failed_is_planned_again(mirror: Mirror, source: TinySource) -> None:
     body = source.answers.pop("/objects/03.txt")
     mirror.pull()
@@ -124,18 +96,6 @@ def test_what_failed_is_planned_again(mirror: Mirror, source: TinySource) -> Non
     assert dry_run(mirror)[2] == {("create", "objects/03.txt")}
     assert mirror.pull().created == 1
     assert here(mirror.folder) == FILES
-
-
-def test_options_are_those_of_a_pull(source: TinySource, tmp_path: Path) -> None:
-    mirror = Mirror(
-        source.url, tmp_path / "m", include=["/objects/0*"], delete="never", max_delete=3
-    )
-    assert mirror.pull().created == 10
-    source.offer({"/objects/00.txt": FILES["/objects/00.txt"]}, at=LATE)
-
-    _, plan, would = dry_run(mirror)
-
-    assert (plan["same"], would) == (1, set())
 
 
 # --- a Source of ours: Change Lists --------------------------------------------------------------
@@ -203,45 +163,9 @@ def test_a_part_without_an_address_is_our_own_error(source: TinySource) -> None:
         list(discover(source.url).resources())
 
 
-def test_an_incremental_dry_run_names_what_a_pull_does_and_moves_no_cursor(
-    publisher: Publisher, tree: Path, tmp_path: Path
-) -> None:
-    mirror = Mirror(publisher.publish().url, tmp_path / "mirror")
-    mirror.pull()
-    (tree / "d.txt").write_text("d")
-    (tree / "b.txt").write_text("longer")
-    (tree / "a.txt").unlink()
-    publisher.publish()
-
-    planned, _, would = dry_run(mirror)
-    report = mirror.pull()
-
-    assert planned.mode is Mode.INCREMENTAL
-    assert would == {("create", "d.txt"), ("update", "b.txt"), ("delete", "a.txt")}
-    assert (report.created, report.updated, report.deleted) == (1, 1, 1)
-
-
-def test_a_source_without_change_lists_says_so(source: TinySource) -> None:
-    found = discover(source.url)
-
-    assert len(list(found.resources())) == len(FILES)
-    with pytest.raises(SourceNotFoundError):
-        next(found.changes())
-
-
 def test_what_cannot_be_judged_is_an_error_at_the_end(source: TinySource) -> None:
     del source.answers["/resourcelist.xml"]
     findings = validate(source.url, live=True)
 
     with pytest.raises(ResourceSyncError):
         list(findings)
-
-
-def test_a_source_of_one_set_offers_one(publisher: Publisher) -> None:
-    url = publisher.publish().url
-
-    (offered,) = offered_sets(url)
-
-    assert discover(url, set_name=offered.uri).lists == discover(url).lists
-    with pytest.raises(ConfigurationError):
-        discover(url, set_name="none")

@@ -167,18 +167,6 @@ def store(tmp_path: Path) -> Iterator[ObjectServer]:
         yield server
 
 
-def test_a_store_that_is_restarted(source: TinySource, store: ObjectServer, tmp_path: Path) -> None:
-    configure(tmp_path, source.url, 'dest = "s3://museum/copies"\n')
-    with Watching(tmp_path, more=store.environment()) as watching:
-        watching.line("in sync")
-        store.kill()
-        source.offer({"/a.txt": b"a", "/b.txt": b"b"}, at=LATER)
-        store.start()
-        assert "  in sync  1 change" in watching.line("")  # no failure before it
-        assert watching.status().code == 0
-    assert "| Its store is restarted within a minute | nothing: " in PAGE.read_text()
-
-
 IMPATIENT = """\
 from resourcesync.backends.s3 import store
 from resourcesync.cli.main import main

@@ -172,14 +172,6 @@ def test_versions_that_are_turned_on_later_are_told_of_by_a_new_resource_list(sa
     assert "memento" not in (PUBLIC / "resourcesync/resourcelist.xml").read_text()
 
 
-def test_versions_can_be_kept_elsewhere(here: Path) -> None:
-    url = ("--url", "https://museum.example")
-    assert run(["publish", "public", *url, "--versions", "--versions-in", "past", "-q"]) == 0
-
-    assert len([path for path in (here / "past").rglob("*") if path.is_file()]) == 3
-    assert not Path("public/.resourcesync/versions").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "fix"),
     [
@@ -206,10 +198,3 @@ def test_a_bound_that_leaves_no_room_is_told_and_promises_nothing(said: Said) ->
     assert sum(path.stat().st_size for path in kept) <= 10_000
     text = (PUBLIC / "resourcesync/resourcelist.xml").read_text()
     assert text.count('rel="memento"') == len(kept) < 3
-
-
-def test_a_dry_run_keeps_nothing(said: Said) -> None:
-    url = ("--url", "https://museum.example")
-    assert run(["publish", "public", *url, "--versions", "-n"]) == 0
-
-    assert not Path("public/.resourcesync").exists()

@@ -6,9 +6,6 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.errors import (
-    SourceNotFoundError,
-)
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -34,12 +31,6 @@ def test_a_first_pull_fetches_everything_and_a_second_one_nothing(
     world.pull()
     assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST, RESOURCE_LIST]
     assert world.fetcher.received == 0
-
-
-def test_ordinary_uris_get_ordinary_paths(world: World[PublishedSource]) -> None:
-    world.pull()
-
-    assert (world.folder / "objects/0002.html").read_text() == "content of 2"
 
 
 def test_what_changed_is_fetched_and_nothing_else(world: World[PublishedSource]) -> None:
@@ -134,16 +125,6 @@ def test_any_address_of_the_source_leads_to_its_lists(
     assert world.in_sync()
 
 
-def test_a_page_that_links_to_its_capability_list_leads_to_the_lists(
-    world: World[PublishedSource],
-) -> None:
-    link = f'<other>; rel="x,y", <{BASE}resourcesync/capabilitylist.xml>; rel="resourcesync"'
-    world.network.answers[BASE + ".well-known/resourcesync"] = Answer(status=404)
-    world.network.answers[BASE + "page"] = Answer(body=b"<html></html>", headers={"link": link})
-
-    assert world.pull(BASE + "page").state is MirrorState.IN_SYNC
-
-
 def sitemap(*entries: str) -> Answer:
     urls = "".join(f"<url><loc>{BASE}{entry}</url>" for entry in entries)
     return Answer(
@@ -203,17 +184,6 @@ def test_lastmod_alone_tells_what_changed_in_a_plain_sitemap(plain: World[Publis
     plain.network.answers[BASE + "sitemap.xml"] = with_lastmod("2025-12-02")
     plain.pull()
     assert plain.asked_resources() == ["a.html", "b.html"]
-
-
-def test_nothing_at_all_is_told_with_everything_that_was_tried(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror")
-
-    with pytest.raises(SourceNotFoundError) as caught:
-        world.pull()
-
-    tried = [text for label, text in caught.value.evidence if label == "tried"]
-    assert any("/.well-known/resourcesync" in text and "404" in text for text in tried)
-    assert any("/sitemap.xml" in text for text in tried)
 
 
 def test_copies_have_the_time_of_their_installation_also_behind_a_failure(tmp_path: Path) -> None:

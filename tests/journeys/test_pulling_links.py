@@ -6,7 +6,6 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
-from resourcesync.errors import ConfigurationError
 from tests.support.worlds.linked_things import (
     ALL,
     LICENCE,
@@ -17,7 +16,7 @@ from tests.support.worlds.linked_things import (
     names,
     pull,
 )
-from tests.support.worlds.loose_source import LooseSource, link
+from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 
@@ -44,12 +43,6 @@ def test_what_is_linked_to_is_fetched_once_and_is_in_sync_with_the_rest(
     assert (audit.listed, audit.extra, audit.foreign) == (5, 0, 0)
 
 
-def test_without_the_option_nothing_is_followed(world: World[LooseSource]) -> None:
-    world.source.publish()
-    assert check(world.pull()).created == 3
-    assert names(world) == {"a.txt", "b.txt", "c.txt"}
-
-
 def test_the_relations_are_remembered_with_the_mirror_and_taken_back_as_filters_are(
     world: World[LooseSource],
 ) -> None:
@@ -64,24 +57,6 @@ def test_the_relations_are_remembered_with_the_mirror_and_taken_back_as_filters_
     report = check(world.pull(filters=Filters(exclude=("*.none",)), delete="absent"))
     assert (report.deleted, report.state) == (3, MirrorState.IN_SYNC)
     assert names(world) == {"a.txt", "b.txt", "c.txt", "d.txt"}
-
-
-def test_other_relations_are_left_alone(world: World[LooseSource]) -> None:
-    world.source.links.put(
-        "c.txt", link("collection", BASE + "set"), link("DescribedBy ALTERNATE", LICENCE)
-    )
-    world.source.publish()
-    assert pull(world, "alternate").created == 4
-    assert names(world) == {"a.txt", "b.txt", "c.txt", "licence"}
-
-
-@pytest.mark.parametrize("relation", ["duplicate", "", "two words"])
-def test_a_relation_that_cannot_be_followed_is_refused(
-    world: World[LooseSource], relation: str
-) -> None:
-    world.source.publish()
-    with pytest.raises(ConfigurationError):
-        pull(world, relation)
 
 
 def test_a_linked_thing_is_verified_by_the_links_own_hash(world: World[LooseSource]) -> None:

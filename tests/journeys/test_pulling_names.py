@@ -5,26 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.errors import StorageError
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
-
-ORDINARY = {
-    "README": "README",
-    "v1.2/notes.txt": "v1.2/notes.txt",
-    "3.11/": "3.11/index.html",
-    "": "index.html",
-    "caf%C3%A9.html": "café.html",
-    "libstdc%2B%2B/a%20b": "libstdc++/a b",
-    ".htaccess": ".htaccess",
-    ".well-known/acme": ".well-known/acme",
-    ".resourcesync/state.db": "!2eresourcesync/state.db",
-    "find?q=1": "find!3fq=1",
-}
 
 
 @pytest.fixture
@@ -67,17 +53,6 @@ def moves(world: World[PublishedSource]) -> list[tuple[object, object]]:
         for event, fields in world.events
         if event == "item" and fields["action"] == "move" and fields["status"] == "ok"
     ]
-
-
-def test_files_have_the_names_of_the_source(world: World[PublishedSource]) -> None:
-    fill(world, *ORDINARY)
-    world.source.publish()
-
-    report = world.pull()
-
-    assert report.created == len(ORDINARY)
-    assert paths(world) == ORDINARY
-    assert world.audit().in_sync
 
 
 def test_the_folder_keeps_its_name_and_the_file_yields(world: World[PublishedSource]) -> None:
@@ -137,20 +112,6 @@ def test_what_yielded_has_its_name_again_after_a_baseline(world: World[Published
     assert after_changes == {"a": "a!9"}
     assert paths(world) == {"a": "a"}
     assert world.audit().in_sync
-
-
-def test_an_update_of_what_yields_goes_where_it_is(world: World[PublishedSource]) -> None:
-    fill(world, "a", "a/b")
-    world.source.publish()
-    world.pull()
-    world.source.put("a", "changed")
-    world.source.publish()
-
-    report = world.pull()
-
-    assert report.updated == 1
-    assert world.home.files_on_disk()["a!9"] == b"changed"
-    assert world.in_sync()
 
 
 def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(
@@ -320,19 +281,6 @@ def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World[Published
         mapping = destination.read_only_session().selection.mapping
     assert isinstance(mapping, NameMapping)
     assert not mapping.relocated
-
-
-@pytest.mark.parametrize("name", ["a!9", "docs/!9", "a+b"])
-def test_why_knows_whose_file_it_is(world: World[PublishedSource], name: str) -> None:
-    fill(world, "a", "a/b", "docs/", "docs/index.html", "a%2Bb")
-    world.source.publish()
-    world.pull()
-    with world.destination() as destination:
-        found = explain(destination.read_only_session(), [name], findings=lambda: (), offline=False)
-
-    assert found.uri in {f"{BASE}{uri}" for uri in ("a", "docs/", "a%2Bb")}
-    assert found.path == name
-    assert found.verdict is ResourceVerdict.AS_LISTED
 
 
 # --- killed ---

@@ -10,7 +10,6 @@ from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
-from resourcesync.validator.examination import validate_document
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -101,45 +100,3 @@ def test_a_mirror_of_dumps_alone_ends_in_step(world: World[PublishedSource]) -> 
 
     assert report.state is MirrorState.IN_SYNC
     assert world.in_sync()
-
-
-def test_our_own_validator_finds_nothing_in_what_we_dump(world: World[PublishedSource]) -> None:
-    world.source.put("05.txt", "altered")
-    world.source.remove("06.txt")
-    world.source.publish()
-    dump(world)
-    judged = 0
-
-    for name in world.source.documents.names():
-        stream = world.source.documents.open(name)
-        assert stream is not None
-        data = stream.read()
-        is_listing = name in (naming.RESOURCE_DUMP, naming.CHANGE_DUMP)
-        if name.endswith(".zip") or not (is_listing or naming.is_dump_name(name)):
-            continue
-        findings = list(validate_document([data], uri=BASE + name))
-        judged += 1
-        assert findings == []
-
-    assert judged > 6
-
-
-@pytest.mark.parametrize(("altered", "looks"), [(16, False), (100, True)])
-def test_a_few_changes_are_not_worth_a_look_at_the_manifests_of_all(
-    tmp_path: Path, altered: int, *, looks: bool
-) -> None:
-    world = World(tmp_path / "large")
-    for number in range(1_200):
-        world.source.put(f"{number:04}.txt", f"content {number}")
-    world.source.publish()
-    dump(world, most=600, changes=False)
-    world.pull()
-    for number in range(0, 1_200, 1_200 // altered):
-        world.source.put(f"{number:04}.txt", "altered")
-    world.source.publish()
-    dump(world, most=600, changes=False)
-
-    report = world.pull()
-
-    assert (report.updated, report.state) == (altered, MirrorState.IN_SYNC)
-    assert any(uri.endswith("-manifest.xml") for uri in world.fetcher.asked) is looks

@@ -170,14 +170,6 @@ def test_a_patch_of_no_use_costs_a_request_and_the_resource_is_fetched_whole(
     assert why in str(told["reason"])
 
 
-def test_a_patch_that_is_not_there_is_passed_over(world: World[LooseSource]) -> None:
-    update(world, 2, to(2))
-    world.network.answers[PATCH] = Answer(status=404)
-    report = world.pull()
-    check_whole(world, report, 2)
-    assert report.unpatched == 1
-
-
 @pytest.mark.parametrize(
     "media_type", ["application/x-unknown", "", "application/json-patch+jsonx"]
 )
@@ -189,16 +181,6 @@ def test_a_patch_of_an_unknown_format_is_not_asked_for(
     world.source.publish()
     check_whole(world, world.pull(), 2)
     assert PATCH not in world.fetcher.asked
-
-
-@pytest.mark.parametrize("media_type", ["application/json-patch", f"{JSON.upper()}; charset=utf-8"])
-def test_a_format_is_known_by_its_old_name_and_with_parameters(
-    world: World[LooseSource], media_type: str
-) -> None:
-    world.source.put(NAME, version(2))
-    put_patch(world, NAME, media_type, to(2))
-    world.source.publish()
-    assert world.pull().patched == 1
 
 
 def test_a_patch_as_large_as_the_resource_is_not_asked_for(world: World[LooseSource]) -> None:

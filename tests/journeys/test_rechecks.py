@@ -75,24 +75,6 @@ def test_one_stale_page_is_told_and_sets_the_period_back(tmp_path: Path) -> None
         assert '"period":604800000000' in (state.note("rechecks") or "")
 
 
-def test_a_stale_page_is_a_warning_and_no_failure(tmp_path: Path) -> None:
-    world = mirrored(tmp_path, FrozenSite(20))
-    world.source.build()
-    world.clock.advance(seconds=DAY)
-    report = world.pull()
-    assert (report.updated, report.state) == (1, "in sync")
-    assert report.listed == report.unchanged + report.applied == 20
-    assert "stale-dates" in world.warned()
-
-
-def test_a_period_of_zero_requests_no_page_again(tmp_path: Path) -> None:
-    world = mirrored(tmp_path, FrozenSite(20))
-    for _ in range(10):
-        world.clock.advance(seconds=DAY)
-        world.pull(recheck=0.0)
-    assert world.source.asked() == []
-
-
 def test_without_validators_a_sample_of_one_in_a_hundred_is_requested(tmp_path: Path) -> None:
     world = mirrored(tmp_path, FrozenSite(200, ""))
     first, second = ([name for asked in pulls(world, 7) for name in asked] for _ in range(2))
@@ -156,16 +138,6 @@ def test_a_304_against_a_moved_date_is_not_believed_for_longer_than_a_period(
     assert world.in_sync()
     with world.state() as state:
         assert state.count_unhashed().unconfirmed == 0
-
-
-def test_a_report_tells_what_is_known_by_request_and_by_date_only(tmp_path: Path) -> None:
-    site = FrozenSite(40)
-    world = World(tmp_path, site)
-    first = world.pull()
-    assert (first.by_hash, first.by_request, first.by_date) == (0, 40, 0)
-    world.clock.advance(seconds=DAY)
-    again = world.pull()
-    assert (again.by_hash, again.by_request, again.by_date) == (0, 2, 38)
 
 
 def test_copies_with_listed_hashes_are_known_by_them_and_not_requested_again(

@@ -76,12 +76,3 @@ def test_http2_is_used_where_it_is_offered_and_one_connection_carries_all(
     assert {asked.protocol for asked in asked} == {"HTTP/2.0"}
     assert len(asked) >= FILES
     assert len({asked.connection for asked in asked}) <= 2
-
-
-def test_without_http2_the_same_takes_connections(
-    tree: Path, tmp_path: Path, authority: tuple[str, Certificate]
-) -> None:
-    asked = pulled_from(tree, tmp_path, authority, http2=False)
-
-    assert {asked.protocol for asked in asked} == {"HTTP/1.1"}
-    assert len({asked.connection for asked in asked}) > 2

@@ -32,19 +32,3 @@ def test_a_formatter_of_manuals_has_no_warning(program: str) -> None:
         ran = subprocess.run([*CHECKS[program], page], check=False, capture_output=True, text=True)
         messages = (ran.stderr if program == "groff" else ran.stdout).splitlines()
         assert [line for line in messages if UNKNOWN_DATE not in line] == []
-
-
-@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not here")
-def test_a_page_shows_options_as_they_are_typed() -> None:
-    ran = subprocess.run(
-        ["groff", "-man", "-Tascii", "-P-c", MANUAL / "man1" / "resourcesync-pull.1"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    shown = subprocess.run(
-        ["col", "-b"], input=ran.stdout, check=True, capture_output=True, text=True
-    ).stdout
-
-    assert "--max-delete" in shown
-    assert "RESOURCESYNC-PULL(1)" in shown

@@ -77,28 +77,6 @@ def test_a_campaign_that_fails_stops_nothing_and_is_no_success(tmp_path: Path) -
     assert first["python"] == second["python"]
 
 
-def test_what_has_no_time_left_is_said_and_is_not_done(tmp_path: Path) -> None:
-    results = tmp_path / "results.jsonl"
-
-    assert main(["night", "--only", "uris", "--hours", "0", "--results", str(results)]) == 0
-
-    (record,) = records(results)
-    assert (record["status"], record["reason"]) == ("not run", "the time was over")
-
-
-def test_a_campaign_that_cannot_be_imported_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = tmp_path / "results.jsonl"
-    monkeypatch.setitem(sys.modules, "campaigns.uris", None)
-
-    assert main(["night", "--only", "uris", "--results", str(results)]) == 0
-
-    (record,) = records(results)
-    assert record["status"] == "not run"
-    assert "campaigns.uris" in record["reason"]
-
-
 def test_what_lacks_a_program_is_not_run_and_is_no_violation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,14 +88,6 @@ def test_what_lacks_a_program_is_not_run_and_is_no_violation(
 
     (record,) = records(results)
     assert (record["status"], record["reason"]) == ("not run", "nginx is not here")
-
-
-def test_a_name_that_is_no_campaign_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["night", "--only", "no-such"])
-
-    assert ended.value.code == 2
-    assert "there is no campaign 'no-such'" in capsys.readouterr().err
 
 
 def test_the_summary_has_the_last_result_of_each_and_says_how_much_was_run(

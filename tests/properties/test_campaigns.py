@@ -1,7 +1,6 @@
 """A small run of each campaign: the long ones are commands, ``python -m campaigns NAME``."""
 
 import random
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -30,54 +29,6 @@ def test_every_campaign_has_a_name_and_can_be_started(capsys: pytest.CaptureFixt
         main(["no-such"])
     assert ended.value.code == 2
     assert "no-such" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["soak", "--size", "0"], "--size must be 5 to 3,660 days, not 0"),
-        (["soak", "--size", "4"], "--size must be 5 to 3,660 days, not 4"),
-        (["soak", "--size", "3661"], "--size must be 5 to 3,660 days, not 3,661"),
-        (["cursor", "--size", "-1"], "--size must be 1 or more worlds, not -1"),
-        (["cursor", "--disk", "no-such-folder"], "no-such-folder: No such file or directory"),
-        (["arxiv", "--days", "-1"], "--days: -1 is less than 0"),
-        (["arxiv", "--changes", "many"], "--changes: 'many' is no whole number"),
-    ],
-)
-def test_what_cannot_be_asked_of_a_campaign_is_refused_in_a_sentence(
-    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-
-    assert ended.value.code == 2
-    assert reason in capsys.readouterr().err
-
-
-def test_help_tells_what_a_size_counts_and_how_much_is_usual(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-
-    assert ended.value.code == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert all(f" {name} {load(name).size:,} {load(name).unit}" in told for name in NAMES)
-    assert "soak 30 days, from 5 to 3,660" in told
-
-
-def test_a_campaign_whose_needs_are_not_here_does_not_hide_the_others_from_help(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "campaigns.uris", None)
-
-    with pytest.raises(SystemExit):
-        main(["--help"])
-
-    told = capsys.readouterr().out
-    assert "uris" in told
-    assert "something that it needs is not installed" in told
-    assert "30 days" in told
 
 
 def test_only_a_seed_that_fixes_all_is_said_to_show_the_first_violation_again(

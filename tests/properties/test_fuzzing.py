@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from fuzz.__main__ import main
-from fuzz.campaign import campaign, fault_of, inputs, smallest
+from fuzz.campaign import campaign, fault_of
 from fuzz.packages import files, zipped_with
 from fuzz.randomness import chance
 from fuzz.targets import SEEDS, TARGETS, WrongAnswerError, hold
@@ -133,32 +132,9 @@ def test_the_machine_finds_an_answer_that_changes() -> None:
     assert [finding.what for finding in outcome.findings] == ["not the same twice"]
 
 
-def test_the_same_seed_gives_the_same_inputs() -> None:
-    def some(seed: int) -> list[bytes]:
-        made = inputs(TARGETS["documents"], seed)
-        return [next(made) for _ in range(200)]
-
-    assert some(1) == some(1)
-    assert some(1) != some(2)
-
-
-def test_what_is_not_needed_is_left_out() -> None:
-    assert smallest(b"aaaaXbbbbbbYcc", lambda data: b"X" in data and b"Y" in data) == b"XY"
-
-
 def test_an_honest_package_of_the_generator_is_read() -> None:
     manifest = files(chance("m"))[0]
     for number in range(50):
         data = zipped_with(chance(number), [manifest, ("a", b"x")], lies=10**9)
 
         assert open_package(io.BytesIO(data)).unlisted == ["a"]
-
-
-def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code = main(["datetimes", "paths", "--count", "50", "--keep", str(tmp_path)])
-
-    said = capsys.readouterr().out
-    assert code == 0
-    assert "datetimes: 50 inputs in" in said
-    assert "paths: 50 inputs in" in said
-    assert "0 findings" in said

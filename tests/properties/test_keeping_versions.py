@@ -149,22 +149,6 @@ def test_a_version_that_no_list_tells_of_goes_after_a_day(tmp_path: Path) -> Non
     assert 0 < len(former & kept) < 5
 
 
-@pytest.mark.parametrize(
-    ("chosen", "kept"), [({}, 4), ({"versions_least": 4}, 5), ({"versions_keep": 40 * 86_400}, 8)]
-)
-def test_former_versions_stay_longer_if_that_is_asked_for(
-    tmp_path: Path, chosen: dict[str, object], kept: int
-) -> None:
-    life = Life(tmp_path, 0, keep=3_600, rotate=3_600, rebase_every=3_600, **chosen)
-    for number in range(8):
-        (tmp_path / "c.txt").write_text(f"version {number}")
-        life.clock.advance(hours=96)
-        life.publish()
-
-    found = [body for body in life.kept().values() if body.startswith(b"version ")]
-    assert len(found) == kept
-
-
 @settings(max_examples=5, deadline=None, phases=PHASES)
 @given(seed=seeds, most=st.sampled_from([20, 280, 450, 700]))
 def test_versions_never_take_more_than_they_may(
@@ -310,16 +294,3 @@ def test_a_file_that_comes_back_is_a_version_of_its_own_and_stays(tmp_path: Path
         life.publish()
     assert b"back" in life.kept().values()
     life.check()
-
-
-def test_what_lists_in_archives_tell_of_stays_too(tmp_path: Path) -> None:
-    month = 30 * 86_400
-    life = Life(tmp_path, 0, keep=3_600, rotate=3_600, rebase_every=3_600, archive=month)
-    for number in range(7):
-        (tmp_path / "c.txt").write_text(f"version {number}")
-        life.clock.advance(hours=60)
-        life.publish()
-
-    life.check()
-    kept = life.kept().values()
-    assert all(f"version {number}".encode() in kept for number in range(7))

@@ -5,14 +5,12 @@ fuzz.differential --count 100000`` compares them on as many documents as wanted.
 """
 
 import gzip
-import re
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from fuzz.accounts import Account, ours
+from fuzz.accounts import ours
 from fuzz.differential import STRICTER, difference, document
 from tests.support.documents import hostile_documents
 from tests.support.documents.examples import Example, examples
@@ -25,17 +23,6 @@ theirs = second_reader.theirs
 
 COUNT: Final = 1_500
 WRITERS: Final = Path(__file__).parents[1] / "data" / "writers"
-DOCUMENTS: Final = [
-    *(example.path.read_bytes() for example in examples("1.0", "1.1", "archives")),
-    *(path.read_bytes() for path in sorted(WRITERS.glob("*.xml"))),
-]
-ATTRIBUTES: Final = (
-    *("at", "completed", "from", "until", "capability", "change", "datetime"),
-    *("hash", "length", "type", "encoding", "path", "modified", "href", "rel", "pri"),
-)
-"""What a document of the standard may say in attributes."""
-ATTRIBUTE: Final = rb"""(<rs:(?:md|ln)\b[^>]*?)\s%s=(?:"[^"]*"|'[^']*')"""
-ANOTHER_TIME: Final = b' datetime="2031-01-01T00:00:00Z"'
 
 
 # The second reader knows no dialect before 1.0.
@@ -47,31 +34,6 @@ def test_the_readers_agree_on_an_example(example: Example) -> None:
 @pytest.mark.parametrize("path", sorted(WRITERS.glob("*.xml")), ids=lambda path: path.stem)
 def test_the_readers_agree_on_what_other_writers_make(path: Path) -> None:
     assert difference(path.read_bytes(), theirs) == ""
-
-
-@pytest.mark.parametrize("name", ATTRIBUTES)
-def test_the_comparison_sees_every_attribute_of_every_document(name: str) -> None:
-    """Each attribute that the standard knows is taken away from one reader alone.
-
-    The time of a change is another one instead: without it the change has that of ``lastmod``. The
-    capability of a part of an index says nothing more, nor does a digest that cannot be read.
-    """
-    put = rb"\1" + (ANOTHER_TIME if name == "datetime" else b"")
-    unseen = []
-    for data in DOCUMENTS:
-        for found in re.finditer(ATTRIBUTE % name.encode(), data):
-            start, end = found.span()
-            other = data[:start] + found.expand(put) + data[end:]
-            of_part = name == "capability" and b"<sitemap>" in data[:start]
-            is_mute = name == "hash" and not re.search(rb":[0-9a-fA-F]{32,}", found.group())
-            if not (of_part or is_mute) and difference(data, partial(_other, other)) == "":
-                unseen.append(found.group())
-
-    assert unseen == []
-
-
-def _other(data: bytes, _: bytes) -> Account:
-    return theirs(data)  # type: ignore[no-any-return]
 
 
 def test_the_readers_agree_on_generated_documents() -> None:

@@ -7,11 +7,10 @@ from itertools import chain
 from operator import itemgetter
 from xml.sax.saxutils import quoteattr
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.external_sort import ExternalSorter, SorterClosedError
+from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
@@ -53,17 +52,6 @@ def test_the_groups_of_a_document_hold_its_entries(entries: list[str]) -> None:
     assert list(chain.from_iterable(grouped.batches())) == expected
     assert grouped.refused == alone.refused
     assert grouped.tolerated == alone.tolerated
-
-
-@pytest.mark.parametrize("count", [100, 5_000])
-def test_many_plain_entries_come_as_columns(count: int) -> None:
-    entry = (
-        "<url><loc>http://a/1</loc><lastmod>2013-01-02T13:00:00Z</lastmod>"
-        f'<rs:md hash="{SHA}" length="5" type="a/b"/></url>'
-    )
-    groups = list(open_document(document(*[entry] * count)).batches())
-
-    assert sum(len(group) for group in groups if isinstance(group, ResourceRun)) > 0.7 * count
 
 
 def selection(
@@ -175,11 +163,3 @@ def test_a_spool_takes_many_as_it_takes_each(
 
     assert found == sorted(arrange(pairs[:half]) + arrange(pairs[half:]), key=itemgetter(0))
     assert size == len(pairs)
-
-
-def test_a_spool_that_was_read_takes_no_group() -> None:
-    with spool(4) as ordered:
-        list(ordered)
-
-        with pytest.raises(SorterClosedError):
-            ordered.add_all([("a", 1)])

@@ -205,26 +205,6 @@ def test_a_page_that_overflows_becomes_two_halves_and_the_others_stay() -> None:
     assert catalogue.ranges == []
 
 
-def test_what_is_added_at_the_end_leaves_full_pages_behind() -> None:
-    source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
-
-    record(source, {f"o{number:02}": ("plain", 1) for number in range(25)})
-    rebase(source)
-
-    assert [len(page) for _, page in pages(source)] == [10, 10, 10, 10, 10, 10, 6]
-    assert catalogue.ranges == []
-
-
-def test_the_last_page_stays_full_when_it_overflows() -> None:
-    source, catalogue = filled(PageLimits(max_entries=10), *FORTY[:39])
-
-    record(source, {"o": ("plain", 1)})
-    rebase(source)
-
-    assert [len(page) for _, page in pages(source)] == [10, 10, 10, 10, 1]
-    assert catalogue.ranges == []
-
-
 def test_an_entry_that_nobody_could_read_is_not_put_among_the_others() -> None:
     source, _ = filled(PageLimits(max_entries=10), *FORTY)
     before = pages(source)
@@ -237,17 +217,6 @@ def test_an_entry_that_nobody_could_read_is_not_put_among_the_others() -> None:
     assert pages(source) == before
 
 
-def test_small_neighbours_become_one_page() -> None:
-    source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
-
-    record(source, {f"n{number:02}": ("gone", 0) for number in (*range(10, 18), *range(20, 27))})
-    rebase(source)
-
-    assert [len(page) for _, page in pages(source)] == [10, 5, 10, 1]
-    assert catalogue.ranges == []
-    assert listed(source) == held(source)
-
-
 def test_only_the_page_that_was_harmed_is_formatted_anew() -> None:
     source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
     (_, first), (name, second), (_, third), *_ = pages(source)
@@ -258,16 +227,6 @@ def test_only_the_page_that_was_harmed_is_formatted_anew() -> None:
 
     assert catalogue.ranges == [(second[0].uri, third[0].uri)]
     assert first[0].uri < second[0].uri
-    assert listed(source) == held(source)
-
-
-def test_a_list_of_which_much_changed_is_formatted_anew() -> None:
-    source, catalogue = filled(PageLimits(), *(f"n{number:04}" for number in range(400)))
-
-    record(source, {f"n{number:04}": ("plain", 7) for number in range(150)})
-    rebase(source)
-
-    assert catalogue.ranges == [("", None)]
     assert listed(source) == held(source)
 
 

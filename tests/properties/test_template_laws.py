@@ -80,20 +80,6 @@ def test_what_is_refused_does_not_depend_on_what_else_is_listed(
 
 
 @pytest.mark.parametrize(
-    ("rule", "tail", "place"),
-    [
-        (RULES[0], "bitstream/12/paper.pdf", "12/paper.pdf"),
-        (RULES[0], "bitstream/12/paper.pdf?sequence=1", "bitstream/12/paper.pdf!3fsequence=1"),
-        (RULES[0], "other/12/paper.pdf", "other/12/paper.pdf"),
-        (RULES[4], "a/b.html", "pages/a/b!9"),
-        (RULES[6], "a/", "y/a/!9"),
-    ],
-)
-def test_a_rule_gives_the_places_that_it_says(rule: str, tail: str, place: str) -> None:
-    assert mapping(rule).path(BASE + tail) == place
-
-
-@pytest.mark.parametrize(
     "rule",
     [
         "a => b",

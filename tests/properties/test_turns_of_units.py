@@ -1,6 +1,5 @@
 """Politeness without shared state: whatever comes back when, no host is asked more than it may."""
 
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -10,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.cluster.politeness import LONGEST_WAIT, HostLimits, Turn, TurnQueue
-from resourcesync.errors import ConfigurationError
 from resourcesync.ports.engines import UnitOutcome
 from tests.support.storage.memory_use import memory_use
 
@@ -141,19 +139,6 @@ def test_what_may_be_asked_is_divided_among_as_many_as_fit(
     assert [turn.share for turn in driver.under_way] == shares
 
 
-@pytest.mark.parametrize(
-    ("count", "rates"),
-    [(1, [80.0]), (3, [80 / 3] * 3), (4, [20.0] * 4), (5, [20.0] * 4)],
-)
-def test_few_units_are_given_the_whole_of_what_may_be_asked(count: int, rates: list[float]) -> None:
-    units = [Named(f"{number}", "a:1") for number in range(count)]
-    driver = Driver([*units, Named("other", "b:1")], HostLimits(units=4, rate=80.0))
-    driver.give(99)
-
-    assert [turn.share.rate for turn in driver.under_way if turn.unit.host == "a:1"] == rates
-    assert [turn.share.rate for turn in driver.under_way if turn.unit.host == "b:1"] == [80.0]
-
-
 def test_when_workers_come_larger_parts_of_before_count_until_they_are_over() -> None:
     manners = HostLimits(units=4, rate=100.0, jobs=8)
     driver = Driver([Named(f"{number}", "a:1") for number in range(9)], manners)
@@ -197,19 +182,6 @@ def test_what_was_under_way_when_a_host_said_to_wait_tells_nothing_of_what_it_be
     assert len(driver.under_way) == 4
 
 
-def test_each_new_no_halves_again_down_to_one() -> None:
-    driver = Driver([Named(f"{number}", "a:1") for number in range(99)], HostLimits(units=8))
-    sizes = []
-    for _ in range(6):
-        driver.give(100)
-        sizes.append(len(driver.under_way))
-        for turn in list(driver.under_way):
-            driver.end(turn, wait=1.0, lost=False)
-        driver.now += 1
-
-    assert sizes == [8, 4, 2, 1, 1, 1]
-
-
 def test_one_host_that_waits_does_not_keep_another_waiting() -> None:
     units = [Named(f"{number}", "ab"[number % 2]) for number in range(40)]
     driver = Driver(units, HostLimits(units=1))
@@ -226,32 +198,6 @@ def test_one_host_that_waits_does_not_keep_another_waiting() -> None:
             done += 1
 
     assert done >= AHEAD - 1  # until those of the other host fill what is kept
-
-
-def test_hosts_take_turns_where_there_is_room_for_one_only() -> None:
-    units = [Named(f"{number}", "aaab"[number % 4]) for number in range(20)]
-    driver = Driver(units, HostLimits(units=1))
-    driver.give(1)
-    seen = []
-    for _ in range(8):
-        turn = driver.under_way[0]
-        seen.append(turn.unit.host)
-        driver.end(turn, wait=None, lost=False)
-        driver.give(1)
-
-    assert set(seen[:4]) == {"a", "b"}
-
-
-def test_units_without_end_are_read_as_there_is_room() -> None:
-    read = itertools.count()
-    turns = TurnQueue(
-        (Named(f"{next(read)}", f"h{i % 3}") for i in itertools.count()), HostLimits(units=2)
-    )
-    given = list(itertools.islice(iter(lambda: turns.next_turn(0.0, 50), None), 100))
-
-    assert len(given) == 6  # two for each of the three
-    assert next(read) <= 1_006
-    assert not turns.done
 
 
 def test_hosts_that_are_done_with_are_forgotten_but_for_those_that_said_to_wait() -> None:
@@ -276,10 +222,3 @@ def test_hosts_that_said_nothing_take_no_memory_once_they_are_done_with() -> Non
     for wait in (None, 5.0):
         assert finish(20_000, wait) < 1.1 * finish(12_000, wait) + 100_000
     assert finish(12_000, None) < finish(12_000, 5.0) / 5
-
-
-@pytest.mark.parametrize("name", ["units", "rate", "jobs"])
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])
-def test_manners_that_cannot_work_are_refused(name: str, value: float) -> None:
-    with pytest.raises(ConfigurationError, match=name):
-        HostLimits(**{name: value})  # type: ignore[arg-type]  # what the operator may have written

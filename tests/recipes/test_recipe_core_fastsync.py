@@ -73,24 +73,6 @@ def test_the_recipe_does_what_it_says(site: FastSyncSite, typed: TypedPage) -> N
     assert len(packages) == len(set(packages)) == 4, "each package once"
 
 
-def test_the_package_of_a_week_beside_those_of_its_days_changes_nothing(
-    site: FastSyncSite, typed: TypedPage
-) -> None:
-    pull = typed.blocks("sh")[0]
-    typed.succeed(pull)
-    for number in range(1, 7):
-        a_day(site, number)
-        if number == 3:
-            typed.succeed(pull)
-    site.write_changes(FIRST, site.now)
-
-    ran = typed.type(pull)
-
-    assert ran.code == 0
-    assert "warning[rewritten]" in ran.stderr
-    assert copies(typed) == articles(site)
-
-
 def test_a_mirror_that_was_not_pulled_for_too_long_says_so(
     site: FastSyncSite, typed: TypedPage
 ) -> None:
@@ -108,18 +90,3 @@ def test_a_mirror_that_was_not_pulled_for_too_long_says_so(
     site.write_dump()
     typed.type(pull)
     assert copies(typed) == articles(site)
-
-
-def test_a_dump_whose_manifest_is_no_xml_changes_nothing(
-    site: FastSyncSite, typed: TypedPage
-) -> None:
-    pull = typed.blocks("sh")[0]
-    typed.succeed(pull)
-    before = copies(typed)
-    site.write_dump(manifest=b"<urlset><url></urlset>")
-
-    ran = typed.type(f"{pull.rstrip()} --mode baseline")
-
-    assert ran.code != 0
-    assert "manifest" in ran.stderr
-    assert copies(typed) == before

@@ -1,8 +1,5 @@
 """The recipe for DSpace 7 to 9 is typed beside a site that answers as DSpace does."""
 
-import re
-import shlex
-import signal
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,9 +10,7 @@ import yaml
 
 from tests.support.commands.pages import RECIPES, TypedPage
 from tests.support.commands.run import files_of, free_port, running, script
-from tests.support.commands.started import Started
 from tests.support.software.dspace_oai import PUBLIC, STAFF, DSpaceFile, DSpaceItem, DSpaceSite
-from tests.support.waiting import wait_until
 
 ITEMS = 230
 THESIS = DSpaceFile(name="thesis é.pdf", body=b"%PDF a thesis")
@@ -141,24 +136,6 @@ def test_files_that_not_everybody_may_read_are_left_out_without_a_request(
     text = (tmp_path / "rs/resourcesync/resourcelist.xml").read_text()
     assert not [asked for asked in site.source.asked if asked.method == "HEAD"]
     assert {file for file in (THESIS, CLOSED, LATER, NEW) if file.uuid in text} == {THESIS, NEW}
-
-
-def test_the_command_of_the_unit_publishes_and_ends_cleanly(tmp_path: Path) -> None:
-    site = DSpaceSite()
-    site.put(DSpaceItem(number=1, title="A thesis", files=(THESIS,)))
-    with site.source:
-        typed = page(site, tmp_path, free_port())
-        typed.succeed("resourcesync config systemd > unit")
-        unit = (tmp_path / "unit").read_text()
-        (command,) = re.findall(r"^ExecStart=.* (publish .*)$", unit, re.MULTILINE)
-        words = [*shlex.split(command.replace("%i", "repository")), "--every", "1h"]
-        with Started(*words, cwd=tmp_path) as process:
-            wait_until((tmp_path / "rs/.well-known/resourcesync").exists, 30)
-            process.send_signal(signal.SIGTERM)
-            output, errors = process.communicate(timeout=20)
-
-    assert (process.returncode, errors) == (0, ""), output
-    assert THESIS.uuid in (tmp_path / "rs/resourcesync/resourcelist.xml").read_text()
 
 
 def test_the_files_that_keep_it_running_name_the_source(tmp_path: Path) -> None:

@@ -119,15 +119,6 @@ def test_the_recipe_does_what_it_says(project: Project) -> None:
     assert set(files_of(project.folder / "check")) == {*project.pages, "robots.txt"}
 
 
-def test_a_build_that_writes_the_same_bytes_changes_nothing(project: Project) -> None:
-    project.publish()
-    documents = {path: path.read_bytes() for path in (project.folder / "lists").rglob("*.xml")}
-
-    assert "Nothing changed" in project.publish()
-    assert {path: path.read_bytes() for path in documents} == documents
-    assert "same bytes" in project.publish()
-
-
 def test_new_resource_lists_of_many_builds_cost_mirrors_no_file(project: Project) -> None:
     project.publish()
     before = listed(project)
@@ -176,17 +167,6 @@ def test_a_lost_cache_costs_mirrors_no_file(project: Project) -> None:
     assert "In sync" in told
     assert "created" not in told
     assert "updated" not in told
-
-
-def test_a_host_without_well_known_is_found_by_its_home_page(project: Project) -> None:
-    (link,) = project.typed.blocks("html")
-    project.pages["index.html"] = f"<html><head>{link}</head><body>a site</body></html>"
-    project.publish()
-    shutil.rmtree(project.folder / "www/.well-known")
-
-    project.pull()
-
-    assert set(files_of(project.folder / "check")) == {*PAGES, "robots.txt"}
 
 
 def test_the_workflow_is_one_and_its_commands_are_those_of_the_page(project: Project) -> None:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
-from resourcesync.errors import ConfigurationError
 from resourcesync.simulator import live_server, scenario_files, simulation
 from resourcesync.simulator.live import MOMENT, ScenarioSource
 from resourcesync.simulator.origin import BASE, SimulatedOrigin
@@ -189,16 +188,6 @@ def test_answers_have_types_and_tags_and_nothing_else_is_taken() -> None:
     assert body.count(b"<url>") == 40
 
 
-def test_a_machine_that_is_too_slow_answers_all_the_same_and_is_behind() -> None:
-    ticks = iter(range(0, 10_000_000, 600))
-    with simulate_source(SMALL, BASE) as (clock, source):
-        slow = ScenarioSource(SMALL, BASE, clock, source, lambda: HOUR + next(ticks), 1_000)
-        assert slow.answer(FIRST).status == 200
-        behind = clock.elapsed
-        slow.advance()
-        assert 0 < behind < clock.elapsed < HOUR
-
-
 @contextmanager
 def living(faults: Faults) -> Iterator[tuple[ScenarioSource, list[float]]]:
     scenario, elapsed = replace(SMALL, faults=faults), [0.0]
@@ -238,15 +227,6 @@ def test_each_fault_of_the_network_is_played_and_over_with_the_scenario() -> Non
         assert source.answer(LIST).body.endswith(b"</sitemapindex>\n")
 
 
-def test_a_cache_answers_what_was_before_unless_it_may_not() -> None:
-    changes = "resourcesync/changelist.xml"
-    with served(replace(SMALL, faults=Faults(stale=1))) as (_, clock, connection):
-        before = got(connection, changes)[2]
-        clock.advance(hours=0.9)
-        assert got(connection, changes)[2] == before
-        assert got(connection, changes, cache_control="max-age=0, No-Cache")[2] != before
-
-
 def test_nobody_answers_in_an_outage_and_the_page_tells_what_is_not_played() -> None:
     faults = Faults(outages=((HOUR, 2 * HOUR),), push_lost=0.5, crash=0.1, late=0.001)
     with living(faults) as (source, elapsed):
@@ -269,23 +249,6 @@ def test_a_lost_answer_is_a_connection_that_closes_and_all_ends_well(tmp_path: P
         assert command(["pull", serving.uri, str(tmp_path / "copy"), "-q"]) == 0
 
 
-def test_clients_can_be_told_another_address_and_are_told_no_address_that_is_none() -> None:
-    address = "https://museum.example/simulated"
-    place, clock = live_server.LiveAddress(base_uri=address, port=0), ManualClock(SMALL.start)
-    with live_server.serve_live(SMALL, place, seed=0, clock=clock) as serving:
-        assert serving.uri == f"{address}/"
-    for host in ("0.0.0.0", "0"):
-        everywhere = live_server.serve_live(
-            SMALL, live_server.LiveAddress(host=host), seed=0, clock=clock
-        )
-        with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0"):
-            everywhere.__enter__()
-    with pytest.raises(ConfigurationError):
-        live_server.serve_live(
-            SMALL, live_server.LiveAddress(base_uri="museum"), seed=0, clock=clock
-        )
-
-
 def test_the_command_takes_the_seed_of_its_file_and_ends_on_a_signal(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text('seed = 3\n[source]\nresources = 20\nchanges = "20/h"\n')
     words = ("simulate", "s.toml", "--live", "--speed", "100", "--bind", "127.0.0.1:0")
@@ -299,29 +262,3 @@ def test_the_command_takes_the_seed_of_its_file_and_ends_on_a_signal(tmp_path: P
     assert b"seed 3" in page
     assert out.splitlines()[-1] == "Stopped   no longer served"
     assert (process.returncode, err) == (0, "")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--live", "--out", "x"],
-        ["--live", "--sweep", "seed=1,2"],
-        ["--live", "--repeat", "2"],
-        ["--live", "--jobs", "2"],
-        ["--bind", "127.0.0.1:0"],
-        ["--base-uri", "http://127.0.0.1/"],
-        ["--speed", "2"],
-        ["--dialect", "1.0"],
-        ["--no-lastmod"],
-        ["--live", "--dialect", "1.0"],
-        ["--live", "--no-lastmod"],
-        ["--live", "--bind", "0.0.0.0:0"],
-    ],
-)
-def test_options_that_would_do_nothing_are_refused(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    assert command(["simulate", "museum", *words]) == 2
-    assert list(tmp_path.iterdir()) == []

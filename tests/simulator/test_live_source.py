@@ -11,7 +11,6 @@ from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator import live_server, resync_simulator
 from resourcesync.simulator.live import LiveSettings, LiveSource
 from tests.support.commands.run import files_of, run, script
@@ -70,30 +69,6 @@ def test_the_lists_tell_what_is_there_and_the_same_seed_tells_the_same() -> None
     assert source.answer("resourcelist.xml", later) == other.answer("resourcelist.xml", later)
 
 
-def test_deletions_have_no_lastmod_and_without_it_no_change_has_but_the_resources_have() -> None:
-    from io import BytesIO
-
-    later = NOON + timedelta(minutes=5)
-    source = LiveSource(LiveSettings(tells_lastmod=False), BASE, 1, NOON)
-    found = changes(source, later)
-    listed = reader.read_stream(BytesIO(source.answer("resourcelist.xml", later).body), uri=BASE)
-
-    assert {change.kind for change in found} == set(ChangeKind)
-    assert all(change.resource.lastmod is None for change in found)
-    assert all(entry.lastmod for entry in listed.entries() if isinstance(entry, Resource))
-
-
-def test_who_looks_at_the_pages_changes_nothing_of_what_happens_later() -> None:
-    settings, later = LiveSettings(number_of_resources=250), NOON + timedelta(minutes=10)
-    seen, unseen = (LiveSource(settings, BASE, 7, NOON) for _ in range(2))
-
-    pages = {seen.answer("resources", NOON).body for _ in range(3)}
-
-    assert len(pages) == 1
-    assert 50 < next(iter(pages)).count(b"<li>") <= 100
-    assert seen.answer("changelist.xml", later) == unseen.answer("changelist.xml", later)
-
-
 @pytest.mark.parametrize(
     "path", ["resources/0", "resources/x", "resources/²", "etc/passwd", "../a"]
 )
@@ -138,47 +113,6 @@ def _has_peer() -> bool:
 def _peer(home: Path, uri: str, *words: str) -> None:
     ran = run(script("resync-sync"), *words, uri, "theirs", cwd=home)
     assert "Error" not in ran.said, ran.said
-
-
-STATIC = """\
-source:
-  name: ResourceSync Simulator
-  number_of_resources: 5
-  change_delay: 1
-  event_types: [create, update, delete]
-  average_payload: 1000
-  max_events: -1
-  stats_interval: 10
-resource_list_builder:
-  class: StaticResourceListBuilder
-  max_sitemap_entries: 500
-  interval: 30
-  uri_path: /resourcelist.xml
-changememory:
-  class: StaticChangeList
-  uri_path: changelists
-  uri_file: most_recent.xml
-  max_sitemap_entries: 50
-  max_changes: 50
-"""
-
-
-def test_static_lists_are_at_their_paths_and_what_is_not_done_is_told(tmp_path: Path) -> None:
-    (tmp_path / "static.yaml").write_text(STATIC)
-    configured = resync_simulator.read_configuration(tmp_path / "static.yaml")
-    source = LiveSource(configured.settings, BASE, 1, NOON)
-
-    assert source.answer("changelists/most_recent.xml", NOON).status == 200
-    assert source.answer("resourcelist.xml", NOON).status == 200
-    assert source.answer("changelist.xml", NOON).status == 404
-    assert b"changelists/most_recent.xml<" in source.answer("capabilitylist.xml", NOON).body
-    assert configured.ignored == (
-        "resource_list_builder.class",
-        "resource_list_builder.interval",
-        "resource_list_builder.max_sitemap_entries",
-        "changememory.class",
-        "changememory.max_sitemap_entries",
-    )
 
 
 @pytest.mark.parametrize(

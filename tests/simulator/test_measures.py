@@ -78,22 +78,6 @@ def test_who_never_pulled_to_the_end_has_no_figures(
     assert measured.outcome == "converged", "at last, when nothing hindered it any more"
 
 
-def test_where_no_change_came_there_is_no_latency() -> None:
-    measured, _ = lived(replace(SMALL, faults=Faults(altered=1.0)))
-
-    assert (measured.latency, measured.latency_95, measured.synchronized) == (None, None, 0)
-    assert measured.changes > 50
-    assert measured.consistency == measured.efficiency == 0.0
-
-
-def test_where_nothing_was_received_after_the_first_pull_there_is_no_efficiency() -> None:
-    measured, _ = lived(replace(SMALL, faults=Faults(outages=((60.0, 9 * HOUR),))))
-
-    assert (measured.efficiency, measured.received, measured.useful) == (None, 0, 0)
-    assert known(measured.first) < 60
-    assert measured.requests == measured.failed == measured.pulls - 1
-
-
 @pytest.mark.parametrize(
     "faults",
     [
@@ -139,40 +123,6 @@ def test_of_a_source_that_is_set_back_each_resource_that_is_another_one_is_told(
     assert set(now.values()) == {"created", "updated", "deleted"}
     assert {name for name, kind in now.items() if kind == "deleted"} == created - deleted
     assert {name for name, kind in now.items() if kind == "created"} == deleted - created
-
-
-def test_what_was_put_in_place_before_a_crash_was_useful() -> None:
-    origin = replace(SMALL.origin, resources=100, per_second=60 / HOUR)
-
-    measured, _ = lived(replace(SMALL, origin=origin, faults=Faults(crash_writing=0.01)))
-
-    assert measured.crashes > measured.pulls / 2
-    assert measured.synchronized > 40
-    assert known(measured.useful) >= 80 * measured.synchronized, "what came at once came as one"
-
-
-def test_nothing_is_measured_after_the_end_though_a_pull_is_under_way() -> None:
-    slow = DestinationSettings(every=HOUR / 2, latency=HOUR / 8, jobs=1)
-    origin = replace(SMALL.origin, resources=10)
-    ended = []
-    for hours in (4.3, 4.6, 5.0):
-        scenario = replace(SMALL, origin=origin, duration=hours * HOUR, destinations=(slow,))
-
-        measured, told = lived(scenario)
-
-        places = [place for place, item in enumerate(told) if item[1] in {"measured", "quiet"}]
-        ended.append(any(name == "pull" for _, name, _ in told[slice(*places)]))
-        assert known(measured.first) < hours * HOUR
-        assert 0 < known(measured.consistency) < 1
-        assert known(measured.latency_95) < hours * HOUR
-    assert True in ended, "none was under way: nothing was proven"
-
-
-def test_a_moment_is_measured_too() -> None:
-    measured, _ = lived(replace(SMALL, duration=1.0))
-
-    assert measured.pulls == 1
-    assert len(measured.series) <= 200
 
 
 Happening = tuple[int, str, str, str]

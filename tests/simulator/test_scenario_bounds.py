@@ -11,9 +11,9 @@ from msgspec.structs import fields, replace
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.simulator import scenario_files
-from resourcesync.simulator.bounds import BOUNDS, zone_of
+from resourcesync.simulator.bounds import BOUNDS
 from resourcesync.simulator.origin import burst_times
-from resourcesync.simulator.scenario import HOUR, Faults, Scenario
+from resourcesync.simulator.scenario import HOUR, Scenario
 from resourcesync.simulator.simulation import simulate
 
 ODD = st.sampled_from(
@@ -149,13 +149,6 @@ def test_what_cannot_be_says_which_value_it_is_and_what_it_may_be(
         scenario_files.scenario_of(table)
 
 
-def test_a_mistake_in_a_variant_is_told_with_what_was_given() -> None:
-    with pytest.raises(ConfigurationError, match=r"variant x: publish\.every must be") as refused:
-        scenario_files.scenario_of({"variant": {"x": {"publish": {"every": 0}}}})
-
-    assert refused.value.evidence == (("given", "0s"),)
-
-
 def test_every_number_of_a_scenario_has_bounds() -> None:
     scenario = scenario_files.scenario_of({"source": {"bursts": [{"at": "1:00", "changes": 1}]}})
     origin = scenario.origin
@@ -177,44 +170,6 @@ def test_every_number_of_a_scenario_has_bounds() -> None:
     assert names == set(BOUNDS)
 
 
-def test_every_rate_of_a_fault_is_held_to_its_bounds() -> None:
-    pair = {"clock_steps": "-1h:1h", "rollbacks": "-1h:1h", "restarts": "-1h"}
-    for field in fields(Faults):
-        wrong = 1.5 if isinstance(field.default, float) else [pair.get(field.name, "-1h..1h")]
-        with pytest.raises(ConfigurationError, match=f"faults.{field.name}"):
-            scenario_files.scenario_of({"faults": {field.name: wrong}})
-
-
-def test_destinations_without_a_name_are_numbered() -> None:
-    two = scenario_files.scenario_of({"destination": [{}, {"name": "own"}, {}]}).destinations
-
-    assert [settings.name for settings in two] == ["mirror-1", "own", "mirror-3"]
-    assert [destination.name for destination in scenario_files.scenario_of({}).destinations] == [
-        "mirror"
-    ]
-
-
-def test_a_rate_may_be_of_any_span() -> None:
-    for text, rate in {"20/h": 20 / 3600, "1.4/s": 1.4, "6 / 10m": 0.01, "0/d": 0.0}.items():
-        found = scenario_files.scenario_of({"source": {"changes": text}}).origin.per_second
-        assert found == pytest.approx(rate)
-
-
-def test_the_values_of_a_sweep_are_parted_by_commas_outside_of_lists_and_texts() -> None:
-    told = scenario_files.values_of(
-        '["1h..2h", "3h..4h"],[], {at = "1:00", x = [1,2]},"a,b",it\'s,5m'
-    )
-
-    assert told == [
-        '["1h..2h", "3h..4h"]',
-        "[]",
-        '{at = "1:00", x = [1,2]}',
-        '"a,b"',
-        "it's",
-        "5m",
-    ]
-
-
 def test_tables_in_tables_without_end_are_refused() -> None:
     deep = ".".join("a" * 2_000)
     for text in (f"{deep} = 1", "a = " + "[" * 50_000, f"a = {'9' * 5_000}"):
@@ -223,10 +178,3 @@ def test_tables_in_tables_without_end_are_refused() -> None:
     table = scenario_files.with_value({}, "seed", "[" * 5_000)
     with pytest.raises(ConfigurationError, match="seed is wrong"):
         scenario_files.scenario_of(table)
-
-
-def test_a_time_zone_has_a_name_that_is_known() -> None:
-    assert zone_of("America/New_York").key == "America/New_York"
-    for name in ("", "../UTC", "America", "x\x00"):
-        with pytest.raises(ConfigurationError, match="no time zone"):
-            zone_of(name)

@@ -63,24 +63,6 @@ def test_each_fault_happens_is_told_and_makes_nobody_lie(fault: str) -> None:
     assert (measured.lies, measured.outcome) == (0, "converged")
 
 
-def test_without_faults_none_is_told() -> None:
-    events, measured = lived(SMALL)
-
-    assert not [event for event in events if event[1] == "fault"]
-    assert measured.crashes == measured.failed == 0
-
-
-def test_why_a_publication_failed_is_told() -> None:
-    chosen = Faults(source_disk_full=((HOUR, 2 * HOUR),), source_crash=0.1)
-    events, _ = lived(replace(SMALL, faults=chosen))
-
-    errors = [(at, more.get("error")) for at, name, more in events if name == "publish"]
-    full = [error for at, error in errors if HOUR <= at < 2 * HOUR]
-    assert set(full) - {None} == {"disk"}  # with nothing to write, nothing fails
-    assert "died" in {error for _, error in errors}
-    assert None in {error for _, error in errors}
-
-
 def test_a_source_can_be_set_back_twice_also_to_moments_before_the_first_time() -> None:
     chosen = Faults(rollbacks=((4 * HOUR, HOUR), (4.5 * HOUR, 2 * HOUR)))
     events, measured = lived(replace(SMALL, faults=chosen))
@@ -143,13 +125,3 @@ def test_a_notification_that_comes_while_nobody_is_there_changes_nothing() -> No
 
     assert pulls(SMALL)[0] <= pulls(quiet)[0]
     assert pulls(quiet)[0] == pytest.approx(4, abs=0.01)
-
-
-def test_how_far_a_source_was_set_back_and_why_it_could_not_start_over_are_told() -> None:
-    chosen = Faults(
-        rollbacks=((4 * HOUR, HOUR),), restarts=(HOUR,), source_disk_full=((0.9 * HOUR, 2 * HOUR),)
-    )
-    events, _ = lived(replace(SMALL, faults=chosen))
-
-    assert [mapping for _, name, mapping in events if name == "set back"] == [{"seconds": HOUR}]
-    assert [mapping for _, name, mapping in events if name == "restart"] == [{"error": "disk"}]

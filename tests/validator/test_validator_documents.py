@@ -5,7 +5,7 @@ import pytest
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RULES, CheckScope, Level, RuleFinding, RuleProfile
 from tests.support.rules.cases import CASES, Case
-from tests.support.rules.documents import CH_1_0, GOOD
+from tests.support.rules.documents import GOOD
 
 
 def judged(text: str, *, uri: str, profile: RuleProfile = RuleProfile.RS_1_1) -> list[RuleFinding]:
@@ -19,22 +19,6 @@ def name(case: Case) -> str:
 @pytest.mark.parametrize("kind", GOOD)
 def test_a_good_document_has_no_finding(kind: str) -> None:
     assert judged(GOOD[kind], uri="https://e.example/x.xml") == []
-
-
-def test_a_good_document_of_version_1_0_has_no_finding() -> None:
-    assert judged(CH_1_0, uri="x", profile=RuleProfile.RS_1_0) == []
-
-
-def test_a_channel_of_framework_notifications_may_stand_beside_the_sets() -> None:
-    md = '<rs:md capability="framework-notification"/>'
-    hub = '<rs:ln rel="hub" href="https://hub.example/"/>'
-    entry = f"<url><loc>https://e.example/channel.xml</loc>{md}{hub}</url>"
-    text = GOOD["SD"].replace("</urlset>", f"{entry}</urlset>")
-
-    assert judged(text, uri="https://e.example/x.xml") == []
-
-    without = judged(text.replace(hub, ""), uri="https://e.example/x.xml")
-    assert {finding.rule.id for finding in without} == {"SD04", "SD06"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from resourcesync.model.vocabulary import MAX_BYTES
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RULES, RuleFinding, RuleProfile, Severity
-from resourcesync.validator.summaries import ListedResource
 from tests.support.rules.documents import CH, GOOD, NS, PLAIN, RL
 
 
@@ -69,19 +68,6 @@ def test_a_document_that_is_cut_short_is_never_complete(kind: str) -> None:
         assert not examination.summary.complete
 
 
-def test_gzip_and_pieces_of_any_size_change_nothing() -> None:
-    broken = CH.replace('length="10"', 'length="ten"').encode()
-    whole = judged(broken)
-
-    assert ids(whole) == ["G26"]
-    assert judged(broken, size=1) == whole
-    assert judged(gzip.compress(broken)) == whole
-
-
-def test_utf_16_is_read_and_told() -> None:
-    assert ids(judged(RL.encode("utf-16"))) == ["G01"]
-
-
 def test_a_document_of_too_many_bytes_is_told_and_not_held_in_memory() -> None:
     def pieces() -> Iterator[bytes]:
         yield f"<urlset {NS}>".encode()
@@ -132,16 +118,6 @@ def test_lines_may_end_as_on_any_system_and_columns_count_characters() -> None:
         assert line[finding.column - 1 :].startswith('ten"')
 
 
-def test_an_attribute_on_a_line_of_its_own_is_found_there() -> None:
-    text = CH.replace(' length="10"', "\n      length = 'ten'")
-
-    (finding,) = judged(text.encode())
-
-    assert text.split("\n")[finding.line - 1] == "      length = 'ten'/></url>"
-    assert (finding.column, finding.length) == (17, 3)
-    assert finding.excerpt == "      length = 'ten'/></url>"
-
-
 @pytest.mark.parametrize("kept", [-1, -9, -30])
 def test_a_document_that_is_cut_short_is_said_to_be(kept: int) -> None:
     told = [
@@ -177,19 +153,6 @@ def test_a_plain_sitemap_is_judged_as_one() -> None:
     assert under(RuleProfile.RS_1_1) == ["G05"]
 
 
-def test_every_resource_is_handed_on() -> None:
-    seen: list[ListedResource] = []
-
-    assert list(validate_document([RL.encode()], uri="u", on_resource=seen.append)) == []
-
-    assert [resource.uri for resource in seen] == ["https://e.example/a", "https://e.example/b"]
-    assert (seen[0].length, seen[0].media_type, len(seen[0].hashes["sha-256"])) == (
-        10,
-        "text/html",
-        64,
-    )
-
-
 def test_entries_without_end_are_told_and_not_all_judged() -> None:
     def pieces() -> Iterator[bytes]:
         yield f"<urlset {NS}>".encode()
@@ -202,9 +165,3 @@ def test_entries_without_end_are_told_and_not_all_judged() -> None:
     assert not examination.summary.complete
     assert examination.summary.entries == 100_001
     assert len(examination.summary.resources) == 50_000
-
-
-def test_other_elements_of_the_root_are_passed_over() -> None:
-    text = RL.replace("<rs:md", '<rs:later/><x xmlns="x:y"><z/></x><rs:md', 1)
-
-    assert judged(text.encode()) == []

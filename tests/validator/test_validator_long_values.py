@@ -112,30 +112,6 @@ def test_a_long_comment_is_skipped_and_changes_no_place(words: str, size: int, b
     ]
 
 
-@pytest.mark.parametrize("at", range(65_528, 65_545))
-@pytest.mark.parametrize("end", ["-->", "x-->", " - -->", "\n-->"])
-def test_a_comment_may_end_wherever_a_block_does(at: int, end: str) -> None:
-    start = document(ROOT).removesuffix(b"</urlset>\n") + b"<!--"
-    filler = b"x" * (at - len(start) - len(end))
-    data = start + filler + end.encode() + url(A).encode() + b"</urlset>"
-
-    assert uris(tell(data).entries) == [A]
-    assert "G01" not in rules(data)
-
-
-def test_what_looks_like_a_comment_in_a_section_stays_as_it_is() -> None:
-    words = "<!-- " + "all is well " * 20_000
-    foreign = f'<f:f xmlns:f="f:f"><![CDATA[{words}]]></f:f>'
-    data = document(ROOT, url(A, foreign), url(B))
-
-    told = tell(data)
-
-    assert uris(told.entries) == [A, B]
-    short = document(ROOT, url(A, '<f:f xmlns:f="f:f"><![CDATA[<!-- x -->]]></f:f>'))
-    (entry,) = tell(short).entries
-    assert "&lt;!-- x --&gt;" in str(entry)
-
-
 @pytest.mark.parametrize("fault", ["--", "\x01", "\ud800"])
 @pytest.mark.parametrize("at", [10, 70_000, 150_000])
 def test_what_xml_forbids_in_a_comment_is_found_in_a_long_one(fault: str, at: int) -> None:

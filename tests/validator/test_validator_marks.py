@@ -4,7 +4,6 @@ import io
 import tracemalloc
 from array import array
 from collections.abc import Iterable
-from typing import BinaryIO
 
 import pytest
 from hypothesis import given
@@ -33,16 +32,6 @@ def kept(numbers: Iterable[int], store: MarkStore | None) -> Marks:
         marks.append(number)
     marks.flush()
     return marks
-
-
-@given(PARTS)
-def test_marks_are_given_back_as_they_were(parts: list[list[int]]) -> None:
-    store = MarkStore(io.BytesIO)
-    held = [kept(part, store) for part in parts]
-
-    assert [list(marks) for marks in held] == parts
-    assert [list(marks) for marks in held] == parts  # and again
-    assert [len(marks) for marks in held] == [len(part) for part in parts]
 
 
 @given(NUMBERS, NUMBERS, st.booleans())
@@ -110,16 +99,6 @@ def test_what_was_kept_and_is_gone_is_told() -> None:
 
     with pytest.raises(StorageError, match="Input/output error"):
         list(marks)
-
-
-def test_no_file_is_made_for_what_is_small() -> None:
-    def refuse() -> BinaryIO:
-        raise AssertionError("nothing is to be kept")
-
-    store = MarkStore(refuse)
-
-    assert list(kept([7], store)) == [7]
-    store.close()
 
 
 def test_memory_does_not_grow_with_the_marks(

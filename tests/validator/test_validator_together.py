@@ -14,7 +14,7 @@ from resourcesync.validator.packages import PackageFile, judge_package
 from resourcesync.validator.rule import BY_CODE, RULES, CheckScope, find_rule, selected
 from tests.support.rules.cases import CASES
 from tests.support.rules.documents import BASE, CH, PLAIN, UP, url, urlset
-from tests.support.rules.facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, Facts
+from tests.support.rules.facts import ANSWER, FACTS, LISTED, Facts
 from tests.support.rules.source import EDITS, SOURCE, Edit, judged, summarize
 
 
@@ -28,17 +28,6 @@ def test_an_edit_of_a_good_source_breaks_one_rule(edit: Edit) -> None:
 
     assert {finding.rule.id for finding in found} == {edit.rule}
     assert (edit.at or edit.uri) in {finding.uri for finding in found}
-
-
-def test_a_description_at_another_address_than_the_well_known_one_is_told() -> None:
-    moved = {
-        uri.replace(".well-known/resourcesync", "sd.xml"): text.replace(
-            ".well-known/resourcesync", "sd.xml"
-        )
-        for uri, text in SOURCE.items()
-    }
-
-    assert [finding.rule.id for finding in judged(moved)] == ["SD08"]
 
 
 BORDER = "2026-03-02T00:00:00Z"
@@ -121,14 +110,6 @@ def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
     assert list(judge_document_response(packed)) == []
     assert list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}))) == []
     assert [finding.rule.id for finding in judge_package("p.zip", [lone], None)] == ["RM01"]
-
-
-def test_two_entries_for_one_file_of_a_package_are_told() -> None:
-    bare = replace(LISTED, path="")
-
-    found = judge_package("p.zip", MEMBERS, MANIFEST, [LISTED, LISTED, bare])
-
-    assert [finding.rule.id for finding in found] == ["RM06b"]
 
 
 def test_rules_are_found_by_id_and_code_and_chosen_by_their_beginnings() -> None:

@@ -68,16 +68,6 @@ def test_a_pull_that_is_requested_while_one_runs_follows_it() -> None:
     assert JobKind.PULL not in begun(found, 30)
 
 
-def test_a_requested_pull_does_not_wait_after_a_failure() -> None:
-    found = scheduler()
-    found.pull_now("m", at(10))
-    begun(found, 10)
-    wait = JobOutcome(status=JobStatus.FAILED, retry_after=5_000.0)
-    assert found.record_end(PULL, wait, at(10)) >= 5_000
-    found.pull_now("m", at(30))
-    assert begun(found, 30) == [JobKind.PULL]
-
-
 def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
     found = scheduler()
     found.pull_now("m", at(1))
@@ -105,14 +95,6 @@ def test_a_paused_mirror_is_pulled_once_if_that_is_requested() -> None:
     assert JobKind.PULL in begun(found, 10)
     found.record_end(PULL, DONE, at(11))
     assert JobKind.PULL not in begun(found, 99_999)
-
-
-def test_a_pause_outlives_new_settings() -> None:
-    found = scheduler()
-    found.pause(frozenset({"m", "new"}))
-    wanted = MirrorSchedule(pull=Every(60.0))
-    found.configure({"m": wanted, "new": wanted}, {}, at(5))
-    assert found.begin(at(9_999), 9, 9) == []
 
 
 def test_a_requested_pull_of_a_paused_mirror_that_could_not_end_is_tried_again() -> None:

@@ -17,7 +17,6 @@ from resourcesync.watch.scheduler import (
     LONGEST_OFTEN,
     LONGEST_PAUSE,
     PULL_TURN,
-    Cron,
     Every,
     JobKind,
     JobOutcome,
@@ -176,12 +175,6 @@ def test_the_first_retry_comes_within_a_minute_or_as_soon_as_the_next_pull_would
     assert retry_pause(failures, every) == pause
 
 
-def test_a_pull_by_the_clock_on_the_wall_is_tried_again_within_a_minute() -> None:
-    rota = rota_of(MirrorSchedule(pull=Cron("5 2 * * *")))
-    begun(rota, 0)
-    assert 54.0 <= rota.record_end(PULL, FAILED, at(0)) <= 60.0
-
-
 def failed(rota: Scheduler, times: int) -> float:
     """Let a pull fail so many times in a row; return when it is tried again."""
     due = 0.0
@@ -294,22 +287,6 @@ def test_a_pull_that_nobody_waits_for_goes_on_for_as_long_as_it_takes() -> None:
     assert rota.preempt(at(90 * PULL_TURN), 0) == []
 
 
-def test_a_failure_of_a_mirror_of_each_night_is_tried_again_sooner_than_tomorrow() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(86_400.0)))
-    begun(rota, 0)
-    assert rota.record_end(PULL, FAILED, at(0)) <= FIRST_PAUSE
-
-
-def test_a_source_that_asks_to_be_left_alone_is() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(60.0), accepts_hints=True))
-    begun(rota, 0)
-    busy = JobOutcome(status=JobStatus.FAILED, retry_after=5_000.0)
-    assert rota.record_end(PULL, busy, at(0)) == 5_000.0
-
-    rota.hint("m")
-    assert rota.next_moment() == 5_000.0
-
-
 def test_a_hint_calls_for_a_pull_at_once_and_many_for_one() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(600.0), accepts_hints=True))
     begun(rota, 0)
@@ -333,15 +310,6 @@ def test_hints_do_not_drive_what_fails(how: JobStatus, gap: float) -> None:
     rota.record_end(PULL, JobOutcome(status=how), at(0))
     rota.hint("m")
     assert 0.9 * gap <= rota.next_moment() <= gap
-
-
-def test_hints_for_others_are_not_heeded() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(600.0)))
-    begun(rota, 0)
-    rota.record_end(PULL, DONE, at(0))
-    assert not rota.hint("m")
-    assert not rota.hint("nobody")
-    assert rota.next_moment() >= 600
 
 
 def test_changes_that_come_while_others_are_handed_on_are_handed_on_after_them() -> None:

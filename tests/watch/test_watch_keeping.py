@@ -279,18 +279,6 @@ def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
     watch.close()
 
 
-@pytest.mark.parametrize("times", [1, 100_000])
-def test_a_bell_that_was_rung_wakes_once(times: int) -> None:
-    bell = WakeUp()
-    for _ in range(times):
-        bell.wake()
-    began = time.monotonic()
-    bell.wait(20)
-    assert time.monotonic() - began < 10
-    bell.wait(0)
-    bell.close()
-
-
 def test_a_bell_is_heard_where_many_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
     heard, rope = socket.socketpair()
     high = 1_500  # more than ``select`` can name
