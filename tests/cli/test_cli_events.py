@@ -23,7 +23,7 @@ def reported_kinds() -> Iterator[str]:
 
 def test_every_kind_that_is_reported_is_on_the_page() -> None:
     kinds = set(reported_kinds())
-    explained = set(re.findall(r"^\| `([a-z.-]+)` \| ", PAGE.read_text(), re.MULTILINE))
+    explained = set(re.findall(r"^- `([a-z.-]+)`: ", PAGE.read_text(), re.MULTILINE))
 
     assert {"item", "plan", "warning"} <= kinds
     assert sorted(kinds - explained) == []

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.cli.render.findings_page import findings_page
+from resourcesync.cli.render.serve_pages import findings_page
 from resourcesync.cli.render.validate import ValidationTally
 from resourcesync.errors import ResourceMissingError
 from resourcesync.validator.events import CutShort, Judged, ValidationEvent

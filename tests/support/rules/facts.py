@@ -27,7 +27,7 @@ from resourcesync.validator.packages import (
 )
 from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
-from tests.support.rules.documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
+from tests.support.rules.documents import CAP, CDM, RDM, RL, RLI
 from tests.support.rules.source import summarize
 
 Judge = Callable[[], Iterable[RuleFinding]]
@@ -78,8 +78,6 @@ MEMBERS: Final = (
     PackageFile(name="manifest.xml", length=1),
     PackageFile(name="a.html", length=10, hashes=SHA),
 )
-CLOSED: Final = summarize("https://e.example/ch.xml", CH)
-OPEN: Final = summarize("https://e.example/ch.xml", CH_1_0)
 
 
 def answered(**changes: object) -> Judge:
