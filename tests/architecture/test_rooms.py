@@ -22,7 +22,6 @@ CROWDED: dict[str, int] = {}
 SATELLITES: dict[str, str] = {
     "resourcesync.adapters.mirror.schema": "the tables, apart from what reads and writes them",
     "resourcesync.app.mirrors.worker_fetching": "workers import it, and few pulls have any",
-    "resourcesync.app.mirrors.state_backup": "few mirrors have one: loaded when it is needed",
     "resourcesync.destination.changes.archives": "the past, apart from the lists of the present",
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
     "resourcesync.server.connection_shares": "pure decisions, apart from what serves",

@@ -354,7 +354,6 @@ warning
   empty-sitemap      The sitemap lists no page: the mirror has none. It may be unfinished.
   nothing-selected   The filters exclude every listed resource: the mirror has none of them.
   whole-site         No list is at the address given: the lists of its whole site are followed.
-  memory-restored    The state of a mirror was restored from the copy in its store.
   library            A warning that no command expects, such as an old list that cannot be used.
   stale-dates        Pages changed without a new date: they were found by requesting some again.
   set-aside          A file that is not from the Source was in the way: it is in the quarantine now.

@@ -1,8 +1,7 @@
 """The mirror's state in one SQLite file (``DEST/.resourcesync/state.db``).
 
 WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writes. Other programs
-should open the file read-only. ``StateSnapshot`` is the state at one moment, for long reads and
-for backups.
+should open the file read-only. ``StateSnapshot`` is the state at one moment, for long reads.
 """
 
 from collections.abc import Iterator, Sequence
@@ -355,9 +354,6 @@ def _put_unconfirmed(db: Connection, step: StateTransaction) -> None:
     db.executemany("INSERT OR REPLACE INTO unconfirmed VALUES (?,?)", rows)
 
 
-_OF_ITS_FOLDER: Final = "marker"
-
-
 class StateSnapshot(SqliteMirrorState):
     """A read-only ``MirrorState``, in one transaction from its opening to its closing.
 
@@ -374,25 +370,3 @@ class StateSnapshot(SqliteMirrorState):
         super().__init__(path, read_only=True)
         with self._errors:
             begin_snapshot(self._db)
-
-
-def copy_state(path: Path, to: Path) -> None:
-    """Copy a mirror's state as it is at this moment, compacted; ``to`` must not exist.
-
-    Raises:
-        StorageError: It cannot be read, or the copy cannot be written.
-    """
-    with SqliteFile(path, STATE_FORMAT, read_only=True) as file, file.errors:
-        file.connection.execute("VACUUM INTO ?", (str(to),))
-
-
-def detach_state(path: Path) -> None:
-    """Detach a copied state from its folder; it is checked first.
-
-    Raises:
-        StateError: It is damaged, is no mirror's state, or is from another version.
-    """
-    with SqliteMirrorState(path) as state:
-        state.check()
-    with SqliteFile(path, STATE_FORMAT) as file, file.writing() as db:
-        db.execute("DELETE FROM note WHERE key = ?", (_OF_ITS_FOLDER,))

@@ -88,7 +88,7 @@ _CATALOGUE = "catalogue.db"
 
 @contextmanager
 def open_mirror_folder(
-    place: Path | Home, source: str | None, clock: Clock, *, is_expected: bool, report: Reporter
+    place: Path | Home, source: str | None, clock: Clock, *, is_expected: bool
 ) -> Iterator[MirrorFolder]:
     """Open a mirror's folder, and lock it.
 
@@ -97,7 +97,6 @@ def open_mirror_folder(
         source: The address of the Source, where it was given.
         clock: Time.
         is_expected: True if a first pull that failed is recorded there.
-        report: Receives events.
 
     Raises:
         ConfigurationError: It is no mirror, and no Source is named; it is published at the address
@@ -116,14 +115,6 @@ def open_mirror_folder(
     had_own = (folder / OWN_FOLDER).is_dir()
     if isinstance(place, Home):
         stores.bind(place)
-        try:
-            is_restored = bool(place.store) and stores.restore(place)
-        except BaseException:
-            _remove_created(folder, had_own=had_own, keep=was_folder)
-            raise
-        if is_restored:
-            message = f"the mirror's state was restored from its copy in {place.store}"
-            report("warning", {"code": "memory-restored", "message": message})
     with MirrorFolder(folder, clock) as mirror:
         state = mirror.state
         assert state is not None
@@ -308,7 +299,7 @@ def open_destination(
     """
     home = place if isinstance(place, Home) else Home(place)
     clock, is_expected = cancel.clock, failed_pulls is FailedPulls.ALSO_FIRST
-    with open_mirror_folder(place, source, clock, is_expected=is_expected, report=report) as mirror:
+    with open_mirror_folder(place, source, clock, is_expected=is_expected) as mirror:
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredOrigins(state, clock)

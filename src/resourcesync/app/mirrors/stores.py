@@ -162,14 +162,12 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
         yield mirror.copies
         return
     from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - rarely
-    from resourcesync.app.mirrors import state_backup  # noqa: PLC0415 - rarely
 
     store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage, clock)
     with copies.lock(_process_label(), _lease_name(mirror.root / OWN_FOLDER / _LEASE_FILE)):
         copies.check(mirror.state)
         yield copies
-        state_backup.back_up(store, mirror, clock)
 
 
 def open_staging_store(address: str) -> "StagingStore":
@@ -209,21 +207,6 @@ def lock_store(store: "Store", name: Path) -> Iterator[None]:
 
 def _process_label() -> str:
     return f"pid {os.getpid()} on {os.uname().nodename}"
-
-
-def restore(home: Home) -> bool:
-    """Restore the state from the store, where the home has none; return True if it did.
-
-    Raises:
-        ConfigurationError: There is no plug-in for the store, or it cannot be used.
-        StateError: It is damaged, or from another version.
-        StorageError: The store fails.
-    """
-    if is_mirror(home.folder):
-        return False
-    from resourcesync.app.mirrors import state_backup  # noqa: PLC0415 - rarely
-
-    return state_backup.restore(open_store(home.store), home.folder)
 
 
 def _lease_name(file: Path) -> str:
