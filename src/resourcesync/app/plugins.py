@@ -259,6 +259,8 @@ def _import(plugin: Plugin) -> Callable[..., Any]:
     point = EntryPoint(name=plugin.name, value=plugin.value, group=plugin.group)
     try:
         loaded = point.load()
+    except ConfigurationError:
+        raise  # one of ours lacks its extra
     except Exception as error:  # importing runs foreign code, which may raise anything
         raise _unusable(plugin, f"{type(error).__name__}: {error}") from error
     if not callable(loaded):

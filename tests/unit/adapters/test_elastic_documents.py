@@ -1,7 +1,9 @@
 """What documents of the seed say: locations, dates, digests, lengths, links."""
 
 import contextlib
+import sys
 from datetime import UTC, datetime
+from importlib.metadata import EntryPoint
 
 import pytest
 from hypothesis import given
@@ -194,3 +196,15 @@ def test_what_cannot_work_is_refused_without_the_secret(
     with pytest.raises(ConfigurationError) as caught:
         parse_settings(options(address, **values))
     assert "hidden" not in f"{caught.value.message} {caught.value.evidence} {caught.value.hint}"
+
+
+def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if "backends.elasticsearch" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+    point = EntryPoint("elasticsearch", "resourcesync.backends.elasticsearch:x", "accounts")
+
+    with pytest.raises(ConfigurationError, match="another package") as caught:
+        point.load()
+
+    assert "resourcesync[elasticsearch]" in caught.value.hint

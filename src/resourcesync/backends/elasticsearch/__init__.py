@@ -3,10 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from resourcesync.backends.elasticsearch.account import IndexAccount
-from resourcesync.backends.elasticsearch.client import SearchServer
-from resourcesync.backends.elasticsearch.settings import parse_settings
+from resourcesync.errors import ConfigurationError
 from resourcesync.ports.accounts import AccountOptions
+
+try:
+    from resourcesync.backends.elasticsearch.account import IndexAccount
+    from resourcesync.backends.elasticsearch.client import SearchServer
+    from resourcesync.backends.elasticsearch.settings import parse_settings
+except ModuleNotFoundError as error:
+    if error.name != "urllib3":
+        raise
+    raise ConfigurationError(
+        "Elasticsearch needs another package", hint="pip install 'resourcesync[elasticsearch]'"
+    ) from error
 
 __all__ = ["IndexAccount", "open_elasticsearch", "open_opensearch"]
 

@@ -1,10 +1,9 @@
-"""A small client for Elasticsearch and OpenSearch: JSON over HTTP on one connection.
+"""A small client for Elasticsearch and OpenSearch: JSON over HTTP on one connection, by urllib3.
 
 The official clients refuse each other's servers. The requests used here work with both.
 """
 
 import base64
-import http.client
 import logging
 import ssl
 from collections.abc import Mapping
@@ -12,6 +11,8 @@ from typing import Any, Final, Self
 from urllib.parse import quote, urlencode
 
 import msgspec
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, ProtocolError
 
 from resourcesync.errors import (
     BadResponseError,
@@ -114,8 +115,7 @@ class SearchServer:
     def __init__(self, settings: ServerSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._tls = _tls_context(settings)
-        self._connection: http.client.HTTPConnection | None = None
+        self._pool = _pool(settings)
         self.is_closed = False
 
     @property
@@ -128,12 +128,7 @@ class SearchServer:
     def close(self) -> None:
         """Close the connection; no more requests may follow."""
         self.is_closed = True
-        self._drop()
-
-    def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -185,72 +180,51 @@ class SearchServer:
         self, method: str, target: str, content: bytes | None, kind: str
     ) -> tuple[int, float | None, bytes]:
         """Send a request and read the response: status, ``Retry-After``, body."""
-        was_kept = self._connection is not None
         try:
-            return self._exchange_once(method, target, content, kind)
-        except (ConnectionError, http.client.RemoteDisconnected) as error:
-            self._drop()
-            if not was_kept:
-                raise self._unreachable(error) from error
-        except (OSError, http.client.HTTPException) as error:
-            self._drop()
-            raise self._unreachable(error) from error
-        try:
-            return self._exchange_once(method, target, content, kind)
-        except (OSError, http.client.HTTPException) as error:
-            self._drop()
+            try:
+                return self._exchange_once(method, target, content, kind)
+            except ProtocolError:  # as of a connection that the server has closed
+                return self._exchange_once(method, target, content, kind)
+        except (HTTPError, OSError) as error:
             raise self._unreachable(error) from error
 
     def _exchange_once(
         self, method: str, target: str, content: bytes | None, kind: str
     ) -> tuple[int, float | None, bytes]:
         until = self._clock.monotonic() + _LONGEST
-        connection = self._connection or self._connect()
         fields = {"Accept": "application/json", "User-Agent": "resourcesync"}
         if content is not None:
             fields["Content-Type"] = kind
         if self._settings.authorization:
             fields["Authorization"] = self._settings.authorization
+        response = self._pool.urlopen(
+            method, target, content, fields,
+            retries=False, redirect=False, preload_content=False, decode_content=False,
+        )  # fmt: skip
         try:
-            connection.request(method, target, content, fields)
-            response = connection.getresponse()
             answer = self._read(response, until)
         except BaseException:
-            self._drop()  # the rest of this response must not be read as the next one
+            response.close()  # the rest of it must not be read as the next one
             raise
         after = response.headers.get("Retry-After", "")
         return response.status, float(after) if after.isdecimal() else None, answer
 
-    def _read(self, response: http.client.HTTPResponse, until: float) -> bytes:
-        parts, length = [], 0
+    def _read(self, response: BaseHTTPResponse, until: float) -> bytes:
+        answer = bytearray()
         while part := response.read1(_CHUNK):
-            parts.append(part)
-            length += len(part)
-            if length > MAX_ANSWER:
+            answer += part
+            if len(answer) > MAX_ANSWER:
                 raise AnswerTooLargeError(
                     f"an answer of {self.address} has more than {MAX_ANSWER >> 20} MiB",
                     uri=self.address,
                 )
             if self._clock.monotonic() > until:
                 raise TimeoutError(f"more than {_LONGEST:g} s for one answer")
-        if response.length:
-            raise http.client.IncompleteRead(b"", response.length)
-        response.close()  # not the connection: a complete request leaves it usable
-        return b"".join(parts)
-
-    def _connect(self) -> http.client.HTTPConnection:
-        settings = self._settings
-        if self._tls is None:
-            self._connection = http.client.HTTPConnection(
-                settings.host, settings.port, timeout=_TIMEOUT
-            )
-        else:
-            self._connection = http.client.HTTPSConnection(
-                settings.host, settings.port, timeout=_TIMEOUT, context=self._tls
-            )
-        return self._connection
+        return bytes(answer)
 
     def _unreachable(self, error: Exception) -> SourceError:
+        cause = error.__cause__ or next(iter(error.args), None)  # urllib3 has wrapped it
+        error = cause if isinstance(cause, Exception) else error
         if isinstance(error, ssl.SSLCertVerificationError):
             return SourceRefusedError(
                 f"the certificate of {self.address} is not trusted",
@@ -320,16 +294,17 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+def _pool(settings: ServerSettings) -> HTTPConnectionPool:
     if settings.scheme == "http":
-        return None
+        return HTTPConnectionPool(settings.host, settings.port, timeout=_TIMEOUT)
     try:
-        return ssl.create_default_context(cafile=settings.ca_file or None)
+        context = ssl.create_default_context(cafile=settings.ca_file or None)
     except OSError as error:  # unreadable, or no certificate
         raise ConfigurationError(
             f"ca_file={settings.ca_file} cannot be used",
             evidence=(("got", str(error)[:_MAX_SHOWN]),),
         ) from error
+    return HTTPSConnectionPool(settings.host, settings.port, timeout=_TIMEOUT, ssl_context=context)
 
 
 def _encoded(body: object) -> tuple[bytes | None, str]:
