@@ -3,6 +3,7 @@
 import io
 import json
 from datetime import UTC
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -110,3 +111,12 @@ def test_json_lets_no_text_of_a_source_control_a_terminal_and_keeps_its_value(na
     assert json.loads(shown)[name] == [text, text]
     assert msgspec.json.decode(shown)[name] == [text, text]
     assert json_line("item", "", {name: text}).decode()[:-1].isprintable()
+
+
+def test_json_has_a_form_for_a_name_that_is_no_text() -> None:
+    screen, stream, _ = json_screen()
+
+    screen.report("item", {"uri\udc80": ["\ud800", Path("\udcff")]})
+
+    row = msgspec.json.decode(stream.getvalue())
+    assert row["uri\\udc80"] == ["\\ud800", "\\udcff"]

@@ -1,6 +1,7 @@
 """The edge: help, mistakes, errors and crashes. What a process really does."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,6 +22,57 @@ HEAVY = ("pycurl", "starlette", "uvicorn", "rich", "sqlite3", "protego", "asynci
 
 
 # --- help ---
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"]])
+def test_the_first_screen_has_five_commands_and_names_the_others_on_24_lines(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == 0
+
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 24
+    explained = [name for name, text in main.COMMANDS.items() if f"\n{name:<12}{text}\n" in said]
+    assert sorted(explained) == sorted(main.FIRST)
+    for name in main.COMMANDS:
+        assert re.search(rf"\b{name}\b", said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fix"),
+    [
+        (["pul"], "did you mean pull? resourcesync --help"),
+        (["pull", "--incude", "x"], "did you mean --include? resourcesync pull --help"),
+        (["--vresion"], "did you mean --version? resourcesync --help"),
+        (
+            ["serve", "d", "--port", "8000"],
+            "did you mean --bind 127.0.0.1:PORT? resourcesync serve --help",
+        ),
+        (
+            ["serve", "d", "--host", "h"],
+            "did you mean --bind HOST:PORT? resourcesync serve --help",
+        ),
+        (["version"], "did you mean --version? resourcesync --help"),
+        (["-V"], "did you mean --version? resourcesync --help"),
+        (["sync"], "did you mean pull? resourcesync --help"),
+        (["check", "x"], "did you mean audit or validate? resourcesync --help"),
+        (["init"], "did you mean config init? resourcesync --help"),
+        (["frobnicate"], "resourcesync --help"),
+    ],
+)
+def test_a_mistyped_word_gets_the_nearest_one(
+    arguments: list[str], fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(arguments) == 2
+
+    assert capsys.readouterr().err.splitlines()[-2] == f"  fix    {fix}"
+
+
+def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"resourcesync {__version__}\n"
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)

@@ -13,9 +13,11 @@ from resourcesync.cli.output import (
     OutputLostError,
     OutputOptions,
     Problem,
+    problem_of,
     write_line,
 )
 from resourcesync.cli.terminal import Streams, TextScreen
+from resourcesync.errors import MalformedDocumentError
 
 PROBLEM = Problem(
     code="source-not-found",
@@ -58,6 +60,19 @@ def test_an_error_has_its_form() -> None:
         "  fix    give the list's own address\n"
         "exit 5\n"
     )
+
+
+def test_a_fault_in_a_document_has_a_place() -> None:
+    shown = Shown()
+    error = MalformedDocumentError("unclosed <url>", uri="http://h/list.xml", line=7, column=3)
+
+    shown.screen.problem(problem_of(error))
+
+    assert shown.err.getvalue().splitlines() == [
+        "error[xml]: unclosed <url>",
+        "  --> http://h/list.xml:7:3  line 7, column 3",
+        "  more   resourcesync why xml",
+    ]
 
 
 @pytest.mark.parametrize(

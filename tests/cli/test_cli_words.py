@@ -1,5 +1,9 @@
 """Numbers, times and names as people read them."""
 
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +25,49 @@ def test_a_hostile_name_shows_what_it_hides() -> None:
     shown = formatting.escape(HOSTILE)
 
     assert shown == (r"a\x1b[31mred\x07\r\nb\u202egnp.exe\u2066\u200b\x9b\ud800\x00\u2028")
+
+
+@pytest.fixture(params=["Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "UTC"])
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Yield a time zone that is the one of this process for a test."""
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield request.param
+    monkeypatch.undo()
+    time.tzset()
+
+
+LOCAL = {
+    "Europe/Berlin": ("2026-07-01 14:30:00 +02:00", "2026-11-21 00:04:09 +01:00"),
+    "Asia/Kathmandu": ("2026-07-01 18:15:00 +05:45", "2026-11-21 04:49:09 +05:45"),
+    "America/St_Johns": ("2026-07-01 10:00:00 -02:30", "2026-11-20 19:34:09 -03:30"),
+    "UTC": ("2026-07-01 12:30:00Z", "2026-11-20 23:04:09Z"),
+}
+
+
+def test_times_become_local_with_the_offset_of_their_day(zone: str) -> None:
+    summer = datetime(2026, 7, 1, 12, 30, tzinfo=UTC)
+    winter = datetime(2026, 11, 20, 23, 4, 9, tzinfo=UTC)
+    text = f"from {formatting.moment(summer)}, until {formatting.moment(winter)}: in sync"
+
+    assert formatting.with_local_times(text) == (
+        f"from {LOCAL[zone][0]}, until {LOCAL[zone][1]}: in sync"
+    )
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin"], indirect=True)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-20T11:04:09Z",
+        "2026-13-45 11:04:09Z",
+        "1-2026-11-20 11:04:09Z",
+        "2026-11-20 11:04:09Zone",
+        "2026-11-20",
+    ],
+)
+def test_what_is_no_time_of_ours_stays_as_it_is(text: str, zone: str) -> None:
+    assert formatting.with_local_times(text) == text
 
 
 @pytest.mark.parametrize(
