@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from resourcesync.cluster.units import FetchedResource, FetchUnit, UnitResult, wanted_by
 from resourcesync.errors import ResourceSyncError, SourceError, StorageError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
-from resourcesync.ports.copies import TakingCopy
 from resourcesync.ports.engines import UNIT_ROWS, UnitOutcome
+from resourcesync.ports.staging import TakingCopy
 
 UNIT_BYTES: Final = 256 << 20
 """Listed bytes at which a unit is full: a large resource has a unit of its own."""

@@ -8,8 +8,8 @@ import msgspec
 from resourcesync.cluster.units import FetchedResource, FetchUnit, UnitResult, WantedResource
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, StagedCopy
-from resourcesync.ports.copies import StagingArea
 from resourcesync.ports.engines import UnitOutcome
+from resourcesync.ports.staging import StagingArea
 
 _GROUP: Final = 64
 """Number of resources that are made durable together."""

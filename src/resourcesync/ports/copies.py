@@ -1,6 +1,6 @@
 """Copies: the files of a Destination, to be staged, installed, removed and inspected."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
@@ -50,42 +50,6 @@ class StagedCopy(Protocol):
 
     def discard(self) -> None:
         """Throw the bytes away; it is no error to do so twice."""
-
-
-class TakingCopy(StagedCopy, Protocol):
-    """A staged copy that can take over bytes which a worker staged."""
-
-    @property
-    def algorithms(self) -> Sequence[str]:
-        """The requested digests."""
-
-    def take(self, place: str, length: int, digests: tuple[Digest, ...]) -> None:
-        """Take over staged bytes, in place of those so far; they are sealed.
-
-        Args:
-            place: Their place, as ``StagingArea.hand_over`` returned it.
-            length: Their number.
-            digests: The requested digests of them.
-
-        Raises:
-            StorageError: They are not there.
-        """
-
-
-class StagingArea(Protocol):
-    """Where workers stage bytes for the machine that alone installs copies."""
-
-    def stage(self, algorithms: Sequence[str]) -> StagedCopy:
-        """Start a staged copy; digests are computed while the bytes pass."""
-
-    def hand_over(
-        self, batch: Sequence[tuple[StagedCopy, Mapping[str, str]]]
-    ) -> list[str | StorageError]:
-        """Make sealed bytes durable; return the place of each, or its error.
-
-        Args:
-            batch: The staged copies, and the header fields of their answers.
-        """
 
 
 class CopyContent(NamedTuple):

@@ -17,8 +17,8 @@ from resourcesync.destination.options import Dependencies
 from resourcesync.errors import StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import StagedCopy
-from resourcesync.ports.copies import StagingArea
 from resourcesync.ports.engines import UnitOutcome
+from resourcesync.ports.staging import StagingArea
 from tests.support.crashes.killing import Fuse, Killed
 
 _TRIES: Final = 3

@@ -24,8 +24,8 @@ from resourcesync.cluster.units import FetchUnit
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.copies import StagingArea
 from resourcesync.ports.engines import ExecutionEngine, HostShare, UnitOutcome
+from resourcesync.ports.staging import StagingArea
 from resourcesync.settings.network import Network
 
 
