@@ -86,6 +86,22 @@ def test_a_request_that_is_not_valid_shows_all_mirrors(fields: dict[str, str]) -
     assert MirrorQuery.parse(fields) == MirrorQuery()
 
 
+def test_three_failures_with_one_cause_are_one_line() -> None:
+    down = [failing(number) for number in range(150)]
+    others = [failing(200, "http"), failing(201, host="other.example"), failing(202, "http")]
+    found = select_mirrors([*down, *others, *MANY[203:]], MirrorQuery())
+    assert [(group.code, group.host, len(group.mirrors)) for group in found.groups] == [
+        ("connect", "down.example", 150)
+    ]
+    assert {one.name for one in found.shown[:3]} == {"m0200", "m0201", "m0202"}
+    page = overview([*down, *others])
+    assert "150 mirrors of down.example: connect failed</strong></summary>" in page
+    assert "and 50 more" in page
+    assert page.count("<tr>") < 10
+    assert "./?fold=no" in Seen(page).addresses
+    assert "Failures with one cause" not in overview([*down, *others], is_folded=False)
+
+
 def test_what_fails_says_since_when_and_when_it_is_tried_again() -> None:
     one = replace(
         failing(1), tries=3, next_pull="15:28:00Z (retry 3)", next_at=NOW, notes=("why  exit 4",)

@@ -8,6 +8,7 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import PublishedTree, find_tree
+from resourcesync.errors import StorageError
 from resourcesync.model import formatting
 from resourcesync.model.vocabulary import Capability
 from resourcesync.server.admin import OperationsApplication
@@ -15,7 +16,7 @@ from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.metrics import Metric, write_metrics
 from tests.support.servers.asgi import ask
-from tests.support.servers.served_tree import media_type, plant, settled
+from tests.support.servers.served_tree import LIST_URI, media_type, plant, settled
 
 
 @pytest.fixture
@@ -142,3 +143,29 @@ def test_nothing_that_a_page_tells_is_taken_for_markup(tmp_path: Path) -> None:
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "http://x/&#x27;c.xml" in text
+
+
+def test_the_pages_are_made_once_for_many_requests_and_without_what_fails(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def overview() -> Overview:
+        made.append(1)
+        if len(made) > 1:
+            raise StorageError("gone")
+        return Overview(address="http://x/", lists=(_resource_list("http://x/r.xml"),))
+
+    app = create_app(
+        ServedSource(
+            root=plant(tmp_path / "tree"),
+            capability_list_uri=LIST_URI,
+            media_type=media_type,
+            overview=overview,
+        ),
+        clock=SystemClock(),
+    )
+
+    pages = [ask(app, path) for path in ("/", "/robots.txt", "/", "/robots.txt")]
+    assert made == [1]
+    assert {page.status for page in pages} == {200}
+    assert pages[1].body == b"User-agent: *\nAllow: /\nSitemap: http://x/r.xml\n"
+    assert "link" not in pages[1].fields

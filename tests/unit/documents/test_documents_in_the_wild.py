@@ -110,6 +110,30 @@ def test_attributes_of_others_are_kept() -> None:
     ]
 
 
+def test_attributes_with_the_resourcesync_prefix_count_as_if_they_had_none() -> None:
+    told = tell(
+        document(
+            url("http://a/1", '<rs:md rs:length="5" rs:type="a/b" type="c/d" rs:odd="e"/>'),
+            md='<rs:md rs:capability="resourcelist" at="2013"/>',
+        )
+    )
+
+    assert told.entries == [
+        Resource(uri="http://a/1", length=5, media_type="c/d", extra=(("odd", "e"),))
+    ]
+
+
+def test_the_prefix_rs_bound_to_another_namespace_is_foreign() -> None:
+    data = document(url("http://a/1", '<rs:md length="5"/>')).replace(RS_NS.encode(), b"urn:other")
+
+    told = tell(data)
+
+    assert told.header.capability is None
+    assert told.entries == [
+        Resource(uri="http://a/1", foreign=('<md xmlns="urn:other" length="5"/>',))
+    ]
+
+
 @pytest.mark.parametrize(
     "namespace",
     [
@@ -171,6 +195,12 @@ def test_blanks_before_the_declaration_are_passed_over(blanks: str) -> None:
         tell_strictly(blanks.encode() + document(url()))
     with pytest.raises(MalformedDocumentError):
         tell(blanks.encode() + data.replace(b"UTF-8", b"ISO-8859-1"))
+
+
+def test_comments_and_cdata_do_not_split_a_loc() -> None:
+    told = tell(document(url("http://good/<!-- x -->@evil/<![CDATA[?a&b]]>&amp;c&#x26;d")))
+
+    assert uris(told.entries) == ["http://good/@evil/?a&b&c&d"]
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,23 @@ def test_what_is_no_list_is_said_to_be_none_and_its_root_is_named(data: bytes, r
     assert caught.value.column >= 1
 
 
+def test_an_html_page_is_known_by_its_title() -> None:
+    page = b"<!DOCTYPE html><html><head><title>\n Not  found </title></head></html>"
+
+    with pytest.raises(NotAListError) as caught:
+        open_document(page)
+
+    assert ("title", "Not found") in caught.value.evidence
+
+
+def test_entries_are_given_once() -> None:
+    opened = open_document(document(url()))
+    assert len(list(opened.entries())) == 1
+
+    with pytest.raises(RuntimeError, match="once"):
+        next(opened.rows())
+
+
 def test_a_uri_longer_than_the_text_limit_is_still_a_limit_of_the_document() -> None:
     limits = Limits(text=100, uri=2048)
 

@@ -183,6 +183,13 @@ def test_bytes_after_the_end_are_refused() -> None:
     assert unpack(gzip.compress(PLAIN) + bytes(600)).given
 
 
+def test_several_gzip_members_make_one_tar() -> None:
+    halves = gzip.compress(PLAIN[:700]) + gzip.compress(PLAIN[700:])
+
+    assert unpack(halves).given == [("http://h/a", ONE)]
+    assert refusal(gzip.compress(b"") * 1200 + gzip.compress(PLAIN)) == "tar-data"
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_a_bomb_is_refused_when_it_passes_the_budget(pack: object) -> None:
     bomb = pack(tarball(("manifest.xml", TEXT), ("a", bytes(20 * 2**20)), mode="w:"))  # type: ignore[operator]

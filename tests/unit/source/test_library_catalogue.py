@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync import Catalogue, Change, Resource
+from resourcesync import Catalogue, Change, ChangeKind, Resource
 from resourcesync.documents import DocumentChange
 from resourcesync.errors import ChangesLostError, ConfigurationError, DiscontinuityError
 
@@ -51,6 +51,13 @@ def test_a_resource_that_is_given_twice_is_a_mistake_of_the_caller(catalogue: Ca
         catalogue.fill([JUG, BOWL, JUG])
 
     assert wrong.value.hint == "give each resource once"
+
+
+def test_changes_are_posted_and_not_filled_in(catalogue: Catalogue) -> None:
+    change: Any = Change(kind=ChangeKind.DELETED, resource=JUG)
+
+    with pytest.raises(ConfigurationError, match="is no resource"):
+        catalogue.fill([change])
 
 
 def test_lost_changes_do_not_come_back_by_themselves() -> None:

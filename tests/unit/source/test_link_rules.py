@@ -39,6 +39,14 @@ def test_a_template_says_where_a_link_leads(template: str, href: str) -> None:
     assert found == [Link(rel="describedby", href=href)]
 
 
+def test_a_link_tells_its_type_and_priority() -> None:
+    found = links("duplicate:http://m.example/{path} pri=3 type=text/plain", "a.txt")
+
+    assert found == [
+        Link(rel="duplicate", href="http://m.example/a.txt", media_type="text/plain", priority=3)
+    ]
+
+
 def test_a_link_to_what_is_not_there_is_not_told_unless_it_is_wanted() -> None:
     assert links("describedby:{path}.xml", "a.pdf") == []
     assert len(links("describedby:{path}.xml", "a.pdf", "a.pdf.xml")) == 1

@@ -176,6 +176,21 @@ def test_a_document_that_cannot_be_read_is_told_as_the_disks_fault(tmp_path: Pat
     assert len(os.listdir("/proc/self/fd")) == held
 
 
+def test_leftovers_can_be_removed_before_anything_is_written(tmp_path: Path) -> None:
+    left = [tmp_path / folder / ".rs-tmp-9-1" for folder in ("resourcesync", ".well-known")]
+    for path in left:
+        path.parent.mkdir()
+        path.write_bytes(b"half")
+    store = FolderDocuments(tmp_path)
+
+    store.remove_leftovers()
+
+    assert not any(path.exists() for path in left)
+    left[0].write_bytes(b"of a copy of this process")
+    store.write(NAME, [b"x"])
+    assert left[0].exists()
+
+
 def test_leftovers_in_a_folder_that_is_a_link_are_not_removed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/.rs-tmp-9-1").write_bytes(b"mine")
