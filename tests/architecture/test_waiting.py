@@ -23,11 +23,11 @@ ALLOWED: Final = {
     "tests/support/cluster/unit_work.py": 2,
     "tests/support/crashes/killed.py": 1,
     "tests/unit/app/test_watched_publisher.py": 1,
-    "tests/unit/http/test_http_streams.py": 2,
+    "tests/unit/http/test_http_streams.py": 1,
     "tests/unit/storage/test_files_measuring.py": 1,
     "tests/unit/storage/test_mirror_syncing.py": 1,
     "tests/watch/test_watch_keeping.py": 2,
-    "tests/websub/test_websub_hub.py": 6,
+    "tests/websub/test_websub_hub.py": 5,
 }
 """Fixed waits that tests still have, with how many: less each time."""
 
