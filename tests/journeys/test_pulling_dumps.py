@@ -33,6 +33,17 @@ def test_a_first_pull_of_2000_small_resources_takes_one_package(world: World[Dum
     assert report.useful == sum(len(told.data) for told in told)
 
 
+def test_without_dumps_everything_is_asked_for_singly(world: World[DumpSource]) -> None:
+    told = many(100)
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.zip", body=zipped(told)))
+
+    assert world.pull(dumps="never").state is MirrorState.IN_SYNC
+    assert "resourcedump.xml" not in world.asked()
+    assert sum(name.startswith("r/") for name in world.asked()) == 100
+
+
 def test_a_dry_run_fetches_no_package(world: World[DumpSource]) -> None:
     told = many(100)
     world.source.put_all(told)
@@ -210,6 +221,18 @@ def test_a_manifest_that_does_not_fit_its_dump_costs_the_package(
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
     assert world.warned() == ["bad-package"]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_a_tar_brings_resources_as_well(world: World[DumpSource], mode: str) -> None:
+    told = many(100)
+    world.source.put_all(told)
+    world.source.list_resources(told)
+    world.source.dump(Packed(name="d.tar", body=tarred(told, mode)))
+
+    assert world.pull().verified == 100
+    assert world.in_sync()
+    assert not any(name.startswith("r/") for name in world.asked())
 
 
 def test_without_digests_equal_times_are_enough_and_the_copies_are_not_called_verified(

@@ -231,6 +231,21 @@ def test_only_the_publisher_may_submit(desk: Desk) -> None:
     assert desk.woken == 1
 
 
+def test_a_submission_that_is_none_is_refused(desk: Desk) -> None:
+    body = payload()
+    assert desk.submit(body, link=f'<{TOPIC}>; rel="self"') == 400
+    assert desk.submit(body, link=f'<{ADDRESS}>; rel="hub"') == 400
+    assert desk.submit(body, link="") == 400
+    assert desk.submit(body, link=f'{link_field(TOPIC, [ADDRESS])}, <x>; rel="self"') == 400
+    assert desk.submit(body, media_type="application/json") == 406
+    assert desk.submit(body, media_type="") == 406
+    for other in (b"", b"<urlset/>", body[:-20].replace(b"change-notification", b"resourcelist")):
+        assert desk.submit(other) == 400
+    assert desk.submit(b"x" * (1024 * 1024 + 1)) == 413
+    assert desk.told() == []
+    assert desk.submit(body, media_type="Text/XML; charset=utf-8") == 204
+
+
 def test_submissions_that_never_end_are_slowed_down(open_desk: Callable[..., Desk]) -> None:
     desk = open_desk(pings=1)
     found = [desk.submit(payload()) for _ in range(62)]

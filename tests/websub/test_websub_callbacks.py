@@ -204,6 +204,22 @@ def test_a_topic_that_redirects_without_end_is_left_after_a_few_requests() -> No
     assert server.targets() == ["/list", *["/topic"] * 4]
 
 
+def test_links_at_the_root_and_in_the_answer_tell_a_channel_too() -> None:
+    root = f'<rs:ln rel="self" href="{TOPIC}"/>' + HUB_LINK.format(HUB)
+    with HostileServer() as server:
+        server.on("/list", answer(body=document(root=root)))
+        server.on("/field", answer(body=document(), Link=f'<{HUB}>; rel="hub", </t>; rel=self'))
+        server.on("/bare", answer(body=document(), Link=f"<{HUB}>; rel=hub"))
+        channels = found(server, "/list", "/field", "/bare")
+
+    here = server.origin
+    assert [(channel.topic, channel.hubs) for channel in channels] == [
+        (TOPIC, (HUB,)),
+        (f"{here}/t", (HUB,)),
+        (f"{here}/bare", (HUB,)),
+    ]
+
+
 def test_a_channel_without_a_hub_is_asked_for_one() -> None:
     with HostileServer() as server:
         for number, reply in enumerate(

@@ -185,6 +185,14 @@ def test_a_body_that_is_announced_as_too_long_is_not_even_read(hub: RunningHub) 
 # --- delivering ---------------------------------------------------------------------------------
 
 
+def test_a_receiver_that_is_gone_is_told_nothing_more(hub: RunningHub, listener: Listener) -> None:
+    joined(hub, listener)
+    listener.answer = lambda _: (410, b"")
+    hub.submit(payload())
+
+    assert listener.wait(lambda: hub.subscribed() == 0)
+
+
 @pytest.mark.parametrize("status", [302, 404, 503])
 def test_what_did_not_arrive_is_delivered_again_and_no_redirect_is_followed(
     hub: RunningHub, listener: Listener, status: int

@@ -97,6 +97,14 @@ def test_an_allowance_is_never_exceeded(most: int, gaps: list[float]) -> None:
     assert allowance.acquire("other", now)
 
 
+def test_an_allowance_forgets_who_asked_longest_ago() -> None:
+    allowance = RateLimiter(1)
+    for number in range(10_001):
+        assert allowance.acquire(str(number), 0.0)
+    assert allowance.acquire("0", 0.0)
+    assert not allowance.acquire("10000", 0.0)
+
+
 words = st.text(string.ascii_letters + string.digits + "-._~/", max_size=20)
 callbacks = st.builds(
     lambda host, path, query: (

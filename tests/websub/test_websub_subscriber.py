@@ -279,6 +279,17 @@ def test_a_hub_that_leads_to_another_hub_is_followed(world: SubscriberAndHubs, s
     assert world.follower().state is FollowerState.REQUESTED
 
 
+@pytest.mark.parametrize("location", [HUB, "http://hub.example/hub", "", "http://["])
+def test_a_hub_that_leads_nowhere_is_left(world: SubscriberAndHubs, location: str) -> None:
+    world.hubs.answer = lambda _: (307, {"location": location})
+    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
+    world.subscriber.tick()
+
+    assert len(world.hubs.asked) <= 4
+    assert {request.uri for request in world.hubs.asked} == {HUB}  # never without TLS
+    assert world.follower().state is FollowerState.PENDING
+
+
 @pytest.mark.parametrize("status", [204, 500])
 def test_a_hub_may_confirm_before_it_answers_whatever_that_is(
     world: SubscriberAndHubs, status: int

@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.dumps.dump_policy import (
     DEFAULT_SIZE,
+    MIN_FETCHES,
     REQUEST_COST,
     AgeIndex,
     PackageEstimate,
     ResourceCount,
+    are_manifests_worth_fetching,
     cost_of_requests,
+    is_dump_worth_checking,
     is_package_worth_fetching,
 )
 from resourcesync.destination.dumps.dump_transfer import DumpEstimate, interval_ends
@@ -29,6 +32,9 @@ from resourcesync.destination.lists.manifests import (
 from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.model.capabilities import Header, Package
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import Copy
 
 POLICIES: Sequence[DumpPolicy] = ("auto", "never", "always")
@@ -82,6 +88,12 @@ def test_what_is_worth_taking_is_so_at_a_lower_price_as_well(
         assert is_package_worth_fetching(cheaper, "auto", None)
 
 
+@given(prospects(), st.none() | st.integers(0, 10**13))
+def test_always_takes_whatever_auto_takes(estimate: PackageEstimate, room: int | None) -> None:
+    if is_package_worth_fetching(estimate, "auto", room):
+        assert is_package_worth_fetching(estimate, "always", room)
+
+
 def test_a_package_of_unknown_size_is_taken_only_for_half_of_what_it_holds() -> None:
     need = ResourceCount(count=50, size=50_000)
 
@@ -92,6 +104,25 @@ def test_a_package_of_unknown_size_is_taken_only_for_half_of_what_it_holds() -> 
         PackageEstimate(length=None, wanted=need, entries=101), "auto", None
     )
     assert not is_package_worth_fetching(PackageEstimate(length=None, wanted=need), "auto", None)
+
+
+def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:
+    assert not is_dump_worth_checking(ResourceCount(count=MIN_FETCHES - 1), "auto")
+    assert is_dump_worth_checking(ResourceCount(count=MIN_FETCHES), "auto")
+    assert is_dump_worth_checking(ResourceCount(count=1), "always")
+    assert not is_dump_worth_checking(ResourceCount(), "always")
+    assert not is_dump_worth_checking(ResourceCount(count=10**6), "never")
+
+
+def test_manifests_that_cost_more_than_they_may_save_are_not_looked_at() -> None:
+    of_24 = [PackageEstimate(length=10**6, wanted=ResourceCount(count=67), entries=10_000)] * 24
+
+    assert not are_manifests_worth_fetching(of_24, ResourceCount(count=1_620), "auto")
+    assert are_manifests_worth_fetching(of_24, ResourceCount(count=240_000), "auto")
+    assert are_manifests_worth_fetching(of_24, ResourceCount(count=1), "always")
+    assert not are_manifests_worth_fetching(of_24, ResourceCount(count=240_000), "never")
+    changes = [PackageEstimate(length=10**6, wanted=ResourceCount(count=500))]
+    assert are_manifests_worth_fetching(changes, ResourceCount(count=500), "auto")
 
 
 def test_what_has_no_length_is_taken_for_as_long_as_the_others() -> None:
@@ -135,6 +166,21 @@ def test_ages_count_what_a_reading_of_all_would_count(
         assert need.unsized == chosen.count(None)
 
 
+def offered(
+    *, length: int | None = None, at: int = 0, from_: int = 0, until: int = 0
+) -> DumpPackage:
+    def moment(value: int) -> Any:
+        return from_microseconds(value * 1_000_000) if value else None
+
+    entry = Package(
+        uri="http://h/p.zip", length=length, at=moment(at), from_=moment(from_), until=moment(until)
+    )
+    kind = Capability.CHANGE_DUMP if from_ else Capability.RESOURCE_DUMP
+    return DumpPackage(
+        uri=entry.uri, entry=entry, dump=Header(capability=kind), contents="", is_near=True
+    )
+
+
 def estimate(
     packages: list[DumpPackage], *lastmods: int | None, resources: int = 100
 ) -> DumpEstimate:
@@ -142,6 +188,19 @@ def estimate(
     for lastmod in lastmods:
         ages.add(None if lastmod is None else lastmod * 1_000_000, 10)
     return DumpEstimate(packages, ages, resources)
+
+
+def test_packages_that_disappoint_lower_what_is_expected_of_the_next_ones() -> None:
+    found = estimate([offered(length=1), offered(length=1)], *[None] * 100)
+    assert found.for_package(1).wanted.count == 50
+
+    found.learn(50, 5)
+
+    assert found.for_package(1).wanted.count == 5
+    found.learn(0, 0)
+    assert found.for_package(1).wanted.count == 5
+    found.learn(5, 500)
+    assert found.for_package(1).wanted.count == 50
 
 
 # --- which versions ---

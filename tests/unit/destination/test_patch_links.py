@@ -6,6 +6,8 @@ import pytest
 
 from resourcesync.destination.links import (
     PatchLink,
+    decode_patch,
+    encode_patch,
     is_version_before,
     usable_patch_of,
 )
@@ -15,8 +17,9 @@ from resourcesync.destination.planner import (
     Fetch,
     ListedEntry,
     decide,
+    listed_from_task,
 )
-from resourcesync.destination.tasks import pending_delete
+from resourcesync.destination.tasks import pending_delete, pending_fetch
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -94,6 +97,15 @@ def test_a_copy_is_the_version_before_only_when_it_was_proven(
     assert is_version_before(copy, None) is is_before
     waiting = pending_delete(COPY, reason="", now=0, at=0, generation=1)
     assert not is_version_before(copy, waiting)
+
+
+def test_a_patch_is_remembered_with_what_waits() -> None:
+    row = ListedEntry("u", "u", "u", SHA, 10, None, "updated", ("http://m/1",), "http://m/t", PATCH)
+    task = pending_fetch(row, known=None, now=0, at=0, generation=1, failed=False)
+    assert listed_from_task(task) == row
+    assert listed_from_task(task._replace(elsewhere="")).patch is None
+    assert decode_patch(*encode_patch(PATCH)) == PATCH
+    assert decode_patch("http://mirror/patch ") is None
 
 
 def test_a_comparison_with_a_whole_list_never_leads_to_a_patch() -> None:

@@ -121,6 +121,14 @@ def test_a_media_type_that_is_known_must_fit(
     assert scope.judge(Resource(uri=f"{HOME}/a", media_type=media_type)) is verdict
 
 
+@pytest.mark.parametrize("name", ["", "html", "text/", "/html", "*", "*/html", "text/h*", "a/b/c"])
+def test_what_is_no_media_type_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not a media type") as raised:
+        Scope(origins=ORIGINS, types=("text/html", name))
+
+    assert raised.value.code == "type"
+
+
 @pytest.mark.parametrize(
     ("length", "verdict"),
     [
@@ -174,6 +182,13 @@ def test_what_is_no_origin_is_refused(origins: tuple[str, ...]) -> None:
         Scope(origins=frozenset(origins))
 
     assert raised.value.code == "origins"
+
+
+def test_a_negative_size_and_a_time_without_a_zone_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="negative"):
+        Scope(origins=ORIGINS, max_size=-1)
+    with pytest.raises(ConfigurationError, match="zone"):
+        Scope(origins=ORIGINS, since=MOMENT.replace(tzinfo=None))
 
 
 def test_every_filter_shows_in_the_fingerprint() -> None:

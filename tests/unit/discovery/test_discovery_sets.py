@@ -162,3 +162,12 @@ def test_a_wish_that_the_address_contradicts_is_an_error() -> None:
     followed = SetChoice(requested="texts", pinned=f"{HOST}/maps/c.xml")
     with pytest.raises(ConfigurationError, match="no set 'texts'"):
         Host(TWO).find("/maps/c.xml", followed)
+
+
+def test_a_page_of_several_sets_offers_them() -> None:
+    page = "<html><link rel=resourcesync href=/maps/c.xml><link rel=resourcesync href=/texts/c.xml>"
+    host = Host({**TWO, "/page": page})
+
+    with pytest.raises(ConfigurationError):
+        host.find("/page")
+    assert host.find("/page", SetChoice(requested="2")).capability_list == f"{HOST}/texts/c.xml"

@@ -150,6 +150,14 @@ def test_a_decoded_body_has_a_limit_by_its_size_on_the_way(server: HostileServer
     assert len(kept(outcome)) < 25 << 20
 
 
+def test_a_document_that_only_claims_to_be_gzip_is_refused(server: HostileServer) -> None:
+    uri = server.on("/x", answer(body=b"plain", Content_Encoding="gzip"))
+
+    outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
+
+    assert (outcome.error.code, outcome.tries) == ("encoding", 1)
+
+
 class FullDisk:
     def write(self, chunk: bytes) -> None:
         raise DiskFullError("no space left")

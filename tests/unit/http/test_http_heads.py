@@ -38,6 +38,21 @@ def head(*lines: str) -> ResponseHead | None:
     )
 
 
+def test_a_head_gives_its_status_and_fields() -> None:
+    read = head(
+        "Content-Length: 3", 'ETag:"x"', "X-Empty:", "Link: <a>", "Link: <b>", "ETag: later"
+    )
+
+    assert read is not None
+    assert (read.status, read.status_line, read.length, read.codings) == (200, "200 OK", 3, ())
+    assert dict(read) == {
+        "content-length": "3",
+        "etag": '"x"',
+        "x-empty": "",
+        "link": "<a>, <b>",
+    }
+
+
 @pytest.mark.parametrize(
     "lines",
     [

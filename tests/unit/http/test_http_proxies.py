@@ -219,6 +219,16 @@ def test_a_proxy_that_refuses_a_tunnel_is_named_with_what_to_do(
     assert SECRET[1] not in repr(error) + str(error) + repr(error.evidence)
 
 
+def test_a_proxy_that_wants_a_secret_for_http_is_named() -> None:
+    with Proxy(refusal="407 Proxy Authentication Required") as proxy:
+        outcome = failure(fetch_one(quick_fetcher(proxy=proxy.url), "http://museum.example/x"))
+
+    assert isinstance(outcome.error, SourceRefusedError)
+    assert (outcome.error.code, outcome.tries) == ("proxy", 1)
+    assert proxy.url in outcome.error.message
+    assert outcome.error.remedy == Remedy("log-in-to-proxy")
+
+
 @pytest.mark.parametrize("uri", ["http://museum.example/x", "https://museum.example/x"])
 @pytest.mark.parametrize("scheme", ["http", "https", "socks5h"])
 def test_a_proxy_that_is_dead_is_named(scheme: str, uri: str) -> None:
