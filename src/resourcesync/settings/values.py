@@ -10,8 +10,6 @@ from enum import EnumType
 from ipaddress import ip_network
 from typing import Any, Final, NamedTuple, get_args
 
-import msgspec
-
 from resourcesync.errors import ConfigurationError, Remedy
 from resourcesync.model.timestamps import parse_w3c
 
@@ -60,6 +58,8 @@ def convert_argument(name: str, value: object, kind: Any) -> Any:
     Raises:
         ConfigurationError: It is none.
     """
+    import msgspec  # noqa: PLC0415 - help stays quick
+
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
