@@ -14,11 +14,11 @@ from pathlib import Path
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.source.plan import Policy
 from resourcesync.source.publisher import ListPublisher
+from tests.support.in_memory import ManualClock
 
 _BASE = "https://live.example/"
 _EVERY = 2

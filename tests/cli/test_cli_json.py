@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.json_output import JsonScreen, json_line
 from resourcesync.cli.output import (
@@ -18,6 +17,7 @@ from resourcesync.cli.output import (
     Problem,
 )
 from resourcesync.model.digests import Digest
+from tests.support.in_memory import ManualClock
 
 PROBLEM = Problem(
     code="source-not-found",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.output import (
     CommandOutcome,
     Job,
@@ -23,6 +22,7 @@ from resourcesync.cli.terminal import (
 )
 from resourcesync.errors import StorageError
 from resourcesync.settings.environment import Environment
+from tests.support.in_memory import ManualClock
 
 
 def job(**options: Any) -> Job:

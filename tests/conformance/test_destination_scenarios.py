@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.documents import Dialect
 from tests.conformance.destination_scenarios import SCENARIOS, Step
 from tests.conformance.scenario_site import SiteServer
 from tests.conformance.scenario_source import ScriptedSource
+from tests.support.in_memory import ManualClock
 
 RUNS = [*((name, Dialect.V1_1) for name in SCENARIOS), ("changes", Dialect.V1_0)]
 

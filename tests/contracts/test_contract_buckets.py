@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_documents import StoredDocuments
@@ -19,6 +18,7 @@ from resourcesync.ports.originals import OriginalsOptions, PrefetchingOriginals
 from tests.contracts.copies_suite import CopiesSuite
 from tests.contracts.document_suite import DocumentStoreSuite
 from tests.contracts.originals_suite import OriginalsSuite
+from tests.support.in_memory import ManualClock
 from tests.support.servers.interposed import Answer, Interposed, interposed
 from tests.support.servers.object_server import ObjectServer
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from tests.contracts.catalogue_suite import CatalogueSuite
+from tests.support.in_memory import ManualClock
 
 
 class TestFileCatalogue(CatalogueSuite):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from tests.contracts.copies_suite import CopiesSuite
+from tests.support.in_memory import ManualClock
 from tests.support.storage.storing import ShelfStore
 
 

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.backends.elasticsearch.account import IndexAccount
 from resourcesync.backends.elasticsearch.client import SearchServer
 from resourcesync.backends.elasticsearch.documents import CHANGE_FIELDS
@@ -17,6 +16,7 @@ from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.dit_index import PREFIX, Between, DitIndex, ask, rel_path
+from tests.support.in_memory import ManualClock
 
 
 class TestIndexAccount(AccountSuite):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
-from resourcesync.adapters.in_memory import ManualClock, MemoryOriginals
 from tests.contracts.originals_suite import OriginalsSuite
+from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.sources import trees
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
+from tests.support.in_memory import ManualClock
 
 _PROGRAM = shutil.which("memgator")
 _VERSIONS = "resourcesync/versions"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync import Mirror
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
@@ -16,6 +15,7 @@ from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState
 from resourcesync.settings.network import Network
 from tests.support.commands.command_line import Said, rows
+from tests.support.in_memory import ManualClock
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.sources.scripted_source import ScriptedSource, sha256
 from tests.support.worlds.site_maps import urlset

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.contradicting_source import ContradictingSource, change
 from tests.support.worlds.daily_source import DailySource, Form
 from tests.support.worlds.dump_source import AT, DumpSource, Packed, Told, many, zipped

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from resourcesync.adapters import version_files
 from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.source.versions.version_recording import parse_stamp
+from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import BASE, Reader, content_of
 
 PLACE = BASE + "resourcesync/versions/"

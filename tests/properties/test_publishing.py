@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
+from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import BASE, DyingDocuments, Killed, Reader, Source, digests
 
 NAMES = st.sampled_from([*"abcdefgh", "a/b", "a-b", "%C3%A9", "~"])

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, MemoryOriginals
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.ports.catalogue import Original
 from resourcesync.ports.originals import MeasuredRun, OriginalRun
 from resourcesync.source.scan import ScanReport, scan
+from tests.support.in_memory import ManualClock, MemoryOriginals
 
 NAMES = [f"https://h/{name}" for name in ("a", "b", "b/a", "b/b", "c", "d", "d0", "e", "f")]
 STATES = st.dictionaries(st.sampled_from(NAMES), st.sampled_from([b"old", b"new", b"other"]))

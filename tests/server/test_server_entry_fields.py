@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
@@ -19,6 +18,7 @@ from resourcesync.model.digest_fields import parse_digest_field
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.server.entry_fields import MAX_LINKS_BYTES, format_links
+from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import Answer, ask
 
 BODY = b"0123456789" * 20_000

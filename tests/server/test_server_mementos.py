@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
 from resourcesync.app.serving import applications as wired
 from resourcesync.server import mementos
 from resourcesync.server.representations import format_http_date, parse_http_date
 from resourcesync.source.versions.version_retention import VersionOptions
+from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import Answer, ask
 
 BASE = "https://h.example/data/"

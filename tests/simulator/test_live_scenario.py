@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.simulator import live_server, scenario_files, simulation
 from resourcesync.simulator.live import MOMENT, ScenarioSource
@@ -33,6 +32,7 @@ from resourcesync.simulator.simulation import simulate_source
 from resourcesync.simulator.source import PackedDocuments, SimulatedSource
 from tests.support.commands.run import files_of
 from tests.support.commands.started import Started
+from tests.support.in_memory import ManualClock
 
 SMALL = Scenario(
     seed=5,

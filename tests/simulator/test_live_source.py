@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
 from resourcesync.simulator import live_server, resync_simulator
 from resourcesync.simulator.live import LiveSettings, LiveSource
 from tests.support.commands.run import files_of, run, script
+from tests.support.in_memory import ManualClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BASE = "http://127.0.0.1:8888/"

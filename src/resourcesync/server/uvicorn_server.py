@@ -29,74 +29,6 @@ from resourcesync.server.connection_shares import ConnectionShares, RequestShare
 
 _LOG: Final = logging.getLogger(__name__)
 
-_SHORT: Final = 4 * 1024
-"""Largest size in bytes of a piece that may be a head."""
-_LONG: Final = 64 * 1024
-"""Size in bytes from which on copying costs more than a second system call."""
-
-
-@final
-class JoiningTransport:
-    """Transport that delays a short piece until the next one, or the next turn of the loop.
-
-    uvicorn writes head and body one after the other, and asyncio sends each at once: two calls of
-    the system and two packets for each small answer, where one does.
-
-    Args:
-        transport: The transport that sends.
-    """
-
-    __slots__ = ("_buffered", "_call_soon", "_transport", "_write", "_write_both", "is_closing")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._write = transport.write
-        # asyncio's writelines copies (3.11), or never pauses the protocol (until 3.12.8).
-        is_asyncio = isinstance(transport, asyncio.Transport)
-        self._write_both = self._write_twice if is_asyncio else self._gather
-        self.is_closing = transport.is_closing
-        self._call_soon = asyncio.get_running_loop().call_soon
-        self._buffered = b""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Send a piece, possibly with the next one."""
-        if self._buffered:
-            held, self._buffered = self._buffered, b""
-            if len(data) <= _LONG:
-                self._write(held + data)
-            else:
-                self._write_both(held, data)
-        elif len(data) <= _SHORT:
-            self._buffered = data
-            self._call_soon(self._flush)
-        else:
-            self._write(data)
-
-    def _write_twice(self, first: bytes, second: bytes) -> None:
-        self._write(first)
-        self._write(second)
-
-    def _gather(self, first: bytes, second: bytes) -> None:
-        self._transport.writelines((first, second))
-
-    def close(self) -> None:
-        """Send the delayed piece, then close."""
-        self._flush()
-        self._transport.close()
-
-    def get_write_buffer_size(self) -> int:
-        """Return the number of bytes that were not sent yet."""
-        return self._transport.get_write_buffer_size() + len(self._buffered)
-
-    def _flush(self) -> None:
-        if self._buffered:
-            held, self._buffered = self._buffered, b""
-            self._transport.write(held)
-
-
 EXTRA_CONNECTIONS: Final = 50
 """Number of connections above the limit that are still answered, with 503."""
 
@@ -167,7 +99,7 @@ class ConnectionGuard(asyncio.Protocol):
         if is_full or not self._shares.admit(self, host):
             transport.abort()
             return
-        self._transport = cast("asyncio.Transport", JoiningTransport(transport))
+        self._transport = transport
         self._inner.connection_made(self._transport)
         self._schedule_check()
 

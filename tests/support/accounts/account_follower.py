@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing import accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.accounts.scripted_account import ScriptedSystem
+from tests.support.in_memory import ManualClock
 
 
 class Follower:

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.backends.elasticsearch.account import IndexAccount
 from resourcesync.backends.elasticsearch.client import SearchServer
 from resourcesync.backends.elasticsearch.settings import parse_settings
@@ -13,6 +12,7 @@ from resourcesync.model.resources import Change
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from tests.support.accounts.dit_index import PREFIX, Between, DitIndex, rel_path
+from tests.support.in_memory import ManualClock
 
 
 @dataclass

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.scope import Filters
@@ -18,6 +18,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import FetchRequest, Purpose
 from resourcesync.source.plan import PublicationStep
 from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.in_memory import ManualClock
 from tests.support.simulated.kept import Kept
 from tests.support.simulated.rot import NAMES, Rot, has_exclusions
 from tests.support.worlds.folder_home import FolderHome, Workers

@@ -15,9 +15,9 @@ from typing import Final, Literal
 
 from msgspec import structs
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.loose_source import CLOCKS, FOLDER, OFF
 from tests.support.worlds.network import Answer, Serve
 from tests.support.worlds.written_source import written

@@ -6,10 +6,10 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceError, SyncError
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.moving import Moving
 from tests.support.worlds.network import Answer
 from tests.support.worlds.world import World

@@ -8,12 +8,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import BinaryIO
 
-from resourcesync.adapters.in_memory import (
-    ManualClock,
-    MemoryCatalogue,
-    MemoryDocuments,
-    MemoryOriginals,
-)
+from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.digests import Digest
@@ -26,6 +21,7 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
+from tests.support.in_memory import ManualClock, MemoryOriginals
 
 BASE = "https://h.example/data/"
 DOCUMENTS = BASE + "resourcesync/"

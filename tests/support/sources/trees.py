@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
-from resourcesync.adapters.in_memory import ManualClock
+from tests.support.in_memory import ManualClock
 
 BASE = "https://museum.example/data/"
 LATER = datetime(2100, 1, 1, tzinfo=UTC)

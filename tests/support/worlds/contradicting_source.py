@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Sequence
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 
 _NAMESPACES = (

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.ports import FetchRequest
 from tests.support.documents.packages import Forged, forge, tarball
 from tests.support.documents.text import document
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 
 AT = "2026-01-01T00:00:00Z"

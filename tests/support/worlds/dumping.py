@@ -4,7 +4,6 @@ import hashlib
 from io import BytesIO
 from typing import BinaryIO
 
-from resourcesync.adapters.in_memory import MemoryOriginals
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
@@ -14,6 +13,7 @@ from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
+from tests.support.in_memory import MemoryOriginals
 from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 

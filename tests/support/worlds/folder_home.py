@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.app import plugins
 from resourcesync.destination.mapping.path_mapping import MapperFactory
@@ -16,6 +15,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.mirror import MirrorStateStore
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import MemoryFetcher
 
 

@@ -2,8 +2,8 @@
 
 from typing import Final, Literal
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.site_maps import urlset
 

@@ -9,9 +9,10 @@ from html import escape
 from typing import Any, Final, Self
 from xml.sax.saxutils import quoteattr
 
-from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.served_files import ServedFiles
 

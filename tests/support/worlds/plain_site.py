@@ -1,7 +1,7 @@
 """A site with one sitemap, as a static generator writes it: pages without hashes."""
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.site_maps import urlset
 

@@ -3,17 +3,13 @@
 import copy
 from typing import Self
 
-from resourcesync.adapters.in_memory import (
-    ManualClock,
-    MemoryCatalogue,
-    MemoryDocuments,
-    MemoryOriginals,
-)
+from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.ports import FetchRequest
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
+from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.served_files import ServedFiles
 

@@ -1,7 +1,8 @@
 """Originals and documents in memory, and what an honest server says of them."""
 
-from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.worlds.network import BASE, Answer
 
 

@@ -5,8 +5,8 @@ import io
 import zipfile
 from datetime import UTC, datetime
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.written_source import written
 

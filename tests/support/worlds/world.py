@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.mirror import MirrorStateStore
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.folder_home import FolderHome, Surroundings
 from tests.support.worlds.network import BASE, Answer, MemoryFetcher, Network
 from tests.support.worlds.published_source import PublishedSource

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports import FetchRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
 

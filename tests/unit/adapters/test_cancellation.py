@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import BudgetError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
+from tests.support.in_memory import ManualClock
 from tests.support.waiting import NoticedClock, once
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.backends.elasticsearch.client import ServerSettings
 from resourcesync.backends.elasticsearch.documents import (
     Locations,
@@ -26,6 +25,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
+from tests.support.in_memory import ManualClock
 
 PREFIX = "https://h.example/data/"
 ROOT = "/srv/data"

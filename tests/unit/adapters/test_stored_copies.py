@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import Stage, StoredCopies
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import CopyInstallation, CopyMove
 from resourcesync.ports.stores import ObjectContent
+from tests.support.in_memory import ManualClock
 from tests.support.storage.storing import ShelfStore
 
 

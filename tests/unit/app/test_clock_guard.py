@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
@@ -19,6 +18,7 @@ from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.world import World
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cluster.politeness import HostLimits
 from resourcesync.cluster.unit_runner import TRIES, run_units
@@ -18,6 +17,7 @@ from resourcesync.errors import EngineError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 from tests.support.cluster.mortal_engine import Death, MortalEngine, Task, do_task
+from tests.support.in_memory import ManualClock
 
 
 def outcomes(

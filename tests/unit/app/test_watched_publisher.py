@@ -8,11 +8,11 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.folder_watcher import FolderWatcher
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from tests.support.in_memory import ManualClock
 from tests.support.servers.listening import Listener
 
 URL = {"url": "https://h.example/"}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.catalogue.posted_catalogue import PostedCatalogue
-from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import read_stream
@@ -31,6 +31,7 @@ from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
+from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.worlds.dumping import DumpedSource
 from tests.support.worlds.network import BASE
 

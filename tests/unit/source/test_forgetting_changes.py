@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.adapters.catalogue import sqlite_catalogue as catalogue_file
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
 from resourcesync.ports.catalogue import CatalogueStore
@@ -23,6 +22,7 @@ from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy
+from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import BASE, Source, content_of
 from tests.support.sources.recording import NOW, changes, record_first, resource
 

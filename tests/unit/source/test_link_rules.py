@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, MemoryOriginals
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.source.links import LinkedOriginals, links_by_rule, parse_rule
 from resourcesync.source.scan import scan
+from tests.support.in_memory import ManualClock, MemoryOriginals
 
 BASE = "https://library.example/data/"
 

@@ -9,11 +9,12 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher, Publication
+from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import (
     BASE,
     SMALL,

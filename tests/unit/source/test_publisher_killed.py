@@ -14,7 +14,7 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import Omission, Original
@@ -24,6 +24,7 @@ from resourcesync.source.scan import scan
 from tests.support.commands.forking import Forked
 from tests.support.commands.run import environment
 from tests.support.crashes.publish_forever import BASE, POLICIES, publish
+from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import Reader
 
 ROOT = Path(__file__).parents[3]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from resourcesync.adapters.in_memory import MemoryOriginals
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
+from tests.support.in_memory import MemoryOriginals
 from tests.support.sources.publishing import SMALL, Source, content_of, header_of, names_of
 
 

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source import naming, plan
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Offer, Policy, PublicationStep
 from resourcesync.source.publisher import Publication
+from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import (
     BASE,
     DOCUMENTS,

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
-from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
@@ -19,6 +19,7 @@ from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher
+from tests.support.in_memory import ManualClock
 
 BASE = "https://h.example/"
 SIZE = 40

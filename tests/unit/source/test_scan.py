@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, MemoryOriginals
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Omission, Original
 from resourcesync.source.scan import LeftFile, ScanReport, scan
+from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.sources.publishing import BASE, Source
 
 

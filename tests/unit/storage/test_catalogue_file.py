@@ -13,8 +13,8 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.catalogue.database import PublishLock
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from tests.support.in_memory import ManualClock
 from tests.support.sources.recording import NOW, TICK, changes, record_first, resource
 from tests.support.storage.sqlite_connections import prepared
 
@@ -70,7 +70,7 @@ def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib\n"
         "from resourcesync.adapters.catalogue import FileCatalogue\n"
-        "from resourcesync.adapters.in_memory import ManualClock\n"
+        "from tests.support.in_memory import ManualClock\n"
         "with FileCatalogue(pathlib.Path(sys.argv[1]), ManualClock()):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n"

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from resourcesync import sqlite_file
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import LockedError, StateError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
+from tests.support.in_memory import ManualClock
 from tests.support.sources.recording import FULL_SAMPLE, NOW, resource
 
 HOUR = timedelta(hours=1)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue, FileEntryReader
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
+from tests.support.in_memory import ManualClock
 
 URI = "http://h.example/a"
 SHA = Digest("sha-256", "a" * 64)

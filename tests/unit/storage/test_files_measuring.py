@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
-from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.originals import MeasuredRun, OriginalRun
 from resourcesync.source.scan import scan
+from tests.support.in_memory import ManualClock
 from tests.support.sources.trees import BASE, LATER, originals, put
 
 # --- reading -----------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.files import RereadSchedule
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.source.publication_options import PublicationResult
+from tests.support.in_memory import ManualClock
 
 DAY = 24 * 3_600 * 1_000_000
 SIZE = 4_096

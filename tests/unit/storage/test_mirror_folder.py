@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
@@ -23,6 +22,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from tests.support.in_memory import ManualClock
 
 
 @pytest.fixture

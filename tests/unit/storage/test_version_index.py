@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.catalogue import FileCatalogue, FileVersionReader, FileVersions
-from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.ports.versions import ResourceVersion, VersionPatch
+from tests.support.in_memory import ManualClock
 
 A, B = "https://h/a", "https://h/b"
 
