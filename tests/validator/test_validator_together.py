@@ -11,7 +11,7 @@ from resourcesync.validator.delivery import (
     judge_robots,
 )
 from resourcesync.validator.packages import PackageFile, judge_package
-from resourcesync.validator.rule import BY_CODE, RULES, CheckScope, find_rule, selected
+from resourcesync.validator.rule import RULES, CheckScope, find_rule, selected
 from tests.support.rules.cases import CASES
 from tests.support.rules.documents import BASE, CH, PLAIN, UP, url, urlset
 from tests.support.rules.facts import ANSWER, FACTS, LISTED, Facts
@@ -115,7 +115,6 @@ def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
 def test_rules_are_found_by_id_and_code_and_chosen_by_their_beginnings() -> None:
     assert find_rule(" ch05 ") is find_rule("RS402") is RULES["CH05"]
     assert find_rule("RS999") is None
-    assert BY_CODE["RS402"] is RULES["CH05"]
     assert selected() == set(RULES)
     assert selected(["RS402", "ca01"]) == {"CH05", "CA01"}
     assert selected(["CH"], ["rs9", "CH05"]) < {rule for rule in RULES if rule.startswith("CH")}

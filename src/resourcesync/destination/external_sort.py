@@ -116,11 +116,6 @@ class ExternalSorter(Generic[T]):
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    @property
-    def run_count(self) -> int:
-        """Return the number of sorted runs in the temporary file."""
-        return len(self._runs)
-
     def __len__(self) -> int:
         return self._written + len(self._rows)
 

@@ -188,9 +188,6 @@ def _load() -> dict[str, Rule]:
 RULES: Final[Mapping[str, Rule]] = _load()
 """Every rule by its id, in the order of the table."""
 
-BY_CODE: Final[Mapping[str, Rule]] = {rule.code: rule for rule in RULES.values()}
-"""Every rule by its code."""
-
 FAMILIES: Final[Mapping[str, str]] = {
     "RS1": "XML and sitemap",
     "RS2": "Metadata",

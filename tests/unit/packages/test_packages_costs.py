@@ -14,7 +14,6 @@ from resourcesync.documents.packages.zip_directory import (
     END64,
     END64_MARK,
     END_MARK,
-    FULL16,
     FULL32,
     LOCATOR,
     LOCATOR_MARK,
@@ -85,7 +84,7 @@ def counts() -> bytes:
         data
         + END64.pack(END64_MARK, 44, 45, 45, 0, 0, 2**62, 2**62, 2**62, 0)
         + LOCATOR.pack(LOCATOR_MARK, 0, len(data), 1)
-        + END.pack(END_MARK, 0, 0, FULL16, FULL16, FULL32, FULL32, 0)
+        + END.pack(END_MARK, 0, 0, 0xFFFF, 0xFFFF, FULL32, FULL32, 0)
     )
 
 

@@ -35,7 +35,6 @@ END64_MARK: Final = b"PK\6\6"
 LOCATOR_MARK: Final = b"PK\6\7"
 DESCRIPTOR_MARK: Final = b"PK\7\x08"
 
-FULL16: Final = 0xFFFF
 FULL32: Final = 0xFFFFFFFF
 """The value of a field whose number is in the ZIP64 record."""
 ZIP64: Final = 1
