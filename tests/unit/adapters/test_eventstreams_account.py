@@ -231,6 +231,13 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(server: EventServer) ->
                 list(account.changes(account.position(), wait))
 
 
+def test_a_page_is_no_stream_of_events(server: EventServer) -> None:
+    server.manners.kind = "text/html"
+    server.manners.ends = True
+    with opened(server) as account, pytest.raises(BadResponseError, match="not an event stream"):
+        list(account.changes(account.position(), 5))
+
+
 @pytest.mark.parametrize("bad", ["ä", "x" * 9_000, "a\x01b"])
 def test_ids_that_cannot_be_sent_back_are_refused(server: EventServer, bad: str) -> None:
     with opened(server) as account:
@@ -240,6 +247,16 @@ def test_ids_that_cannot_be_sent_back_are_refused(server: EventServer, bad: str)
             server.tell(event("a"))
         with pytest.raises(BadResponseError, match="id"):
             list(account.changes(position, 0))
+
+
+def test_a_stream_without_ids_is_followed_only_if_gaps_may_be(server: EventServer) -> None:
+    server.named(lambda _: "")
+    server.tell_next(event("a"))
+    with opened(server) as account, pytest.raises(BadResponseError, match="no id"):
+        list(account.changes(account.position(), 3))
+    with opened(server, gaps="accept") as account:
+        server.tell_next(event("a"))
+        assert names([next(iter(account.changes(account.position(), 3)))]) == ["a"]
 
 
 def test_what_says_nothing_or_too_much_is_left_out(server: EventServer) -> None:

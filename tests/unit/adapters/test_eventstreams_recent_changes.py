@@ -12,6 +12,7 @@ from resourcesync.backends.eventstreams.recent_changes import (
     RecentChangeFilter,
     decode_recent_change,
 )
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
 from resourcesync.ports.catalogue import Omission
 
@@ -137,6 +138,22 @@ def test_a_template_gives_the_uris() -> None:
         ("deleted", "https://en.wikipedia.org/w/Grace_Hopper"),
         ("created", "https://en.wikipedia.org/w/There"),
     ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"uri": "https://h/{wiki}"},
+        {"uri": "https://h/{title}/{nothing}"},
+        {"uri": "https://h/{title"},
+        {"uri": "https://h/{}{title}"},
+        {"uri": "https://h/{title.x}"},
+        {"namespace": "main"},
+    ],
+)
+def test_what_cannot_be_chosen_is_a_mistake(values: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError):
+        RecentChangeFilter.parse(values)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,25 @@ def test_files_are_chosen_by_bundle_and_pattern() -> None:
     assert chosen(*everything, files="*.pdf,*/1") == [thesis.uri, plain.uri, page.uri]
 
 
+def test_addresses_of_files_can_be_rewritten() -> None:
+    pages = [
+        MetadataFile(uri=f"https://j.example/article/view/{name}", is_listed=False)
+        for name in ("1", "1/2", "1/3")
+    ]
+
+    assert chosen(*pages, files="*/view/*/*", rewrite="/view/ => /download/") == [
+        "https://j.example/article/download/1/2",
+        "https://j.example/article/download/1/3",
+    ]
+    assert chosen(*pages, files="*/view/*/*", rewrite="/article/*/3=>/file/*/three") == [
+        "https://j.example/article/view/1/2",
+        "https://j.example/file/view/1/three",
+    ]
+    assert chosen(*pages, files="*/view/*/*", rewrite="/3=>/2") == [
+        "https://j.example/article/view/1/2"
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "is_restricted"),
     [

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.adapters import consumer_programs
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.system import SystemClock
-from resourcesync.errors import StoppedError
+from resourcesync.errors import ConfigurationError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
 from tests.support.waiting import wait_until
 
@@ -35,6 +35,12 @@ def test_a_program_that_hangs_is_ended_when_all_is_to_stop(*, reads: bool) -> No
             lines,
             CancelToken(SystemClock(), lambda: next(asked) > 3),
         )
+
+
+@pytest.mark.parametrize("command", [["/no/such/program"], ["/"], ["a\0b"]])
+def test_what_is_no_program_is_told(command: list[str]) -> None:
+    with pytest.raises(ConfigurationError, match="cannot run"):
+        run_program(command, [b"x\n"], never())
 
 
 def has_ended(number: int) -> bool:

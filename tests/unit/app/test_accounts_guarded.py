@@ -105,6 +105,23 @@ def test_changes_that_the_other_system_holds_back_are_no_silence(follower: Follo
     assert follower.publish().scan.left == ()
 
 
+# --- why all is read again ---
+
+
+def test_that_a_log_is_gone_is_told_once(follower: Follower) -> None:
+    fill(follower, 3)
+    follower.system.forgotten = 10**6
+    follower.system.put("new", b"x")
+    assert [left_file.code for left_file in follower.publish().scan.left] == ["log-lost"]
+
+    follower.system.has_log = False
+    follower.clock.advance(hours=24 * 8)
+    message = "told:one no longer has a change log"
+    assert follower.publish().scan.left == (LeftFile(code="log-lost", reason=message),)
+    follower.clock.advance(hours=24 * 8)
+    assert follower.publish().scan.left == ()
+
+
 # --- what was said once ---
 
 

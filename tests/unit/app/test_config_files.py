@@ -78,6 +78,13 @@ def test_a_file_that_is_named_is_the_only_one(here: Path, tmp_path: Path) -> Non
     assert file.tables == {"other": 1}
 
 
+def test_a_file_that_is_named_must_be_there(here: Path) -> None:
+    put(here / NAME)
+
+    with pytest.raises(ConfigurationError, match="there is no configuration file nowhere"):
+        find(Path("nowhere.toml"))
+
+
 @pytest.mark.parametrize("below", [".", "objects/deep"])
 def test_what_a_source_wrote_into_a_mirror_is_no_configuration(
     below: str, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -152,6 +159,13 @@ def test_the_line_is_that_of_the_key_or_of_its_table(
     file = parsed(tmp_path, TEXT)
 
     assert file.location(table, key) == (f"{file.path}:{line}" if line else str(file.path))
+
+
+def test_a_table_that_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"`a` in \[mirror\] must be a table"):
+        parsed(tmp_path, "[mirror]\na = 1\n").table("mirror", "a")
+    with pytest.raises(ConfigurationError, match=r"^`mirror` must be a table"):
+        parsed(tmp_path, "mirror = 1\n").table("mirror", "a")
 
 
 def test_the_environment_sets_single_keys_of_a_mirror() -> None:

@@ -44,6 +44,18 @@ def test_a_name_in_two_files_is_refused_with_both_lines(tmp_path: Path) -> None:
     assert e.value.evidence == (("file", f"{tmp_path}/mirrors.d/b.toml:2"),)
 
 
+def test_what_is_for_all_mirrors_may_only_be_in_the_file(tmp_path: Path) -> None:
+    path = put(tmp_path, a=f"{PART}[defaults]\njobs = 5\n")
+
+    with pytest.raises(ConfigurationError, match=r"`defaults` belongs into resourcesync\.toml"):
+        read(path)
+
+
+def test_a_part_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"mirrors\.d/a\.toml cannot be used: it is not"):
+        read(put(tmp_path, a="[mirror.two"))
+
+
 def test_a_mistake_in_a_part_is_reported_with_its_file_and_line(tmp_path: Path) -> None:
     configuration = MirrorConfiguration(read(put(tmp_path, a=f'{PART}evrey = "1h"\n{SECRET}')))
 

@@ -157,6 +157,11 @@ def test_a_broken_netrc_is_told_without_what_stands_in_it(tmp_path: Path, text: 
     refused(table)
 
 
+def test_a_netrc_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    assert "not an ordinary file" in refused({"type": "netrc", "file": str(tmp_path)})
+    assert "cannot be read" in refused({"type": "netrc", "file": str(tmp_path / "none")})
+
+
 @given(st.dictionaries(st.text(max_size=8), st.none() | st.text() | st.lists(st.text())))
 def test_no_table_whatever_leads_to_another_error(table: dict[str, Any]) -> None:
     for kind in ("bearer", "basic", "header"):

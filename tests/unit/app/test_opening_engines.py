@@ -38,6 +38,15 @@ def test_a_number_of_processes_that_cannot_be_is_refused(number: str) -> None:
     assert "number of processes" in refused(f"processes:{number}").message
 
 
+def test_a_number_of_workers_that_cannot_be_is_refused() -> None:
+    assert "at least 1" in refused("processes", 0).message
+
+
+@pytest.mark.parametrize("address", ["dask:", "dask://"])
+def test_a_scheduler_must_be_named(address: str) -> None:
+    assert "names no scheduler" in refused(address).message
+
+
 @pytest.mark.parametrize(
     ("address", "module", "extra"),
     [("dask://127.0.0.1:1", "distributed", "dask"), ("spark:local[2]", "pyspark", "spark")],

@@ -52,6 +52,15 @@ def test_a_name_that_nobody_brings_is_refused_with_those_that_are_there(site: Pa
     assert ("installed", "there") in caught.value.evidence
 
 
+def test_two_distributions_with_one_name_are_refused_and_both_are_named(site: Path) -> None:
+    for name in ("acme_left", "acme_right"):
+        install(site, name, {plugins.MAPPERS: {"same": f"{name}:go"}}, "def go(): ...\n")
+    with pytest.raises(ConfigurationError, match="several") as caught:
+        plugins.load(plugins.MAPPERS, "same")
+    assert caught.value.code == "ambiguous-plugin"
+    assert len(caught.value.evidence) == 2
+
+
 @pytest.mark.parametrize(
     ("code", "value", "said"),
     [
