@@ -13,8 +13,6 @@ from resourcesync.errors import LockedError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.stores import (
     ObjectContent,
-    ParallelStore,
-    ReclaimableStore,
     Store,
     StoredObject,
 )
@@ -73,7 +71,7 @@ class StoreSuite:
         del store
         return None
 
-    def die_holding_as(self, store: ReclaimableStore, holder: str) -> bool:
+    def die_holding_as(self, store: Store, holder: str) -> bool:
         """Leave the lock of a named holder behind as a killed program does.
 
         Returns:
@@ -360,25 +358,21 @@ class StoreSuite:
             pass
 
     def test_a_restarted_holder_reclaims_its_lock(self, store: Store) -> None:
-        """With `lock_as`, if the store has it; a holder of another name is still refused."""
-        if not isinstance(store, ReclaimableStore):
-            pytest.skip("the store knows no holder again")
+        """A holder of another name is still refused."""
         if not self.die_holding_as(store, "the first"):
             pytest.skip("die_holding_as is not given")
-        other: Any = self.reopen(store)  # it can do the same, which no type says
+        other = self.reopen(store)
 
         with (
             expect_error(LockedError, "a holder of another name is refused"),
-            other.lock_as("who comes later", "the second"),
+            other.lock("who comes later", "the second"),
         ):
             pass
-        with other.lock_as("who comes again", "the first"):
+        with other.lock("who comes again", "the first"):
             expect(_put(other, "a.txt", b"x"), "the holder can write")
 
     def test_concurrent_calls_do_not_interfere(self, store: Store) -> None:
         """With `max_in_flight`: that many calls put and read at a time, each its own key."""
-        if not isinstance(store, ParallelStore):
-            pytest.skip("the store accepts one call at a time")
         threads = min(store.max_in_flight, _MOST_AT_ONCE)
         expect(threads > 0, "max_in_flight is at least 1")
         bodies = {f"{number}.txt": b"%d" % number * 999 for number in range(_TIMES * threads)}

@@ -13,7 +13,7 @@ import pytest
 from resourcesync.backends.s3.bucket import Bucket
 from resourcesync.backends.s3.store import BucketStore, Lease, open_store
 from resourcesync.errors import ConfigurationError, LockedError, StorageError
-from resourcesync.ports.stores import ObjectContent, ParallelStore, ReclaimableStore, Store
+from resourcesync.ports.stores import ObjectContent, Store
 from tests.contracts.store_suite import StoreSuite
 from tests.support.commands.run import free_port
 from tests.support.commands.started import python
@@ -34,7 +34,7 @@ from resourcesync.backends.s3.store import BucketStore
 
 address, holder, seconds = sys.argv[1:]
 buckets = (Bucket(address, patience=patience) for patience in (5, 1))
-with BucketStore(*buckets, float(seconds)).lock_as("who is killed", holder):
+with BucketStore(*buckets, float(seconds)).lock("who is killed", holder):
     os._exit(9)
 """
 
@@ -57,7 +57,7 @@ class TestBucket(StoreSuite):
         self.die_holding("")
         return _SECONDS + 3  # dates have whole seconds
 
-    def die_holding_as(self, store: ReclaimableStore, holder: str) -> bool:
+    def die_holding_as(self, store: Store, holder: str) -> bool:
         self.die_holding(holder)
         return True
 
@@ -67,12 +67,6 @@ class TestBucket(StoreSuite):
         }
         died = python(DIES, self.address, holder, f"{_SECONDS}", home=self.home, **secrets)
         assert died.returncode == 9, died.stderr
-
-    def test_it_knows_its_holder_again_and_takes_several_calls(self, store: BucketStore) -> None:
-        parallel: ParallelStore = store
-        reclaimed: ReclaimableStore = store
-        assert isinstance(parallel, ParallelStore)
-        assert isinstance(reclaimed, ReclaimableStore)
 
 
 class TestBucketInParts(TestBucket):

@@ -29,8 +29,6 @@ from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.stores import (
     ObjectContent,
-    ParallelStore,
-    ReclaimableStore,
     StagingStore,
     Store,
     StoredObject,
@@ -537,10 +535,7 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
         StorageError: The store does not answer.
     """
     with guard_store("locking it"):
-        if holder and isinstance(store, ReclaimableStore):
-            guard = store.lock_as(who, holder)
-        else:
-            guard = store.lock(who)
+        guard = store.lock(who, holder)
         guard.__enter__()
     try:
         yield
@@ -550,8 +545,7 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
 
 
 def _in_flight(store: Store) -> int:
-    number: object = store.max_in_flight if isinstance(store, ParallelStore) else 1
-    return max(1, min(number, _MOST_IN_FLIGHT)) if isinstance(number, int) else 1
+    return max(1, min(store.max_in_flight, _MOST_IN_FLIGHT))
 
 
 def _read(stream: BinaryIO) -> Iterator[bytes]:

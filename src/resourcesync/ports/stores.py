@@ -86,41 +86,22 @@ class Store(Protocol):
     def keys(self, prefix: str) -> Iterator[str]:
         """Yield all keys with a prefix, in no order; those put before are among them."""
 
-    def lock(self, who: str) -> AbstractContextManager[object]:
+    @property
+    def max_in_flight(self) -> int:
+        """Number of calls at a time, from as many threads; at most 64 are made."""
+
+    def lock(self, who: str, holder: str = "") -> AbstractContextManager[object]:
         """Exclude every other holder while the block runs, also on other machines.
 
         The lock of a dead holder must expire by itself, as a lease does.
 
         Args:
             who: Name of the holder, for the message to others.
+            holder: Identity that the caller has locked, so that no other run of it lives: a lock
+                that it left is reclaimed at once. Empty: none.
 
         Raises:
             LockedError: Another holder has the lock.
-        """
-
-
-@runtime_checkable
-class ParallelStore(Store, Protocol):
-    """A store that accepts several calls at a time; optional."""
-
-    @property
-    def max_in_flight(self) -> int:
-        """Number of calls at a time, from as many threads; at most 64 are made."""
-
-
-@runtime_checkable
-class ReclaimableStore(Store, Protocol):
-    """A store whose lock a restarted holder can reclaim; optional."""
-
-    def lock_as(self, who: str, holder: str) -> AbstractContextManager[object]:
-        """Lock as ``lock`` does; a lock that the same holder left is reclaimed at once.
-
-        Args:
-            who: Name of the holder, for messages.
-            holder: Identity that the caller has locked: no other run of it lives.
-
-        Raises:
-            LockedError: Another holder has it.
         """
 
 

@@ -11,7 +11,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import BinaryIO, Final, NamedTuple, Self
 
@@ -343,12 +343,8 @@ class BucketStore:
             if not bucket_object.key.startswith(_OWN)
         )
 
-    def lock(self, who: str) -> AbstractContextManager[None]:
-        """Lock the store while the block runs; see ``Lease``."""
-        return self.lock_as(who, "")
-
     @contextmanager
-    def lock_as(self, who: str, holder: str) -> Iterator[None]:
+    def lock(self, who: str, holder: str = "") -> Iterator[None]:
         """Lock the store; take over at once a lease that a dead run of the same holder left.
 
         Raises:
