@@ -14,6 +14,7 @@ from resourcesync.backends.elasticsearch.documents import (
     Locations,
     ResourceDecoder,
     change_document,
+    format_plain_date,
     parse_date,
     resource_document,
 )
@@ -78,12 +79,25 @@ def test_what_is_outside_the_root_becomes_no_address(value: str) -> None:
     assert not locations().uri({"type": "abs_path", "value": value}).startswith("http")
 
 
+def test_paths_that_nothing_is_known_about_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="absolute path"):
+        locations(root="").uri({"type": "abs_path", "value": "/a"})
+    with pytest.raises(ConfigurationError, match="relative"):
+        locations(prefix="").uri({"type": "rel_path", "value": "a"})
+
+
 @pytest.mark.parametrize(
     "value",
     [MD5, MD5.upper(), f"md5:{MD5}", f"MD5:{MD5.upper()}", [MD5], [f"md5:{MD5}", MD5], f" {MD5} "],
 )
 def test_md5_is_read_in_every_form(value: object) -> None:
     assert read(md5=value).digests == (Digest("md5", MD5),)
+
+
+def test_other_digests_beside_md5_are_read_and_nonsense_is_not() -> None:
+    sha = "sha-256:" + "a" * 64
+    assert list(map(str, read(md5=[MD5, sha, "nonsense", 7]).digests)) == [f"md5:{MD5}", sha]
+    assert read(md5="nonsense").digests == ()
 
 
 @pytest.mark.parametrize(
@@ -101,6 +115,17 @@ def test_md5_is_read_in_every_form(value: object) -> None:
 )
 def test_a_date_is_read_in_every_form_that_servers_take(value: object) -> None:
     assert read(lastmod=value).lastmod == datetime(2016, 11, 5, 10, 20, 30, tzinfo=UTC)
+
+
+@given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary()))
+def test_no_value_of_a_field_is_too_odd(value: object) -> None:
+    found = read(lastmod=value, length=value, md5=value, mime=value, ln=value)
+
+    assert found.uri == "https://h.example/a"
+    assert found.lastmod is None or found.lastmod.utcoffset() is not None
+    assert found.length is None or 0 <= found.length < 1 << 63
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        parse_date(value)
 
 
 @given(
@@ -122,6 +147,12 @@ def test_what_is_written_is_read_again(resource: Resource) -> None:
     logged = change_document(resource, "updated", datetime(2026, 1, 1, tzinfo=UTC), format_w3c)
     assert locations().uri(logged["location"]) == resource.uri
     assert parse_date(logged["datetime"]) == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_plain_date_is_of_the_seeds_own_form() -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
+    assert format_plain_date(moment) == "2026-01-02T03:04:05+0000"
+    assert parse_date(format_plain_date(moment)) == moment.replace(microsecond=0)
 
 
 def options(address: str, **values: str) -> AccountOptions:

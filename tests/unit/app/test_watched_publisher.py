@@ -9,7 +9,7 @@ import pytest
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.in_memory import ManualClock
@@ -204,3 +204,16 @@ def test_a_watched_folder_gives_one_hint_for_what_comes_together(tmp_path: Path)
             pass
         (tmp_path / "ours").write_text("x")
         assert not watcher.wait(1)
+
+
+def test_what_cannot_be_watched_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    pytest.importorskip("watchfiles")
+
+    with (
+        FolderWatcher(tmp_path / "nowhere", lambda _: False) as watcher,
+        pytest.raises(StorageError) as caught,
+    ):
+        watcher.wait(30)
+
+    assert caught.value.code == "watch"
+    assert "cron" in caught.value.hint
