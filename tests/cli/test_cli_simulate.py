@@ -2,13 +2,11 @@
 
 import gzip
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.simulation.report import DEFINITIONS
 from tests.support.commands.command_line import Said
 
 SMALL = """
@@ -47,7 +45,6 @@ def test_a_sweep_takes_all_values_and_writes_what_came_of_them(
     assert float(often[2]) > float(seldom[2]), "who publishes more often is nearer"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "events.ndjson.gz",
-        "report.html",
         "summary.csv",
     }
     table = (tmp_path / "out/summary.csv").read_text().splitlines()
@@ -58,13 +55,6 @@ def test_a_sweep_takes_all_values_and_writes_what_came_of_them(
         ["2h", "3"],
         ["2h", "4"],
     ]
-    page = (tmp_path / "out/report.html").read_text()
-    assert "http" not in page, "it needs no network"
-    assert set(DEFINITIONS) <= set(re.findall("<dt>(.*?)</dt>", page))
-    latency = re.findall('<circle cx="([0-9.]+)" cy="[0-9.]+" r="5"[^>]*><title>(.*?):', page)[2:]
-    assert [name for _, name in latency] == ["10m", "2h"]
-    assert float(latency[0][0]) < float(latency[1][0]), "who publishes more often is quicker"
-    assert page.count("Consistency over time</title>") == 1
 
 
 def test_the_same_seed_gives_the_same_events_byte_for_byte(scenario: Path, tmp_path: Path) -> None:

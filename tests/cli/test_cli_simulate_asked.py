@@ -125,12 +125,11 @@ def test_what_a_killed_run_left_is_in_nobodys_way(tiny: Path, tmp_path: Path, sa
 
     assert sorted(path.name for path in out.iterdir()) == [
         "events.ndjson.gz",
-        "report.html",
         "summary.csv",
     ]
     assert b"half a l" not in gzip.decompress((out / "events.ndjson.gz").read_bytes())
     assert run(["simulate", str(tiny), "--out", str(out)]) == 2
-    assert "found  events.ndjson.gz, report.html, summary.csv" in said.readouterr().err
+    assert "found  events.ndjson.gz, summary.csv" in said.readouterr().err
 
 
 def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:

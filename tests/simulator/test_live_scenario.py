@@ -69,7 +69,7 @@ def served(
 ) -> Iterator[tuple[live_server.RunningSimulation, ManualClock, http.client.HTTPConnection]]:
     clock = ManualClock(scenario.start + timedelta(days=300))
     place = live_server.LiveAddress(speed=speed, base_uri=base_uri)
-    with live_server.serve_live(scenario, place, seed=0, clock=clock) as serving:
+    with live_server.serve_live(scenario, place, clock=clock) as serving:
         host = serving.uri.split("/")[2]
         with closing(http.client.HTTPConnection(host, timeout=20)) as connection:
             yield serving, clock, connection

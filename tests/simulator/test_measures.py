@@ -51,11 +51,7 @@ def test_there_is_no_consistency_before_the_first_pull_has_ended() -> None:
     measured, _ = lived(replace(SMALL, faults=outage))
 
     assert 2 * HOUR < known(measured.first) < 2.6 * HOUR
-    place = next(place for place, share in enumerate(measured.series) if share is not None)
-    assert place * SMALL.duration / 200 <= known(measured.first)
-    assert (place + 1) * SMALL.duration / 200 > known(measured.first)
-    assert None not in measured.series[place:]
-    assert len(measured.series) == 200
+    assert known(measured.consistency) > 0.5, "4 of 6 hours would be less"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +69,6 @@ def test_who_never_pulled_to_the_end_has_no_figures(
 
     assert [getattr(measured, name) for name in COUNTED_AFTER] == [None] * len(COUNTED_AFTER)
     assert (measured.changes, measured.synchronized) == (0, 0)
-    assert set(measured.series) == {None}
     assert measured.pulls == measured.failed
     assert measured.outcome == "converged", "at last, when nothing hindered it any more"
 
@@ -137,7 +132,7 @@ HAPPENINGS = st.lists(
 def test_consistency_is_what_it_is_when_counted_moment_by_moment(
     happenings: list[Happening], began: int
 ) -> None:
-    compared = ConsistencyMeter(10, 20.0)
+    compared = ConsistencyMeter()
     compared.fill({"a": "1", "b": "2"})
     sides = {"there": {"a": "1", "b": "2"}, "here": {"a": ABSENT, "b": ABSENT}}
     shares = []
@@ -159,6 +154,3 @@ def test_consistency_is_what_it_is_when_counted_moment_by_moment(
 
     known_from = shares[began:]
     assert compared.consistency(20.0) == (pytest.approx(fmean(known_from)) if known_from else None)
-    parts = [shares[max(point, began) : point + 2] for point in range(0, 20, 2)]
-    means = (pytest.approx(fmean(part)) if part else None for part in parts)
-    assert compared.series(20.0) == tuple(means)

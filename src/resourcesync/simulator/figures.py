@@ -1,6 +1,5 @@
-"""Figures of a simulation as text, for a terminal and for a report."""
+"""Figures of a simulation as text."""
 
-from decimal import Decimal
 from math import floor, log10
 from typing import TYPE_CHECKING, Final
 
@@ -9,11 +8,13 @@ from resourcesync.model import formatting
 if TYPE_CHECKING:
     from resourcesync.simulator.experiments import Summary
 
+NO_FIGURE: Final = "-"
+"""The text for a figure that no run has."""
 _LEAST_DIGITS: Final = 4
 _MOST_DIGITS: Final = 12
 
 
-def mean_text(summary: "Summary", name: str, form: str, none: str) -> str:
+def mean_text(summary: "Summary", name: str, form: str, none: str = NO_FIGURE) -> str:
     """Return the mean of a figure.
 
     Args:
@@ -26,32 +27,27 @@ def mean_text(summary: "Summary", name: str, form: str, none: str) -> str:
     return none if mean is None else format(mean, form)
 
 
-def span_text(summary: "Summary", name: str, none: str) -> str:
+def _span_text(summary: "Summary", name: str) -> str:
     """Return the mean of a figure in seconds, and its spread over the seeds, if any."""
     mean, spread = summary.mean(name), summary.spread(name)
     if mean is None:
-        return none
+        return NO_FIGURE
     return (
         f"{formatting.span(mean)} ± {formatting.span(spread)}" if spread else formatting.span(mean)
     )
 
 
-def latency_text(summary: "Summary", none: str) -> str:
+def latency_text(summary: "Summary") -> str:
     """Return the median and the 95th percentile."""
-    return f"{span_text(summary, 'latency', none)} / {span_text(summary, 'latency_95', none)}"
+    return f"{_span_text(summary, 'latency')} / {_span_text(summary, 'latency_95')}"
 
 
-def consistency_text(summary: "Summary", none: str) -> str:
+def consistency_text(summary: "Summary") -> str:
     """Return the share of equal resources, with enough digits to show the unequal ones."""
     mean, spread = summary.mean("consistency"), summary.spread("consistency")
     if mean is None:
-        return none
+        return NO_FIGURE
     gap = 1.0 - mean
     digits = _LEAST_DIGITS if gap <= 0 else 1 - floor(log10(gap))
     digits = min(max(digits, _LEAST_DIGITS), _MOST_DIGITS)
     return f"{mean:.{digits}f}" + (f" ± {spread:.{digits}f}" if spread else "")
-
-
-def unequal_text(consistency: float) -> str:
-    """Return the share of unequal resources, such as ``0.0000243 %``."""
-    return f"{Decimal(f'{(1 - consistency) * 100:.3g}'):f} %"

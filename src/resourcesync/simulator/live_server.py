@@ -1,9 +1,8 @@
-"""A simulated Source in real time: of a scenario, or in the manner of the resync-simulator."""
+"""Serves the Source of a scenario over HTTP in real time."""
 
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,7 +20,7 @@ from resourcesync.server.representations import (
     format_http_date,
 )
 from resourcesync.server.uvicorn_server import DROP, ConnectionLimits, ServerThread
-from resourcesync.simulator.live import LiveAnswer, LiveSettings, LiveSource, ScenarioSource
+from resourcesync.simulator.live import LiveAnswer, ScenarioSource
 from resourcesync.simulator.scenario import Scenario
 from resourcesync.simulator.simulation import simulate_source
 from resourcesync.source.naming import SourceNaming
@@ -129,14 +128,13 @@ class RunningSimulation:
 
 
 def serve_live(
-    what: LiveSettings | Scenario, place: LiveAddress, *, seed: int, clock: Clock
+    scenario: Scenario, place: LiveAddress, *, clock: Clock
 ) -> AbstractContextManager[RunningSimulation]:
     """Serve a live Source while the ``with`` block runs.
 
     Args:
-        what: A scenario with its own seed; or settings of the resync-simulator.
+        scenario: The scenario.
         place: The address to serve at.
-        seed: Seed of all random choices, where there is no scenario.
         clock: Time.
 
     Raises:
@@ -145,16 +143,13 @@ def serve_live(
     """
     if place.base_uri:
         place = replace(place, base_uri=SourceNaming(base_uri=place.base_uri).base_uri)
-    return _LiveSimulation(what, place, seed, clock)
+    return _LiveSimulation(scenario, place, clock)
 
 
 class _LiveSimulation(AbstractContextManager[RunningSimulation]):
-    def __init__(
-        self, what: LiveSettings | Scenario, place: LiveAddress, seed: int, clock: Clock
-    ) -> None:
-        self._what = what
+    def __init__(self, scenario: Scenario, place: LiveAddress, clock: Clock) -> None:
+        self._scenario = scenario
         self._place = place
-        self._seed = seed
         self._clock = clock
         self._world = ExitStack()
         self._stop: Callable[[], None] = lambda: None
@@ -186,21 +181,14 @@ class _LiveSimulation(AbstractContextManager[RunningSimulation]):
         return uri
 
     def _begin(self, uri: str) -> RunningSimulation:
-        what, clock, application = self._what, self._clock, self._application
-        if isinstance(what, Scenario):
-            time, source = self._world.enter_context(simulate_source(what, uri))
-            living = ScenarioSource(
-                what, uri, time, source, self._pace(), _MAX_STEP * self._place.speed
-            )
-            application.answer = lambda path, uncached: living.answer(path, uncached=uncached)
-            self._stop = living.stop
-            return RunningSimulation(uri, living.advance)
-        start, elapsed = clock.now(), self._pace()
-        numbered = LiveSource(what, uri, self._seed, start)
-        application.answer = lambda path, _uncached: numbered.answer(
-            path.rstrip("/"), start + timedelta(seconds=elapsed())
+        scenario, application = self._scenario, self._application
+        time, source = self._world.enter_context(simulate_source(scenario, uri))
+        living = ScenarioSource(
+            scenario, uri, time, source, self._pace(), _MAX_STEP * self._place.speed
         )
-        return RunningSimulation(uri, lambda: None)
+        application.answer = lambda path, uncached: living.answer(path, uncached=uncached)
+        self._stop = living.stop
+        return RunningSimulation(uri, living.advance)
 
     def _pace(self) -> Callable[[], float]:
         began, clock, speed = self._clock.monotonic(), self._clock, self._place.speed

@@ -47,8 +47,6 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
             ended.
         first: Seconds until the first pull had ended.
         first_requests, first_received: Requests and bytes until the first pull had ended.
-        series: Consistency, the mean over each of many equal parts of the duration; ``None`` until
-            the first pull had ended.
     """
 
     consistency: float | None = None
@@ -69,18 +67,12 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     first: float | None = None
     first_requests: int | None = None
     first_received: int | None = None
-    series: tuple[float | None, ...] = ()
 
 
 class ConsistencyMeter:
-    """States of both sides over time.
+    """States of both sides over time."""
 
-    Args:
-        points: Number of points of the consistency over time.
-        duration: Seconds of the run.
-    """
-
-    def __init__(self, points: int, duration: float) -> None:
+    def __init__(self) -> None:
         self._origin: dict[str, str] = {}
         self._copies: dict[str, str] = {}
         self._extra: set[str] = set()
@@ -94,10 +86,6 @@ class ConsistencyMeter:
         self.began: float | None = None
         """The end of the first pull, in seconds; ``None`` before it."""
         self._sum = 0.0
-        self._points = points
-        self._duration = duration
-        self._series: list[float | None] = []
-        self._part = self._covered = 0.0
 
     def fill(self, there: dict[str, str]) -> None:
         """Begin with the resources of the origin."""
@@ -145,11 +133,6 @@ class ConsistencyMeter:
             return None
         return self._sum / (at - self.began)
 
-    def series(self, at: float) -> tuple[float | None, ...]:
-        """Return the share of equal resources in each part of the time; ``None`` if unknown."""
-        self._advance(at)
-        return tuple(self._series)
-
     def _was(self, name: str, as_of: float) -> bool:
         """True if a copy equals the origin at ``as_of`` or later."""
         here = self._copies.get(name, ABSENT)
@@ -183,21 +166,8 @@ class ConsistencyMeter:
     def _advance(self, at: float) -> None:
         if at <= self._since:
             return
-        share = None if self.began is None else self.share
-        if share is not None:
-            self._sum += share * (at - self._since)
-        since = self._since
-        while len(self._series) < self._points and since < at:
-            done = len(self._series) + 1
-            end = self._duration if done == self._points else done * self._duration / self._points
-            until = min(at, end)
-            if share is not None:
-                self._part += share * (until - since)
-                self._covered += until - since
-            since = until
-            if until == end:
-                self._series.append(self._part / self._covered if self._covered else None)
-                self._part = self._covered = 0.0
+        if self.began is not None:
+            self._sum += self.share * (at - self._since)
         self._since = at
 
 

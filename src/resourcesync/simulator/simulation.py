@@ -28,7 +28,6 @@ from resourcesync.source.plan import PublicationStep
 OnEvent = Callable[[float, str, Mapping[str, object]], None]
 """Called for each event: the seconds since the start, its name, and further fields."""
 
-_POINTS: Final = 200
 _DELIVERY: Final = 0.1
 _MICROSECOND: Final = 1e-6
 """Smallest interval that counts: the resolution of the clock."""
@@ -112,8 +111,8 @@ class _Simulation:
         self._random = random.Random(f"world {scenario.seed}")  # noqa: S311 - a simulation
         faults, seed = scenario.faults, scenario.seed
         self._origin = SimulatedOrigin(scenario.origin, seed, self._clock.now, base)
-        self._compared = ConsistencyMeter(_POINTS, scenario.duration)
-        self._claimed = ConsistencyMeter(_POINTS, scenario.duration)
+        self._compared = ConsistencyMeter()
+        self._claimed = ConsistencyMeter()
         documents = PackedDocuments(folders.disk)
         self._source = SimulatedSource(
             self._origin, scenario, documents, self._clock, self._on_listed, self._fault
@@ -175,7 +174,6 @@ class _Simulation:
             failed=follower.failed,
             crashes=follower.crashes,
             peak=self._network.peak,
-            series=compared.series(duration),
         )
         if first is None:
             return measured

@@ -1,4 +1,4 @@
-"""Commands that run a Source of our own making: simulations, their reports, and the demonstration.
+"""Commands that run a Source of our own making: simulations, and the demonstration.
 
-Scenarios and options come in; figures and pages go out.
+Scenarios and options come in; figures go out.
 """

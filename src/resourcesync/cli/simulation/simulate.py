@@ -19,18 +19,16 @@ from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.signals import acknowledge_stop
-from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.simulator import figures
 
 if TYPE_CHECKING:
     from resourcesync.simulator.experiments import SimulationRun, Summary
-    from resourcesync.simulator.live import LiveSettings
     from resourcesync.simulator.scenario import Scenario
 
 
 _TICK_SECONDS: Final = 0.2
 """Seconds between two checks for due events; a request checks too."""
-_LIVE_OPTIONS: Final = ("bind", "base_uri", "speed", "dialect", "no_lastmod")
+_LIVE_OPTIONS: Final = ("bind", "base_uri", "speed")
 _SIMULATION_OPTIONS: Final = ("sweep", "repeat", "jobs", "out")
 
 
@@ -58,23 +56,22 @@ def serve_live(
 
     Args:
         values: The values of the options.
-        written: Reads the scenario, if it is not a configuration.
+        written: Reads the scenario.
         screen: Shows the address of the Source.
 
     Raises:
-        ConfigurationError: The scenario or configuration has a mistake, or cannot be served there.
+        ConfigurationError: The scenario has a mistake, or cannot be served there.
     """
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator import live_server  # noqa: PLC0415 - help stays quick
 
-    what = _live_source(values, written, screen)
+    scenario = _live_scenario(values, written, screen)
     (host, port), clock = values["bind"], machine.system_clock()
     place = live_server.LiveAddress(
         host=host, port=port, base_uri=values["base_uri"], speed=values["speed"]
     )
-    seed = 1 if values["seed"] is None else values["seed"]
     try:
-        with live_server.serve_live(what, place, seed=seed, clock=clock) as serving:
+        with live_server.serve_live(scenario, place, clock=clock) as serving:
             pull = f"resourcesync pull {serving.uri} ./copy"
             screen.report("ready", {"uri": serving.uri, "pull": pull, "tree": values["scenario"]})
             while True:
@@ -95,38 +92,17 @@ def warn_of_late_events(played: "Iterable[Scenario]", screen: Screen) -> None:
         screen.report("warning", {"code": "never", "message": f"this will not happen: {text}"})
 
 
-def _live_source(
+def _live_scenario(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
-) -> "LiveSettings | Scenario":
-    from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
-    from resourcesync.simulator import (  # noqa: PLC0415 - help stays quick
-        resync_simulator,
-        scenario_files,
-    )
+) -> "Scenario":
+    from resourcesync.simulator import scenario_files  # noqa: PLC0415 - help stays quick
 
-    path = Path(values["scenario"] or "")
-    if resync_simulator.is_configuration(path):
-        found = resync_simulator.read_configuration(path)
-        if found.ignored:
-            text = f"{path} has settings that are ignored: {', '.join(found.ignored)}"
-            screen.report("warning", {"code": "ignored", "message": text})
-        return replace(
-            found.settings,
-            dialect=Dialect(values["dialect"]),
-            tells_lastmod=not values["no_lastmod"],
-        )
-    if values["dialect"] != "1.1" or values["no_lastmod"]:
-        raise ConfigurationError(
-            "--dialect and --no-lastmod are only for configurations of the resync-simulator",
-            hint="a scenario is published as it is simulated; see faults.undated",
-        )
     scenario = scenario_files.scenario_of(dict(written()))
     warn_of_late_events([scenario], screen)
     return scenario if values["seed"] is None else replace(scenario, seed=values["seed"])
 
 
 _EVENTS: Final = "events"
-_NONE: Final = "-"
 _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "linked-data")
 
 
@@ -157,13 +133,12 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
 @option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write summary.csv, events.ndjson.gz and report.html into this folder.",
+    help="Write summary.csv and events.ndjson.gz into this folder.",
 )
 @option(
     "--live",
     is_flag=True,
-    help="Serve the simulated Source in real time over HTTP, for any client, until a signal."
-    " SCENARIO may be a configuration of the resync-simulator (YAML).",
+    help="Serve the simulated Source in real time over HTTP, for any client, until a signal.",
 )
 @option(
     "--bind",
@@ -186,14 +161,6 @@ _NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "l
     show_default=True,
     help="With --live: simulated seconds per second.",
 )
-@option(
-    "--dialect",
-    type=click.Choice(["1.1", "1.0"]),
-    default="1.1",
-    show_default=True,
-    help="With --live and YAML: the version of the format.",
-)
-@option("--no-lastmod", is_flag=True, help="With --live and YAML: list changes without lastmod.")
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Simulate a Source and Destinations, and measure how well they stay in sync.
@@ -310,12 +277,11 @@ def _simulate(
                 screen.report("simulated", _run_fields(run))
         summaries = experiments.summarise(runs)
         if work is not None:
-            name = values["profile"] or Path(values["scenario"]).stem
-            head = {"name": name, "when": clock.now()}
-            _write(work, runs, summaries, written, head)
+            experiments.write_table(runs, work / "summary.csv")
+            experiments.join_events(work / _EVENTS, work / "events.ndjson.gz")
     lines = [*_table(summaries), _runs_line(len(runs), clock.monotonic() - began)]
     if out is not None:
-        lines.append(TextLine(f"{out}/report.html, summary.csv, events.ndjson.gz", "Wrote", QUIET))
+        lines.append(TextLine(f"{out}/summary.csv, events.ndjson.gz", "Wrote", QUIET))
     wrong = [run for run in runs if run.measured.lies or run.measured.outcome == "silently wrong"]
     lines += [
         TextLine(
@@ -338,25 +304,6 @@ def _read_scenario(values: Mapping[str, Any]) -> dict[str, Any]:
     if name in PROFILES and not Path(name).is_file():
         return scenario_files.parse_scenario(PROFILES[name], name)
     return scenario_files.read_scenario(Path(name))
-
-
-def _write(
-    out: Path,
-    runs: "Sequence[SimulationRun]",
-    summaries: "Sequence[Summary]",
-    written: Mapping[str, Any],
-    head: Mapping[str, Any],
-) -> None:
-    from resourcesync.cli.simulation.report import simulation_page  # noqa: PLC0415 - help stays quick
-    from resourcesync.simulator import experiments  # noqa: PLC0415 - help stays quick
-
-    experiments.write_table(runs, out / "summary.csv")
-    experiments.join_events(out / _EVENTS, out / "events.ndjson.gz")
-    page = simulation_page(summaries, written, **head)
-    try:
-        (out / "report.html").write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"cannot write {out}: {error.strerror}") from error
 
 
 def _table(summaries: "Sequence[Summary]") -> Iterator[TextLine]:
@@ -383,10 +330,10 @@ def _table_row(summary: "Summary") -> list[str]:
     return [
         *summary.values.values(),
         summary.destination,
-        figures.consistency_text(summary, _NONE),
-        figures.latency_text(summary, _NONE),
-        figures.mean_text(summary, "efficiency", ".3f", _NONE),
-        figures.mean_text(summary, "requests", ",.0f", _NONE),
+        figures.consistency_text(summary),
+        figures.latency_text(summary),
+        figures.mean_text(summary, "efficiency", ".3f"),
+        figures.mean_text(summary, "requests", ",.0f"),
         figures.mean_text(summary, "first_requests", ",.0f", "never ended"),
         ended,
     ]
