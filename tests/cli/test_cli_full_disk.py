@@ -12,7 +12,6 @@ from contextlib import contextmanager
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.render.monitoring_files import ALERTS
 from tests.support.commands.command_line import FILES, Said
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
@@ -63,6 +62,7 @@ def test_status_and_the_alert_name_it_too(source: TinySource, said: Said) -> Non
     [command] = COMMAND.findall(said.readouterr().out)
     assert run(shlex.split(command)) == 0
 
-    [action] = COMMAND.findall(ALERTS)
+    assert run(["config", "alerts"]) == 0
+    [action] = COMMAND.findall(said.readouterr().out)
     command = action.partition(", or")[0].replace("{{ $labels.mirror }}", "museum")
     assert run(shlex.split(command)) == 0

@@ -40,7 +40,7 @@ def test_the_image_has_pinned_requirements_and_a_user_who_is_not_root() -> None:
     assert text.count("\nFROM ") == 2
 
 
-def test_the_image_can_run_all_that_a_compose_file_of_ours_names() -> None:
+def test_the_image_can_watch_mirrors_and_folders() -> None:
     pins = [
         set((ROOT / "requirements" / name).read_text("utf-8").splitlines())
         for name in ("main.txt", "image.txt")

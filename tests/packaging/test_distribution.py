@@ -75,7 +75,8 @@ def test_the_wheel_has_every_file_of_the_package(built: Path) -> None:
 
     assert {path.suffix for path in files} >= {".py", ".pyi", ".css", ".js", ".toml"}
     assert "resourcesync/py.typed" in packed
-    assert f"resourcesync-{VERSION}.data/data/share/man/man1/resourcesync.1" in packed
+    for name in ("man/man1/resourcesync.1", "resourcesync/alerts.yml"):
+        assert f"resourcesync-{VERSION}.data/data/share/{name}" in packed
     for path in files:
         assert packed[path.relative_to(SOURCES).as_posix()] == path.read_bytes()
 

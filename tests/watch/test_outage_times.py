@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import pytest
 
-from resourcesync.cli.render.monitoring_files import ALERTS
 from resourcesync.watch.scheduler import (
     Every,
     JobKind,
@@ -23,7 +22,9 @@ from resourcesync.watch.scheduler import (
     Scheduler,
 )
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/outages.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/how-to/outages.md"
+ALERTS = (ROOT / "share/resourcesync/alerts.yml").read_text("utf-8")
 EVERY, MAX_LAG = 900.0, 3_600.0
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 PULL = MirrorJob(mirror="m", kind=JobKind.PULL)

@@ -331,7 +331,6 @@ warning
   globs-dropped      New values of --include or --exclude replaced those of before: give them all.
   out-changed        The documents have another place; those in the former one are not updated.
   unmatched-glob     No file matches a glob of --include or --exclude; compare it with the paths.
-  no-extra           The printed file needs an extra that is not installed on this machine.
   no-secret          A secret that the configuration names is missing in the environment.
   notify             A hub did not receive the changes; they are sent again the next time.
   address-changed    The address of a Source changed; mirrors follow with: pull MIRROR --moved.

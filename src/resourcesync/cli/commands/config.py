@@ -72,8 +72,9 @@ EXAMPLE: Final = """\
 
 
 _ACTIONS: Final = ("init", "check", "show", "path", "schema")
-_SERVICES: Final = ("systemd", "cron", "compose", "launchd")
-_PRINTED: Final = (*_SERVICES, "grafana", "alerts")
+_SERVICES: Final = ("systemd", "cron")
+_SHARED: Final = {"grafana": "grafana.json", "alerts": "alerts.yml"}
+_PRINTED: Final = (*_SERVICES, *_SHARED)
 _LOGS: Final = ("postgres", "elasticsearch")
 
 
@@ -101,9 +102,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     schema  the JSON Schema of the file, for editors and programs
 
     \b
-    systemd, cron, compose, launchd: print a file that runs resourcesync unattended:
-            mirrors, and with cron and compose also each [source.NAME]; the others
-            publish if the file has no mirrors
+    systemd, cron: print a file that runs resourcesync unattended: mirrors, and with cron
+            also each [source.NAME]; systemd publishes if the file has no mirrors
     grafana: a dashboard; alerts: rules for Prometheus; both use the metrics of watch
     postgres: the SQL that makes a table of PostgreSQL log its changes
     elasticsearch: the requests that create an index of resources, and one of their changes
@@ -118,7 +118,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         if action in _SERVICES and any(mistakes_of(_find_file(named))):
             return _check(_find_file(named), screen)
         if action in (*_PRINTED, *_LOGS):
-            text = _generated_file(action, values, screen)
+            text = _generated_file(action, values)
             return _print(text, screen, name=action, as_json=output.json)
         match action:
             case "init":
@@ -203,24 +203,19 @@ def _schema(screen: Screen, *, as_json: bool) -> CommandOutcome:
     return CommandOutcome()
 
 
-def _generated_file(name: str, values: Mapping[str, Any], screen: Screen) -> str:
+def _generated_file(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.app.publishing import account_access  # noqa: PLC0415 - the same
-    from resourcesync.cli.render import monitoring_files, service_files  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.render import service_files  # noqa: PLC0415 - seldom needed
 
     match name:
-        case "grafana":
-            return monitoring_files.grafana()
-        case "alerts":
-            return monitoring_files.ALERTS
         case "postgres":
             return account_access.postgres_migration(dict(values["with"]))
         case "elasticsearch":
             return account_access.elasticsearch_indices()
+        case "systemd" | "cron":
+            return service_files.service_file(name, _find_file(values["config"]))
         case _:
-            configuration = MirrorConfiguration(files.find(values["config"]))
-            for warning in service_files.missing_extras(name, configuration):
-                screen.report("warning", warning)
-            return service_files.service_file(name, configuration)
+            return service_files.shared_text(_SHARED[name])
 
 
 def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
