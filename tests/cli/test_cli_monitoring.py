@@ -3,13 +3,10 @@
 import hashlib
 import json
 import re
-import signal
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 import trustme
@@ -25,13 +22,12 @@ from resourcesync.cli.render.status_formats import Labels
 from resourcesync.cli.service.watch_reports import WatchFigures
 from tests.support.commands.command_line import FILES, Said
 from tests.support.commands.settings_file import put
-from tests.support.commands.started import Started
+from tests.support.commands.watching import Watching
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.tiny_source import TinySource
 
 UNTIL = datetime(2031, 5, 17, 12, 30, 1, tzinfo=UTC)
 NAME = re.compile(r"resourcesync_[a-z_]+")
-LOG = "log.ndjson"
 
 
 @pytest.fixture
@@ -61,38 +57,18 @@ def samples(text: str) -> dict[str, float]:
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
 
-def admin_uri(log: Path) -> str:
-    for line in log.read_text().splitlines() if log.exists() else ():
-        row = json.loads(line)
-        found = row.get("admin") if row["type"] == "ready" else row.get("uri")
-        if row["type"] in {"admin", "ready"} and found:
-            return str(found)
-    return ""
-
-
-def metrics_of(*words: str, until: Callable[[str], bool], here: Path) -> str:
-    """Run a service until its metrics are as wished; return them."""
-    options = ("--admin", "127.0.0.1:0", "--log-file", LOG, "--log-format", "json")
-    with Started(*words, *options, cwd=here) as process:
-        end, text = time.monotonic() + 60, ""
-        while not until(text):
-            assert time.monotonic() < end, text
-            time.sleep(0.05)
-            uri = admin_uri(here / LOG)
-            if uri:
-                with urlopen(f"{uri.rstrip('/')}/metrics", timeout=10) as response:
-                    text = response.read().decode()
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
-    return text
-
-
 def watched_metrics(secure: HostileServer, here: Path) -> str:
+    """Return the metrics of a service that pulled and audited a mirror."""
     put(
-        f'[mirror.safe]\nsource = "{secure.origin}/list.xml"\ndest = "safe"\nca_file = "ca.pem"\n'
-        'every = "1h"\nmax_lag = "1h"\naudit_every = "1s"\n'
+        f'[mirror.museum]\nsource = "{secure.origin}/list.xml"\ndest = "museum"\n'
+        'ca_file = "ca.pem"\nevery = "1h"\nmax_lag = "1h"\naudit_every = "1s"\n'
     )
-    return metrics_of("watch", until=lambda text: "accuracy_ratio{" in text, here=here)
+    text = ""
+    with Watching(here) as service:
+        service.line("")
+        while "accuracy_ratio{" not in text:
+            text = "\n".join(service.metrics())
+    return text
 
 
 def test_the_dashboard_and_the_alerts_use_what_is_really_given(
@@ -105,7 +81,7 @@ def test_the_dashboard_and_the_alerts_use_what_is_really_given(
     dashboard = json.loads(said.readouterr().out)
     assert run(["config", "alerts"]) == 0
     rules = yaml.safe_load(said.readouterr().out)["groups"][0]["rules"]
-    assert run(["status", "safe", "--format", "prom"]) == 0
+    assert run(["status", "museum", "--format", "prom"]) == 0
     status = {NAME.match(name)[0] for name in samples(said.readouterr().out)}  # type: ignore[index]
 
     shown = set(NAME.findall(json.dumps([dashboard["panels"], dashboard["templating"]])))
@@ -117,10 +93,10 @@ def test_the_dashboard_and_the_alerts_use_what_is_really_given(
     assert status <= offered, "a name means the same wherever it is given"
     found = samples(text)
     expiry = "resourcesync_mirror_source_certificate_expiry_timestamp_seconds"
-    assert found[f'{expiry}{{mirror="safe"}}'] == UNTIL.timestamp()
-    assert found['resourcesync_mirror_copies_bytes{mirror="safe"}'] == 3
-    assert found['resourcesync_mirror_filesystem_avail_bytes{mirror="safe"}'] > 0
-    assert found['resourcesync_mirror_readable{mirror="safe"}'] == 1
+    assert found[f'{expiry}{{mirror="museum"}}'] == UNTIL.timestamp()
+    assert found['resourcesync_mirror_copies_bytes{mirror="museum"}'] == 3
+    assert found['resourcesync_mirror_filesystem_avail_bytes{mirror="museum"}'] > 0
+    assert found['resourcesync_mirror_readable{mirror="museum"}'] == 1
 
 
 def test_the_reference_names_exactly_the_metrics_that_there_are(
@@ -128,7 +104,7 @@ def test_the_reference_names_exactly_the_metrics_that_there_are(
 ) -> None:
     page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text("utf-8")
     offered = set(re.findall(r"^# TYPE (\S+)", watched_metrics(secure, here), re.MULTILINE))
-    assert run(["pull", "safe", "--metrics-file", "m.prom"]) == 0
+    assert run(["pull", "museum", "--metrics-file", "m.prom"]) == 0
     offered |= set(re.findall(r"^# TYPE (\S+)", Path("m.prom").read_text(), re.MULTILINE))
 
     assert set(re.findall(r"`(resourcesync_[a-z_]+)", page)) == offered
@@ -145,12 +121,12 @@ def test_the_end_of_the_certificate_is_that_of_the_last_connection(
     secure: HostileServer, here: Path
 ) -> None:
     uri = f"{secure.origin}/list.xml"
-    assert run(["pull", uri, "safe", "--ca-file", "ca.pem"]) == 0
-    assert certificate_of("safe") == UNTIL
+    assert run(["pull", uri, "museum", "--ca-file", "ca.pem"]) == 0
+    assert certificate_of("museum") == UNTIL
 
     trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
-    assert run(["pull", "safe", "--ca-file", "other.pem", "--retries", "0"]) == 6
-    assert certificate_of("safe") == UNTIL, "a run that could not connect knows no other"
+    assert run(["pull", "museum", "--ca-file", "other.pem", "--retries", "0"]) == 6
+    assert certificate_of("museum") == UNTIL, "a run that could not connect knows no other"
 
 
 def test_a_source_without_tls_has_no_end_of_a_certificate(source: TinySource, said: Said) -> None:

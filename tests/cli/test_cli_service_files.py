@@ -11,7 +11,7 @@ import pytest
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
 from resourcesync.cli.render import service_files
-from tests.support.commands.command_line import Said
+from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
 
 TABLES = """\
@@ -150,6 +150,14 @@ def test_nothing_is_printed_without_a_configuration_that_works(
     assert message in captured.err
     assert "ExecStart" not in captured.out
     assert "publish" not in captured.out
+
+
+def test_a_program_gets_a_file_as_json(said: Said) -> None:
+    put(TABLES)
+    text = printed(said, "systemd")
+
+    assert run(["config", "systemd", "--json"]) == 0
+    assert [row["text"] for row in rows(said) if row["type"] == "file"] == [text]
 
 
 def test_an_installation_without_its_shared_files_says_so(

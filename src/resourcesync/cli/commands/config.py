@@ -204,8 +204,8 @@ def _schema(screen: Screen, *, as_json: bool) -> CommandOutcome:
 
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
-    from resourcesync.app.publishing import account_access  # noqa: PLC0415 - the same
-    from resourcesync.cli.render import service_files  # noqa: PLC0415 - seldom needed
+    from resourcesync.app.publishing import account_access  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.render import service_files  # noqa: PLC0415 - the same
 
     match name:
         case "postgres":

@@ -108,7 +108,7 @@ def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSou
         lines.append(f'0 8 * * *  {check} || echo "a mirror needs attention: resourcesync status"')
     if sources.names:
         lines.append(f"17 * * * *  {command('publish', '--all')}")
-    return "\n".join(lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _pulls(mirrors: MirrorConfiguration) -> dict[str, list[str]]:
