@@ -30,7 +30,6 @@ from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said
-from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.aggregating import Site, via
 
 Chain = tuple[Site, Site, Site, Site]
@@ -52,20 +51,6 @@ def chain(here: Path, servers: list[tuple[LateApplication, str]]) -> Chain:
         Site(here / name, *item) for name, item in zip("abcd", servers, strict=True)
     )
     return first, second, third, last
-
-
-def test_a_published_mirror_is_to_be_served_and_not_uploaded(
-    source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "copies", "-q"]) == 0
-    said.readouterr()
-
-    assert run(["publish", "copies", "--url", "https://mine.example/"]) == 0
-
-    text = said.readouterr().out
-    assert f"resourcesync serve {Path('copies').absolute()}\n" in text
-    assert "Next      check:  resourcesync pull https://mine.example/ ./copy" in text
-    assert "upload" not in text
 
 
 def write(origin: Site, **files: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync import Catalogue, Change, ChangeKind, Digest, Resource
+from resourcesync import Catalogue, Change, ChangeKind, Resource
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError
@@ -138,6 +138,9 @@ def test_the_catalogue_of_a_folder_is_not_to_be_posted_to(said: Said, here: Path
         ["publish", "catalogue:c.db", "--url", BASE],
         ["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--include", "*.txt"],
         ["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--watch"],
+        ["publish", "ndjson:all.ndjson", "--url", BASE, "--out", "out", "-n"],
+        ["publish", "ndjson:all.ndjson", "--out", "out"],
+        ["publish", "ndjson:all.ndjson", "--url", BASE],
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], said: Said) -> None:
@@ -171,25 +174,6 @@ def test_lines_are_published_without_a_catalogue_of_their_own(
     ]
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--out", "out", "-n", "--url", BASE], "there is no dry run"),
-        (["--out", "out"], "not known yet"),
-        (["--url", BASE], "needs --out"),
-    ],
-)
-def test_lines_that_cannot_be_published_leave_nothing(
-    said: Said, more: list[str], words: str
-) -> None:
-    told({"uri": BASE + "a"})
-
-    assert run(["publish", f"ndjson:{LINES}", *more]) == 2
-
-    assert words in said.readouterr().err
-    assert not Path("out").exists()
-
-
 def test_no_lines_at_all_delete_nothing(said: Said) -> None:
     told({"uri": BASE + "a"})
     assert run(["publish", f"ndjson:{LINES}", "--url", BASE, "--out", "out", "--quiet"]) == 0
@@ -218,28 +202,6 @@ def test_an_import_without_lines_deletes_nothing(said: Said) -> None:
     assert run(["catalogue", "post", "c.db", str(LINES), "--allow-empty"]) == 2
 
 
-def test_a_program_keeps_a_catalogue() -> None:
-    catalogue = Catalogue("c.db")
-    resource = Resource(uri=BASE + "a", length=1, digests=(Digest("md5", "0" * 32),))
-    assert repr(catalogue) == "Catalogue('c.db')"
-    assert catalogue.fill([resource]).created == 1
-    first = catalogue.publish(url=BASE, out="out")
-
-    posted = catalogue.post([Change(kind=ChangeKind.DELETED, resource=resource)])
-    second = catalogue.publish()
-
-    assert (first.first, first.files, second.deleted) == (True, 1, 1)
-    assert posted.deleted == 1
-    assert list(catalogue.resources()) == []
-    assert [(number, change.kind) for number, change in catalogue.changes()] == [
-        (1, ChangeKind.DELETED)
-    ]
-    with pytest.raises(ConfigurationError, match="cannot be published"):
-        catalogue.post([Change(kind=ChangeKind.CREATED, resource=Resource(uri="a"))])
-    with pytest.raises(ConfigurationError, match="out of range"):
-        catalogue.fill([Resource(uri=BASE, length=1 << 63)])
-
-
 def test_a_program_that_reports_nothing_deletes_nothing() -> None:
     catalogue = Catalogue("c.db")
     assert catalogue.fill([]).created == 0, "a new catalogue has nothing to lose"
@@ -252,25 +214,3 @@ def test_a_program_that_reports_nothing_deletes_nothing() -> None:
     assert [resource.uri for resource in catalogue.resources()] == [BASE + "a"]
     assert catalogue.fill([], is_all=False).deleted == 0
     assert catalogue.fill([], allow_empty=True).deleted == 1
-
-
-def test_what_describes_a_resource_and_its_set_is_told(said: Said) -> None:
-    about = {"rel": "describedby", "href": BASE + "a.xml", "type": "application/xml"}
-    told({"uri": BASE + "a", "links": [about]})
-    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
-    page = "https://h.example/about.html"
-    where = ["--url", BASE, "--out", "out", "--described-by", page, "--quiet"]
-    assert run(["publish", "catalogue:c.db", *where]) == 0
-
-    (resource,) = listed("resourcelist.xml")
-    told({"uri": BASE + "a", "length": 2, "links": [about], "change": "updated"})
-    assert run(["catalogue", "post", "c.db", str(LINES), "--quiet"]) == 0
-    assert run(["publish", "catalogue:c.db", "--quiet"]) == 0
-    (change,) = listed("changelist.xml")
-
-    assert isinstance(resource, Resource)
-    assert isinstance(change, Change)
-    assert [link.href for link in resource.described_by] == [BASE + "a.xml"]
-    assert [link.href for link in change.resource.described_by] == [BASE + "a.xml"]
-    for name in ("resourcesync/capabilitylist.xml", ".well-known/resourcesync"):
-        assert f'rel="describedby" href="{page}"' in Path("out", name).read_text()

@@ -15,7 +15,6 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.settings import files
 from resourcesync.settings.credentials import check_credentials
 from resourcesync.settings.json_schema import config_schema
-from resourcesync.settings.tables import mirror_keys
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
 
@@ -47,15 +46,6 @@ def test_the_example_is_valid_once_its_marks_are_taken_off() -> None:
     lines = [line.removeprefix("#") for line in EXAMPLE.splitlines() if not line.startswith("# ")]
 
     assert is_valid("\n".join(lines))
-
-
-def test_every_key_is_explained() -> None:
-    mirror = next(iter(config_schema()["properties"]["mirror"]["patternProperties"].values()))
-
-    assert set(mirror["properties"]) == set(mirror_keys())
-    assert [
-        name for name, item in mirror["properties"].items() if not item.get("description")
-    ] == []
 
 
 @pytest.mark.parametrize(

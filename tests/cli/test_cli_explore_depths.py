@@ -58,32 +58,3 @@ def test_no_package_is_fetched(dumping: TinySource) -> None:
     asked = {asked.target for asked in dumping.asked}
     assert "/one.xml" in asked
     assert not {name for name in asked if name.endswith(".zip")}
-
-
-@pytest.mark.parametrize(
-    ("depth", "shown"),
-    [("3", {"/dump.xml"}), ("4", {"/dump.xml", "/one.zip", "/two.zip"})],
-)
-def test_the_depth_bounds_packages_and_manifests(
-    dumping: TinySource, said: Said, depth: str, shown: set[str]
-) -> None:
-    assert run(["explore", dumping.url, "--depth", depth]) == 0
-
-    text = said.readouterr().out
-    assert {
-        name for name in ("/dump.xml", "/one.zip", "/two.zip", "/one.xml") if name in text
-    } == shown
-    assert "/one.xml" not in {asked.target for asked in dumping.asked}
-
-
-def test_a_copy_that_is_missing_is_told_and_the_rest_is_shown(
-    dumping: TinySource, said: Said
-) -> None:
-    del dumping.answers["/one.xml"]
-
-    assert run(["explore", dumping.url]) == 3
-
-    text = said.readouterr().out
-    assert "/one.xml" in text
-    assert "! missing: " in text
-    assert "/two.zip" in text

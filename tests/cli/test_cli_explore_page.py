@@ -1,9 +1,7 @@
 """The page Explore: it tells what ``explore`` tells, and looks at no other Sources."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html.parser import HTMLParser
 from urllib.parse import quote
 from urllib.request import urlopen
 
@@ -11,14 +9,12 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.configured_mirrors import load
-from resourcesync.cli.main import run
 from resourcesync.cli.render.explore_pages import CachedExplorer
 from resourcesync.cli.service.watch_pages import WatchPages
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.settings.network import Network
-from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
@@ -33,41 +29,9 @@ def pages() -> Iterator[str]:
         yield server.uri
 
 
-class Texts(HTMLParser):
-    """The texts of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.all: list[str] = []
-        self.feed(page)
-
-    def handle_data(self, data: str) -> None:
-        self.all.append(data)
-
-
 def get(address: str) -> str:
     with urlopen(address, timeout=30) as answer:
         return str(answer.read().decode())
-
-
-def test_the_page_tells_what_the_command_tells(source: TinySource, said: Said) -> None:
-    put(museum(source))
-    run(["explore", "museum", "--json"])
-    told = [json.loads(line) for line in said.readouterr().out.splitlines()]
-    run(["explore", "museum"])
-    lines = said.readouterr().out.splitlines()
-    with pages() as address:
-        texts = Texts(get(address + PAGE)).all
-
-    said_there = " ".join(texts)
-    documents = [item for item in told if item["type"] == "document"]
-    assert len(documents) == 3
-    for document in documents:
-        assert document["kind"].lower() in said_there.lower()
-        assert document["uri"].removeprefix(source.url) in said_there
-    held = next(line for line in lines if "sha-256" in line)
-    assert " · ".join(held.partition("└─ ")[2].split("  ")) in said_there
-    assert lines[-1].removeprefix("Explored").strip().partition("  ")[0] in said_there
 
 
 def test_only_the_sources_that_are_known_here_are_looked_at(source: TinySource) -> None:

@@ -116,28 +116,6 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
     assert edited.read_text() == "my notes"
 
 
-@pytest.mark.parametrize("more", [[], ["--offline"]])
-def test_a_changed_file_that_is_to_be_deleted_is_explained_and_stays(
-    edited: Path, more: list[str], said: Said
-) -> None:
-    run(["pull", "museum"])
-    said.readouterr()
-
-    assert run(["why", "museum", "objects/0001.txt", *more]) == 1
-    told = said.readouterr().out
-    run(["status", "museum"])
-    status = said.readouterr().out
-    assert run(["pull", "museum"]) == 3
-
-    assert "the file was changed in the mirror and is kept" in told
-    assert "move or remove museum/objects/0001.txt; then: resourcesync pull" in told
-    assert "the next pull does it" not in status
-    assert "1 file to delete, but changed locally" in status
-    assert edited.read_text() == "my notes"
-    edited.unlink()
-    assert run(["pull", "museum"]) == 0
-
-
 def test_a_changed_file_stays_known_whatever_policies_came_between(
     edited: Path, said: Said
 ) -> None:

@@ -120,17 +120,6 @@ def test_a_mirror_whose_plug_in_is_gone_says_which_and_changes_nothing(
     assert Path("mirror/a+b.txt").read_bytes() == b"one"
 
 
-def test_a_plug_in_that_cannot_be_imported_is_named_with_its_reason(
-    plugged: Plugged, listed: ScriptedSource
-) -> None:
-    listed.put("/a.txt", b"one")
-    ran = plugged("pull", listed.uri, "mirror", "--map", "broken")
-    assert ran.code == 2
-    assert "no luck today" in ran.said
-    assert "acme_broken 0.0.1" in ran.said
-    assert not Path("mirror").exists()
-
-
 def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
     with HostileServer() as server:
         source = Changing(server)
@@ -147,25 +136,6 @@ def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
         why = plugged("why", "mirror", "a.bin")
         assert "Patched   " in why.stdout
         assert "made this copy, hash verified" in why.stdout
-
-
-def test_a_patch_that_cannot_be_used_is_reported_and_explained(plugged: Plugged) -> None:
-    with HostileServer() as server:
-        source = Changing(server)
-        chunk = b"number one " + b"x" * 300
-        source.publish("a.bin", chunk)
-        assert plugged("pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
-        source.publish("a.bin", b"other" * 90, ("application/x-acme", b"one>two"))
-        ran = plugged("pull", "mirror", "-i")
-        assert ran.code == 0
-        assert (
-            "fetched whole, since its patch cannot be used: the patched version is not as"
-            in ran.stdout
-        )
-        assert "1 resource fetched whole, since a patch cannot be used" in ran.stdout
-        end = plugged("why", "mirror", "a.bin", "--json").end
-        assert end["patched"]["reason"] == "the patched version is not as listed"
-        assert "cannot be used, fetched whole" in plugged("why", "mirror", "a.bin").stdout
 
 
 # --- --link ---

@@ -58,22 +58,6 @@ def test_what_a_system_tells_is_published_and_what_changed_is_listed(
     assert "1 created, 1 updated" in said.readouterr().out
 
 
-def test_programs_are_told_what_was_recorded_and_left_out(
-    system: ScriptedSystem, said: Said
-) -> None:
-    system.put("a", b"a")
-    system.put("a b", b"no")
-    assert run(["publish", "told:one", *URL, "--json"]) == 0
-
-    found = rows(said)
-    (warning,) = [row for row in found if row["type"] == "warning"]
-    assert (warning["code"], "https://h/a b is not published" in warning["message"]) == (
-        "omitted",
-        True,
-    )
-    assert (found[-1]["resources"], found[-1]["omitted"]) == (1, 1)
-
-
 def test_a_system_that_is_down_is_an_error_and_all_stays(
     system: ScriptedSystem, said: Said
 ) -> None:

@@ -1,6 +1,5 @@
 """``publish``: policies, forced steps, ``robots.txt``, and a tree that is suddenly empty."""
 
-import re
 import shutil
 from pathlib import Path
 
@@ -14,32 +13,6 @@ URL = ("--url", "https://museum.example")
 
 def listed(tree: Path) -> list[str]:
     return sorted(path.name for path in (tree / "resourcesync").iterdir())
-
-
-@pytest.mark.parametrize("dialect", ["1.1", "0.6"])
-def test_the_four_files_of_dspace_come_step_by_step(tree: Path, said: Said, dialect: str) -> None:
-    about = "https://museum.example/about.txt"
-    first = ["publish", "public", *URL, "--change-lists", "archive", "--described-by", about]
-
-    assert run([*first, "--dialect", dialect, "--initialise"]) == 0
-    assert listed(tree) == ["capabilitylist.xml", "resourcelist.xml"]
-
-    (tree / "new.txt").write_text("new")
-    assert run(["publish", "public", "--update"]) == 0
-    capabilities, changes, archive, resources = listed(tree)
-    assert [capabilities, archive, resources] == [
-        "capabilitylist.xml", "changelistarchive.xml", "resourcelist.xml",
-    ]  # fmt: skip
-    assert re.fullmatch(r"changelist_\d{4}-\d\d-\d\dT\d{6}(\.\d{6})?Z\.xml", changes)
-    before = (tree / "resourcesync/resourcelist.xml").read_bytes()
-
-    assert run(["publish", "public", "--rebase"]) == 0
-    assert len(listed(tree)) == 5
-    assert changes in listed(tree)
-    assert (tree / "resourcesync/resourcelist.xml").read_bytes() != before
-    text = (tree / "resourcesync/capabilitylist.xml").read_text()
-    assert ('modified="' in text) is (dialect == "0.6")
-    assert 'capability="changelist-archive"' in text
 
 
 def test_policies_are_remembered_and_taken_back(tree: Path, said: Said) -> None:

@@ -13,19 +13,9 @@ from resourcesync.cli.output import (
     OutputLostError,
     OutputOptions,
     Problem,
-    problem_of,
     write_line,
 )
 from resourcesync.cli.terminal import Streams, TextScreen
-from resourcesync.errors import MalformedDocumentError
-
-PROBLEM = Problem(
-    code="source-not-found",
-    message="no list at http://h/",
-    evidence=(("tried", "/a   404"), ("tried", "/b   404"), ("kept", "nothing was changed")),
-    hint="give the list's own address",
-    exit=ExitCode.UNUSABLE,
-)
 
 
 def words(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
@@ -43,36 +33,6 @@ class Shown:
         self.out, self.err = io.StringIO(), io.StringIO()
         streams = Streams(out=self.out, err=self.err, color_out=color, color_err=color)
         self.screen = TextScreen(words=words, options=OutputOptions(**options), streams=streams)
-
-
-def test_an_error_has_its_form() -> None:
-    shown = Shown()
-
-    shown.screen.problem(PROBLEM)
-    shown.screen.end(CommandOutcome(exit=PROBLEM.exit))
-
-    assert shown.out.getvalue() == ""
-    assert shown.err.getvalue() == (
-        "error[source-not-found]: no list at http://h/\n"
-        "  tried  /a   404\n"
-        "         /b   404\n"
-        "  kept   nothing was changed\n"
-        "  fix    give the list's own address\n"
-        "exit 5\n"
-    )
-
-
-def test_a_fault_in_a_document_has_a_place() -> None:
-    shown = Shown()
-    error = MalformedDocumentError("unclosed <url>", uri="http://h/list.xml", line=7, column=3)
-
-    shown.screen.problem(problem_of(error))
-
-    assert shown.err.getvalue().splitlines() == [
-        "error[xml]: unclosed <url>",
-        "  --> http://h/list.xml:7:3  line 7, column 3",
-        "  more   resourcesync why xml",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,12 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from resourcesync import Mirror
 from resourcesync.app import plugins
 from resourcesync.cli.main import run
-from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import ConfigurationError
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.servers.tiny_source import TinySource
@@ -166,18 +162,6 @@ def test_a_mirror_of_the_configuration_may_be_in_a_store(
     assert run(["audit", "museum"]) == 0
     assert shelf.contents() == COPIES
     assert (here / "kept/museum/.resourcesync/state.db").is_file()
-
-
-def test_the_library_keeps_a_mirror_in_a_store(
-    source: TinySource, shelf: ShelfStore, address: str, here: Path
-) -> None:
-    with pytest.raises(ConfigurationError, match="a folder for its state"):
-        Mirror(source.url, address)
-    with ExitStack() as held:
-        mirror = held.enter_context(Mirror(source.url, address, state=here / "state"))
-        assert mirror.pull().state is MirrorState.IN_SYNC
-        assert mirror.audit().in_sync
-    assert shelf.contents() == COPIES
 
 
 def test_what_a_store_raises_ends_the_run_and_the_next_one_goes_on(

@@ -1,8 +1,6 @@
 """``validate --format``: what other programs read."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -73,13 +71,3 @@ def test_a_command_is_one_line_whatever_a_document_holds(finding: RuleFinding) -
         r",title=RS\d+",
         head,
     )
-
-
-def test_help_is_quick_for_validate_too() -> None:
-    code = (
-        "import sys; from resourcesync.cli.main import run; run(['validate', '--help']);"
-        "print(sorted({'pycurl', 'sqlite3', 'rich', 'protego'} & set(sys.modules)))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-
-    assert ran.stdout.splitlines()[-1] == "[]"

@@ -33,34 +33,6 @@ def package(manifest: str | None, **members: bytes) -> str:
     return "part.zip"
 
 
-@pytest.mark.parametrize(
-    ("manifest", "members", "rule"),
-    [
-        (None, {"a_txt": b"hello"}, "RM01"),
-        (MANIFEST.format(HELLO), {}, "RM06a"),
-        (MANIFEST.format(HELLO), {"a_txt": b"hallo"}, "RM07"),
-        (MANIFEST.format(HELLO), {"a_txt": b"hello!"}, "RM07"),
-        (MANIFEST.format(HELLO), {"a_txt": b"hello", "b_txt": b""}, "RM06b"),
-        (MANIFEST.format(HELLO).replace("/a.txt", "a.txt/"), {"a_txt": b"hello"}, "RM05a"),
-    ],
-)
-def test_a_package_that_is_not_what_its_manifest_says_is_found(
-    manifest: str | None, members: dict[str, bytes], rule: str, said: Said
-) -> None:
-    run(["validate", package(manifest, **members)])
-
-    assert code(rule) in codes(said.readouterr().out)
-
-
-@pytest.mark.parametrize("kind", ["resourcelist", "changelist", "capabilitylist"])
-def test_a_manifest_that_is_none_is_told_as_that_alone(kind: str, said: Said) -> None:
-    manifest = MANIFEST.format(HELLO).replace("resourcedump-manifest", kind)
-
-    assert run(["validate", package(manifest, a_txt=b"hello")]) == 1
-
-    assert codes(said.readouterr().out) == [code("RM02")]
-
-
 def test_a_manifest_of_changes_in_a_resource_dump_is_told_as_that_alone(
     source: TinySource, said: Said
 ) -> None:

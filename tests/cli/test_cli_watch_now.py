@@ -143,12 +143,6 @@ def test_a_token_that_cannot_be_used_ends_the_start(
     assert token == "" or token not in error
 
 
-def test_config_check_finds_an_operator_without_a_table(source: TinySource, said: Said) -> None:
-    put(museum(source, 'every = "1h"\n') + '[watch]\noperator = "nobody"\n')
-    assert run(["config", "check"]) == 2
-    assert "[auth.nobody]" in said.readouterr().err
-
-
 def test_each_service_answers_for_its_own_mirrors_whatever_the_length_of_its_path(
     tmp_path: Path,
 ) -> None:

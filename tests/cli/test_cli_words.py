@@ -71,41 +71,6 @@ def test_what_is_no_time_of_ours_stays_as_it_is(text: str, zone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0 B"),
-        (814, "814 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (8230, "8.2 kB"),
-        (999_949, "999.9 kB"),
-        (999_950, "1.0 MB"),
-        (3_104_221, "3.1 MB"),
-        (3_610_000_000_000, "3.61 TB"),
-    ],
-)
-def test_sizes_count_in_thousands(number: int, text: str) -> None:
-    assert formatting.size(number) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-1, "0.0 s"),
-        (0.04, "0.0 s"),
-        (1.94, "1.9 s"),
-        (9.96, "10 s"),
-        (41.2, "41 s"),
-        (59.6, "1 min 0 s"),
-        (492, "8 min 12 s"),
-        (18_720, "5 h 12 min"),
-    ],
-)
-def test_durations_read_well(seconds: float, text: str) -> None:
-    assert formatting.duration(seconds) == text
-
-
-@pytest.mark.parametrize(
     ("part", "whole", "text"),
     [
         (0, 0, "100 %"),

@@ -79,20 +79,6 @@ def test_a_rebase_is_followed_by_the_changes_that_led_to_it(followed: Repository
     followed.follow(Mode.UNCHANGED)
 
 
-def test_a_new_mirror_reads_the_resource_list_and_the_updates_since(repository: Repository) -> None:
-    repository.dspace.initialise(repository.source.known)
-    for number in range(3):
-        repository.source.change(two=f"2, version {number}", **{f"new{number}": "new"})
-        repository.update()
-    repository.source.change(new1=None)
-    repository.update()
-
-    repository.follow(Mode.BASELINE)
-    repository.source.change(two=None)
-    repository.update()
-    repository.follow()
-
-
 def test_a_list_that_is_at_two_addresses_since_its_source_went_behind_tls_is_read_once(
     tmp_path: Path,
 ) -> None:

@@ -41,14 +41,6 @@ def follow(world: World[SoftwareSource], created: int, updated: int, deleted: in
     assert not any(uri.endswith(".html") for uri in world.fetcher.asked)
 
 
-def test_changes_come_from_the_packages(world: World[SoftwareSource]) -> None:
-    world.source.change(one="1, again", three=None, four="4")
-    update(world)
-
-    follow(world, 1, 1, 1)
-    assert world.pull(ENTRY).mode is Mode.UNCHANGED
-
-
 def test_several_packages_are_read_in_their_turn(world: World[SoftwareSource]) -> None:
     for number in range(3):
         world.source.change(two=f"2, version {number}", **{f"new{number}": f"new {number}"})
@@ -60,18 +52,6 @@ def test_several_packages_are_read_in_their_turn(world: World[SoftwareSource]) -
     world.source.change(two=None, new2="new, again")
     update(world)
     follow(world, 0, 1, 1)
-
-
-def test_a_package_that_was_read_is_not_fetched_again(world: World[SoftwareSource]) -> None:
-    world.source.change(one="1, again")
-    update(world)
-    follow(world, 0, 1, 0)
-    world.source.change(two="2, again")
-    update(world)
-
-    follow(world, 0, 1, 0)
-
-    assert sum(uri.endswith(".tar.xz") for uri in world.fetcher.asked) <= 2
 
 
 def test_what_is_still_to_be_fetched_comes_from_a_package_later(

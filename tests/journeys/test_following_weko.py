@@ -39,15 +39,6 @@ def test_the_list_of_the_day_grows_though_its_index_says_that_it_has_ended(
         assert_followed(world, 0, 1, 0)
 
 
-def test_days_that_were_missed_are_read_in_their_turn(world: World[SoftwareSource]) -> None:
-    for number in range(3):
-        world.source.change(two=f"2, version {number}", **{f"new{number}": "new"})
-        world.clock.advance(hours=24)
-    world.source.change(new1=None)
-
-    assert_followed(world, 2, 1, 0)
-
-
 def test_days_that_are_over_are_not_asked_for_again(world: World[SoftwareSource]) -> None:
     for _ in range(5):
         world.clock.advance(hours=24)

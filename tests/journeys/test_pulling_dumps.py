@@ -1,15 +1,31 @@
 """Dumps as another place to have the bytes from: what is taken, and what is not believed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import DiskFullError
-from tests.support.worlds.dump_source import AT, DumpSource, Packed, many, sha256, tarred, zipped
+from tests.support.documents.text import document
+from tests.support.worlds.dump_source import (
+    AT,
+    DumpSource,
+    Packed,
+    Told,
+    manifest_of,
+    many,
+    md,
+    sha256,
+    tarred,
+    zipped,
+)
 from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
+
+TOLD = many(100)
+LONG_AGO = "2025-01-01T00:00:00Z"
 
 
 @pytest.fixture
@@ -17,11 +33,20 @@ def world(tmp_path: Path) -> World[DumpSource]:
     return World(tmp_path / "mirror", DumpSource())
 
 
+def offer(world: World[DumpSource], listed: Sequence[Told], *bodies: bytes, at: str = AT) -> None:
+    """Offer resources, a list of them, and a dump of packages."""
+    world.source.publish(listed)
+    packages = (Packed(name=f"{number}.zip", body=body) for number, body in enumerate(bodies))
+    world.source.dump(*packages, at=at)
+
+
+def singly(world: World[DumpSource]) -> int:
+    return sum(name.startswith("r/") for name in world.asked())
+
+
 def test_a_first_pull_of_2000_small_resources_takes_one_package(world: World[DumpSource]) -> None:
     told = many(2000)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=zipped(told)))
+    offer(world, told, zipped(told))
 
     report = world.pull()
 
@@ -29,111 +54,94 @@ def test_a_first_pull_of_2000_small_resources_takes_one_package(world: World[Dum
     assert report.created == report.verified == 2000
     assert world.in_sync()
     assert len(world.asked()) < 20
-    assert world.asked_resources().count("d.zip") == 1
+    assert world.asked_resources().count("0.zip") == 1
     assert report.useful == sum(len(told.data) for told in told)
 
 
-def test_without_dumps_everything_is_asked_for_singly(world: World[DumpSource]) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=zipped(told)))
+def test_no_package_is_fetched_where_none_is_wanted(world: World[DumpSource]) -> None:
+    offer(world, TOLD, zipped(TOLD))
+
+    world.pull(dry_run=True)
+    assert "0.zip" not in world.asked()
 
     assert world.pull(dumps="never").state is MirrorState.IN_SYNC
     assert "resourcedump.xml" not in world.asked()
-    assert sum(name.startswith("r/") for name in world.asked()) == 100
-
-
-def test_a_dry_run_fetches_no_package(world: World[DumpSource]) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=zipped(told)))
-
-    world.pull(dry_run=True)
-
-    assert "d.zip" not in world.asked()
+    assert singly(world) == 100
 
 
 def test_a_few_resources_are_not_worth_the_look_unless_it_is_asked_for(
     world: World[DumpSource],
 ) -> None:
-    told = many(3)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=zipped(told)))
+    offer(world, TOLD[:3], zipped(TOLD[:3]))
 
     world.pull(dry_run=True)
     assert world.pull(dumps="always").created == 3
-    assert not any(name.startswith("r/") for name in world.asked())
+    assert singly(world) == 0
 
 
-def test_what_the_dump_has_of_an_older_version_is_fetched_singly(world: World[DumpSource]) -> None:
-    old = many(200)
-    new = [told.wrong(data=b"new " + told.data) if n < 20 else told for n, told in enumerate(old)]
-    world.source.put_all(new)
-    world.source.list_resources(new)
-    world.source.dump(Packed(name="d.zip", body=zipped(old)))
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert sum(name.startswith("r/") for name in world.asked()) == 20
+def some(told: Sequence[Told], **says: Any) -> list[Told]:
+    """Say something else of each tenth entry."""
+    return [item.wrong(**says) if not number % 10 else item for number, item in enumerate(told)]
 
 
-@pytest.mark.parametrize("says", [{}, {"hash": ""}, {"hash": "", "length": -1}])
-def test_bytes_that_are_not_what_the_list_says_are_fetched_singly(
-    world: World[DumpSource], says: dict[str, object]
+NO_HASH = [item.wrong(hash="") for item in TOLD]
+
+
+@pytest.mark.parametrize(
+    ("listed", "body", "number", "warned"),
+    [
+        (some(TOLD, data=b"new"), zipped(TOLD), 10, []),
+        (TOLD, zipped(some(TOLD, packed=b"lies")), 10, ["bad-members"]),
+        (TOLD, zipped(some(TOLD, packed=b"lies", hash="")), 10, ["bad-members"]),
+        (TOLD, zipped(some(TOLD, packed=b"lies", hash="", length=-1)), 10, ["bad-members"]),
+        (TOLD, zipped(TOLD, missing=["r/00007"]), 1, ["bad-members"]),
+        (NO_HASH, tarred(some(NO_HASH, lastmod="2025-11-01T00:00:00Z")), 10, []),
+        (
+            [item.wrong(lastmod=AT) for item in NO_HASH],
+            zipped([item.wrong(lastmod=AT, packed=b"x" * len(item.data)) for item in NO_HASH]),
+            100,
+            [],
+        ),
+        (TOLD[:90], zipped(TOLD), 0, []),  # what only the dump tells of is not installed
+    ],
+    ids=[
+        "an older version", "other bytes", "other bytes, no hash", "other bytes, nothing told",
+        "a member is missing", "no hash and another time", "of the second of the dump", "more",
+    ],
+)  # fmt: skip
+def test_what_is_not_in_a_package_as_it_is_listed_is_fetched_singly(
+    world: World[DumpSource],
+    listed: list[Told],
+    body: bytes,
+    number: int,
+    warned: list[str],
 ) -> None:
-    told = many(100)
-    lies = [
-        told.wrong(packed=b"lies", **says) if n % 10 == 0 else told for n, told in enumerate(told)
-    ]
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=zipped(lies)))
+    offer(world, listed, body)
 
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC
+    assert report.created == len(listed)
     assert world.in_sync()
-    assert sum(name.startswith("r/") for name in world.asked()) == 10
-    assert world.warned() == ["bad-members"]
+    assert singly(world) == number
+    if listed[1].hash is not None:
+        assert (report.verified, report.weak) == (0, len(listed))
+    assert list(dict.fromkeys(world.warned())) == warned
 
 
-def test_a_dump_older_than_all_that_is_wanted_is_not_taken(world: World[DumpSource]) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    long_ago = "2025-01-01T00:00:00Z"
-    world.source.dump(
-        Packed(name="d.zip", body=zipped(many(100, size=80), at=long_ago)), at=long_ago
-    )
+@pytest.mark.parametrize("why", ["older than all that is wanted", "larger than the disk"])
+def test_a_package_that_cannot_help_is_not_taken(world: World[DumpSource], why: str) -> None:
+    body = zipped(TOLD)
+    if "older" in why:
+        offer(world, TOLD, zipped(many(100, size=80), at=LONG_AGO), at=LONG_AGO)
+    else:
+        offer(world, TOLD, body)
+        world.home.room = len(body) - 1
 
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert "d.zip" not in world.asked()
-    assert world.in_sync()
+    report = world.pull(dumps="auto" if "older" in why else "always")
 
-
-def test_what_a_package_lacks_is_fetched_singly(world: World[DumpSource]) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=zipped(told, missing=["r/00007"])))
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert [name for name in world.asked() if name.startswith("r/")] == ["r/00007"]
-
-
-def test_what_only_the_dump_tells_of_is_not_installed(world: World[DumpSource]) -> None:
-    told = many(100)
-    world.source.put_all(told[:90])
-    world.source.list_resources(told[:90])
-    world.source.dump(Packed(name="d.zip", body=zipped(told)))
-
-    assert world.pull().created == 90
+    assert report.state is MirrorState.IN_SYNC
+    assert "0.zip" not in world.asked()
     assert world.in_sync()
 
 
@@ -149,8 +157,7 @@ BAD: dict[str, Callable[[bytes], bytes]] = {
 def test_a_bad_package_costs_only_itself(world: World[DumpSource], how: str) -> None:
     told = many(200)
     good, bad = zipped(told[:100]), zipped(told[100:])
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    offer(world, told)
     world.source.dump(
         Packed(name="bad.zip", body=BAD[how](bad), length=-1 if how == "empty" else None),
         Packed(name="good.zip", body=good),
@@ -165,10 +172,7 @@ def test_a_bad_package_costs_only_itself(world: World[DumpSource], how: str) -> 
 
 
 def test_a_dump_of_bad_packages_is_given_up_after_some(world: World[DumpSource]) -> None:
-    told = many(400)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(*(Packed(name=f"{n}.zip", body=b"no package" * 100) for n in range(20)))
+    offer(world, many(400), *[b"no package" * 100] * 20)
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -176,116 +180,68 @@ def test_a_dump_of_bad_packages_is_given_up_after_some(world: World[DumpSource])
     assert world.warned() == [*["bad-package"] * 8, "bad-dump"]
 
 
-def test_a_dump_that_is_not_there_or_no_dump_is_told_of(world: World[DumpSource]) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.offer("resourcedump", b"<html>sorry</html>")
+@pytest.mark.parametrize(
+    "dump",
+    [
+        b"<html>sorry</html>",
+        document(
+            f"<sitemap><loc>{BASE}resourcelist.xml</loc></sitemap>",
+            root="sitemapindex",
+            md=md("resourcedump", at=AT),
+        ),
+    ],
+    ids=["no document", "an index of something else than dumps"],
+)
+def test_a_dump_that_is_none_is_told_of(world: World[DumpSource], dump: bytes) -> None:
+    offer(world, TOLD)
+    world.source.offer("resourcedump", dump)
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
     assert world.warned() == ["bad-dump"]
 
 
+CREATED = [item.wrong(change="created") for item in TOLD]
+
+
 @pytest.mark.parametrize(
-    "says", [{"hash": sha256(b"another")}, {"length": 12}], ids=["hash", "length"]
+    ("body", "says"),
+    [
+        (zipped(TOLD), {"hash": sha256(b"another")}),
+        (zipped(TOLD), {"length": 12}),
+        (zipped(CREATED, kind="changedump-manifest", from_=AT), {}),
+        (zipped(TOLD, at="2020-01-01T00:00:00Z"), {}),
+        (zipped(TOLD), {"contents": "copy.xml"}),
+    ],
+    ids=["hash", "length", "a manifest of changes", "older than its dump", "another manifest"],
 )
 def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
-    world: World[DumpSource], says: dict[str, object]
+    world: World[DumpSource], body: bytes, says: dict[str, Any]
 ) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    package = Packed(name="d.zip", body=zipped(told), **says)  # type: ignore[arg-type]  # any
-    world.source.dump(package)
+    offer(world, TOLD)
+    world.source.say("copy.xml", manifest_of(TOLD[:-1]))
+    world.source.dump(Packed(name="d.zip", body=body, **says))
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
     assert world.warned() == ["bad-package"]
-    assert sum(name.startswith("r/") for name in world.asked()) == 100
-
-
-@pytest.mark.parametrize(
-    "root",
-    [{"kind": "changedump-manifest", "from_": AT}, {"at": "2020-01-01T00:00:00Z"}],
-    ids=["of the other kind", "older than its dump"],
-)
-def test_a_manifest_that_does_not_fit_its_dump_costs_the_package(
-    world: World[DumpSource], root: dict[str, str]
-) -> None:
-    told = [told.wrong(change="created") if "from_" in root else told for told in many(100)]
-    world.source.put_all(told)
-    world.source.list_resources(many(100))
-    world.source.dump(Packed(name="d.zip", body=zipped(told, **root)))
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert world.warned() == ["bad-package"]
+    assert singly(world) == 100
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
 def test_a_tar_brings_resources_as_well(world: World[DumpSource], mode: str) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.tar", body=tarred(told, mode)))
+    offer(world, TOLD, tarred(TOLD, mode))
 
     assert world.pull().verified == 100
     assert world.in_sync()
-    assert not any(name.startswith("r/") for name in world.asked())
-
-
-def test_without_digests_equal_times_are_enough_and_the_copies_are_not_called_verified(
-    world: World[DumpSource],
-) -> None:
-    told = [told.wrong(hash="") for told in many(100)]
-    other = [told.wrong(lastmod="2025-11-01T00:00:00Z") for told in told[:5]]
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.tar", body=tarred([*other, *told[5:]])))
-
-    report = world.pull()
-
-    assert (report.created, report.verified, report.weak) == (100, 0, 100)
-    assert world.in_sync()
-    assert sum(name.startswith("r/") for name in world.asked()) == 5
-
-
-def test_a_version_of_the_very_second_of_the_dump_is_fetched_singly(
-    world: World[DumpSource],
-) -> None:
-    told = [told.wrong(hash="", lastmod=AT) for told in many(100)]
-    stale = [told.wrong(packed=b"x" * len(told.data)) for told in told]
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=zipped(stale)))
-
-    world.pull()
-
-    assert world.in_sync()
-
-
-def test_a_package_larger_than_the_disk_is_not_taken(world: World[DumpSource]) -> None:
-    told = many(100)
-    body = zipped(told)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=body))
-    world.home.room = len(body) - 1
-
-    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
-    assert "d.zip" not in world.asked()
-    assert world.in_sync()
+    assert singly(world) == 0
 
 
 def test_a_full_disk_in_the_middle_of_a_package_keeps_what_was_complete(
     world: World[DumpSource],
 ) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump(Packed(name="d.zip", body=zipped(told)))
-    world.network.answers[BASE + "d.zip"] = lambda _: DiskFullError("no room")
+    offer(world, TOLD, zipped(TOLD))
+    world.network.answers[BASE + "0.zip"] = lambda _: DiskFullError("no room")
 
     with pytest.raises(DiskFullError):
         world.pull()

@@ -1,6 +1,7 @@
 """The copies of manifests beside packages, and Sources that have dumps alone."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,64 +65,30 @@ def test_a_package_whose_contents_are_mostly_here_is_not_taken(world: World[Dump
     assert "d.zip" not in world.asked()
 
 
-def test_a_copy_of_the_manifest_that_differs_costs_the_package(world: World[DumpSource]) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.say("d.xml", manifest_of(told[:-1]))
-    world.source.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert world.warned() == ["bad-package"]
-
-
-@pytest.mark.parametrize("more", [b"", b"\n\n"], ids=["byte for byte", "written otherwise"])
-def test_a_copy_of_the_manifest_that_agrees_lets_the_package_bring_all(
-    world: World[DumpSource], more: bytes
-) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.say("d.xml", manifest_of(told) + more)
-    world.source.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.warned() == []
-    assert not any(name.startswith("r/") for name in world.asked())
-
-
-@pytest.mark.parametrize("body", [None, b"<html>", b"<?xml"])
-def test_a_copy_of_the_manifest_that_is_of_no_use_is_passed_over(
-    world: World[DumpSource], body: bytes | None
-) -> None:
-    told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    if body is not None:
-        world.source.say("d.xml", body)
-    world.source.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert not any(name.startswith("r/") for name in world.asked())
-
-
 @pytest.mark.parametrize(
     "copied",
     [
+        manifest_of(many(100)),
+        manifest_of(many(100)) + b"\n\n",
+        None,
+        b"<html>",
+        b"<?xml",
         manifest_of(many(100))[:-400],
         manifest_of(many(100), at="2020-01-01T00:00:00Z"),
         manifest_of([], from_=AT),
     ],
-    ids=["cut short", "older than the dump", "of the other kind"],
-)
-def test_a_copy_of_the_manifest_that_cannot_be_right_is_passed_over(
-    world: World[DumpSource], copied: bytes
+    ids=[
+        "byte for byte", "written otherwise", "none", "no XML", "too little", "cut short",
+        "older than the dump", "of the other kind",
+    ],
+)  # fmt: skip
+def test_a_copy_of_the_manifest_that_agrees_or_cannot_be_right_lets_the_package_bring_all(
+    world: World[DumpSource], copied: bytes | None
 ) -> None:
     told = many(100)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.say("d.xml", copied)
+    world.source.publish(told)
+    if copied is not None:
+        world.source.say("d.xml", copied)
     world.source.dump(Packed(name="d.zip", body=zipped(told), contents="d.xml"))
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -132,8 +99,7 @@ def test_a_copy_of_the_manifest_that_cannot_be_right_is_passed_over(
 def test_entries_that_are_no_address_of_the_web_are_passed_over(world: World[DumpSource]) -> None:
     told = many(100)
     foreign = Told(name="x", data=b"?", base="mailto:")
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump(Packed(name="d.zip", body=zipped([foreign, *told])))
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -142,8 +108,7 @@ def test_entries_that_are_no_address_of_the_web_are_passed_over(world: World[Dum
 
 def test_of_which_the_list_tells_nothing_no_dump_is_believed(world: World[DumpSource]) -> None:
     told = [told.wrong(hash="", lastmod="") for told in many(100)]
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump(Packed(name="d.zip", body=zipped(told)))
 
     assert world.pull(dumps="always").state is MirrorState.IN_SYNC
@@ -205,18 +170,6 @@ def test_a_dump_leads_to_itself_and_can_be_audited(world: World[DumpSource]) -> 
     assert world.in_sync()
 
 
-def test_an_index_of_something_else_than_dumps_is_no_dump(world: World[DumpSource]) -> None:
-    told = many(20)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    part = "<sitemap><loc>http://source.example/resourcelist.xml</loc></sitemap>"
-    index = document(part, root="sitemapindex", md=md("resourcedump", at=AT))
-    world.source.offer("resourcedump", index)
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.warned() == ["bad-dump"]
-
-
 def test_a_newer_dump_is_followed_and_what_it_holds_no_more_goes(world: World[DumpSource]) -> None:
     told = [told.wrong(hash="", lastmod="") for told in many(100)]
     world.source.dump(Packed(name="0.zip", body=zipped(told)))
@@ -257,8 +210,7 @@ def test_a_dump_that_stands_for_the_list_must_be_whole(world: World[DumpSource])
 
 def test_changes_are_brought_by_a_change_dump(world: World[DumpSource]) -> None:
     told = many(200)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.list_changes([])
     world.pull()
     changes = changed(told[:100], 1)
@@ -282,8 +234,7 @@ def test_changes_are_brought_by_a_change_dump(world: World[DumpSource]) -> None:
 
 def test_of_several_versions_in_a_change_dump_the_last_counts(world: World[DumpSource]) -> None:
     told = many(50)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump_changes(from_=AT)
     world.pull()
     first = [told.wrong(path=f"1/{told.name}") for told in changed(told, 1)]
@@ -305,8 +256,7 @@ def test_of_several_versions_in_a_change_dump_the_last_counts(world: World[DumpS
 
 def test_of_versions_that_nothing_tells_apart_the_last_one_counts(world: World[DumpSource]) -> None:
     told = [told.wrong(hash="", length=-1) for told in many(20)]
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump_changes(from_=AT)
     world.pull()
     moment = "2026-01-01T00:01:00Z"
@@ -327,12 +277,12 @@ def test_of_versions_that_nothing_tells_apart_the_last_one_counts(world: World[D
     assert world.in_sync()
 
 
+@pytest.mark.parametrize("says", [True, False], ids=["with times", "without times"])
 def test_without_change_lists_the_packages_are_a_chain_and_read_once(
-    world: World[DumpSource],
+    world: World[DumpSource], *, says: bool
 ) -> None:
     told = many(60)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump_changes(from_=AT)
     world.pull()
     packages = []
@@ -341,35 +291,14 @@ def test_without_change_lists_the_packages_are_a_chain_and_read_once(
         from_, until = f"2026-01-01T00:{n}0:00Z", f"2026-01-01T00:{n + 1}0:00Z"
         body = zipped(changes, from_=from_, until=until)
         world.source.has(changes)
-        packages.append(Packed(name=f"{n}.zip", body=body, from_=from_, until=until))
+        times: dict[str, Any] = {"from_": from_, "until": until} if says else {}
+        packages.append(Packed(name=f"{n}.zip", body=body, **times))
         world.source.dump_changes(*packages)
         report = world.pull()
         assert report.updated == 20
         assert report.state is MirrorState.IN_SYNC
-        asked = [name for name in world.asked() if name.endswith(".zip")]
-        assert asked == [f"{n}.zip"]
+        assert asked_packages(world) == [f"{n}.zip"]
         assert not any(name.startswith("r/") for name in world.asked())
-    assert world.in_sync()
-
-
-def test_packages_that_say_no_times_are_read_once(world: World[DumpSource]) -> None:
-    told = many(60)
-    world.source.put_all(told)
-    world.source.list_resources(told)
-    world.source.dump_changes(from_=AT)
-    world.pull()
-    packages = []
-    for n in range(3):
-        changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
-        from_, until = f"2026-01-01T00:{n}0:00Z", f"2026-01-01T00:{n}9:00Z"
-        world.source.has(changes)
-        body = zipped(changes, from_=AT if not n else f"2026-01-01T00:{n - 1}9:00Z", until=until)
-        packages.append(Packed(name=f"{n}.zip", body=body))
-        world.source.dump_changes(*packages)
-
-        assert world.pull().updated == 20, from_
-        asked = [name for name in world.asked() if name.endswith(".zip")]
-        assert asked == [f"{n}.zip"]
     assert world.in_sync()
 
 
@@ -381,8 +310,7 @@ def two_packages(
 ) -> tuple[list[Told], list[Packed]]:
     """Let a mirror read two packages of changes that say when they begin and end."""
     told = many(60)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump_changes(from_=AT)
     world.pull()
     packages = []
@@ -457,8 +385,7 @@ def test_packages_in_a_change_list_are_not_fetched_to_see_whether_they_changed(
     world: World[DumpSource],
 ) -> None:
     told = many(20)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     changes = changed(told, 1)
     world.source.has_only(changes)
     package = Packed(name="0.zip", body=zipped(changes, from_=AT, until=TEN), from_=AT, until=TEN)
@@ -476,8 +403,7 @@ def test_an_open_package_is_read_again_only_when_its_dump_says_more(
     world: World[DumpSource],
 ) -> None:
     told = many(20)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump_changes(Packed(name="c.zip", body=zipped([], from_=AT), from_=AT))
     world.pull()
     world.pull()

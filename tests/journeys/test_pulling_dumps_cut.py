@@ -47,8 +47,7 @@ def test_a_baseline_reads_the_change_dumps_past_caches_where_nothing_proves_them
     world: World[DumpSource], told: str
 ) -> None:
     first = many(60)
-    world.source.put_all(first)
-    world.source.list_resources(first)
+    world.source.publish(first)
     changes = changed(first[:20], 1)
     body = zipped(changes, from_=AT, until=UNTIL)
     world.source.has(changes)

@@ -43,8 +43,7 @@ PACKAGE = "/d.zip"
 def world(tmp_path: Path) -> World[DumpSource]:
     world = World(tmp_path / "mirror", DumpSource())
     told = many(RESOURCES)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump(Packed(name="d.zip", body=zipped(told)))
     return world
 
@@ -76,8 +75,7 @@ def test_killed_at_any_write_the_next_run_goes_on_and_fetches_nothing_twice(
     kills = how
     while True:
         world = World(tmp_path / f"mirror{kills}", DumpSource())
-        world.source.put_all(told)
-        world.source.list_resources(told)
+        world.source.publish(told)
         world.source.dump(Packed(name="d.zip", body=zipped(told)))
         fuse = Fuse(kills, how=how)
         world.home.before = partial(Slow, fuse=fuse, world=world)

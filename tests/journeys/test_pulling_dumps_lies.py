@@ -178,8 +178,7 @@ def test_changes_with_dumps_lead_where_changes_without_lead(
     middle = f"2026-01-01T00:{cut:02}:30Z"
     lost = {change.name for change in changes if data.draw(st.booleans())} if has_list else set()
     with new_world() as world:
-        world.source.put_all(TRUTH)
-        world.source.list_resources(TRUTH)
+        world.source.publish(TRUTH)
         empty = Packed(name="e.zip", body=zipped([], from_=AT, until=AT), from_=AT, until=AT)
         if has_list:
             world.source.list_changes([])

@@ -64,8 +64,7 @@ def test_a_package_that_was_being_read_is_kept_for_the_next_pull(tmp_path: Path)
 def test_a_pull_that_is_cancelled_ends_before_the_next_member_of_a_package(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", DumpSource())
     told = many(20)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     body = zipped(told)
     world.source.dump(Packed(name="d.zip", body=body))
     with world.dependencies() as dependencies:

@@ -222,8 +222,7 @@ def test_a_repair_is_no_change_for_the_next_program(world: World[PublishedSource
 def test_many_missing_copies_come_from_a_dump(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", DumpSource())
     told = many(200)
-    world.source.put_all(told)
-    world.source.list_resources(told)
+    world.source.publish(told)
     world.source.dump(Packed(name="d.zip", body=zipped(told)))
     world.pull(dumps="never")
     names = sorted(path for path in world.home.files_on_disk() if path.startswith("r/"))

@@ -119,28 +119,6 @@ def test_the_recipe_does_what_it_says(project: Project) -> None:
     assert set(files_of(project.folder / "check")) == {*project.pages, "robots.txt"}
 
 
-def test_new_resource_lists_of_many_builds_cost_mirrors_no_file(project: Project) -> None:
-    project.publish()
-    before = listed(project)
-    for number in range(3):
-        project.pages["index.html"] = f"<p>version {number}</p>"
-        project.publish()
-    assert listed(project) != before, "a small list is written again with each change"
-    before = listed(project)
-    project.pull()
-    project.build()
-
-    typed = project.typed.blocks("sh")[0].replace("--sitemap", "--sitemap --rebase")
-    project.typed.succeed(typed)
-    project.deploy()
-
-    assert listed(project) != before
-    told = project.pull()
-    assert "In sync" in told
-    assert "created" not in told
-    assert "updated" not in told
-
-
 def test_a_build_that_failed_is_not_published(project: Project) -> None:
     project.publish()
     shutil.rmtree(project.folder / "public")

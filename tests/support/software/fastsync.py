@@ -49,7 +49,8 @@ class FastSync:
         self._files: dict[str, bytes] = {}
         self._began: datetime | None = None
         self._last: datetime | None = None
-        self._packages: list[str] = []
+        self.packages: list[str] = []
+        """What its Change List lists."""
 
     @property
     def began(self) -> datetime:
@@ -61,7 +62,7 @@ class FastSync:
         """Its documents, as they were written last."""
         if self._began is None:
             self._began = self._last = known.now
-            self._dump(known)
+            self.dump(known)
             self._write_change_list(known.now)
         return self._files
 
@@ -83,7 +84,7 @@ class FastSync:
         about = f'{_TYPE} length="{len(self._files[path])}" at="{until}" completed="{until}"'
         if self._style.intervals:
             about += f' from="{since}" until="{until}"'
-        self._packages.append(points_to(path, about))
+        self.packages.append(points_to(path, about))
         self._write_change_list(known.now)
 
     def _changed(self, number: int, event: Event) -> str:
@@ -96,9 +97,10 @@ class FastSync:
     def _write_change_list(self, now: datetime) -> None:
         assert self._began is not None
         times = f'from="{self._time(self._began)}" until="{self._time(now)}"'
-        self._files[CHANGE_LIST] = document(f'capability="changelist" {times}', self._packages)
+        self._files[CHANGE_LIST] = document(f'capability="changelist" {times}', self.packages)
 
-    def _dump(self, known: Known) -> None:
+    def dump(self, known: Known) -> None:
+        """Write the dump of everything."""
         at = self._time(known.now)
         described = [
             (uri, f"{number}.json", data)

@@ -178,6 +178,11 @@ class DumpSource:
             self.resources[BASE + item.name] = item.data
             self.say(item.name, item.data)
 
+    def publish(self, told: Sequence[Told]) -> None:
+        """Have these resources, and list them."""
+        self.put_all(told)
+        self.list_resources(told)
+
     def has(self, told: Sequence[Told]) -> None:
         """Have these resources, which cannot be asked for: their bytes come in packages."""
         self.resources |= {BASE + item.name: item.data for item in told}
