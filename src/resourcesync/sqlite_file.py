@@ -29,8 +29,6 @@ Connection = sqlite3.Connection
 """A connection to a SQLite file."""
 Parameters = Sequence[object] | Mapping[str, object]
 """The values of the parameters of a query."""
-SQLITE_VERSION: Final = sqlite3.sqlite_version
-"""The version of SQLite in use."""
 BUSY_MILLISECONDS: Final = 5_000
 """Milliseconds to wait for another program that writes."""
 NOTE_TABLE: Final = "CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"

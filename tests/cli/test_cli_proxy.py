@@ -322,19 +322,14 @@ def test_doctor_names_the_proxy_that_counts_without_its_secret(
     source: TinySource, proxy: Proxy, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//me:s3cret@"))
-    monkeypatch.setenv("NO_PROXY", "intranet.example")
 
     run(["doctor", source.url])
     named = said.readouterr().out
+    assert not source.asked
     run(["doctor", source.url, "--proxy", "direct"])
     direct = said.readouterr().out
-    monkeypatch.setenv("HTTP_PROXY", "gopher://s3cret:70")
-    assert run(["doctor"]) == 1
-    wrong = said.readouterr().out
 
-    assert f"{proxy.url} for http:// addresses, by HTTP_PROXY" in named
-    assert "no proxy for intranet.example, by NO_PROXY" in named
     assert f"reached through the proxy {proxy.url}" in named
-    assert "no proxy, by the setting `proxy`; ignored: HTTP_PROXY" in direct
-    assert "HTTP_PROXY is not the address of a proxy" in wrong
-    assert "s3cret" not in named + direct + wrong
+    assert "proxy" not in direct
+    assert "s3cret" not in named
+    assert source.asked

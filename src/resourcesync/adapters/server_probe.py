@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import msgspec
 
 _SECONDS: Final = 10.0
-_MOST_BYTES: Final = 512 * 1024
 _HEADERS: Final = {"User-Agent": "resourcesync-doctor", "Connection": "close"}
 
 
@@ -30,8 +29,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         date: The ``Date`` of the response, UTC.
         tls: The version of TLS; empty for none.
         expires: Expiry of the server's certificate, UTC.
-        robots: The body, cut at 512 KiB; empty unless the status is 200.
-        robots_status: The status.
     """
 
     failure: str = ""
@@ -39,8 +36,6 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     date: datetime | None = None
     tls: str = ""
     expires: datetime | None = None
-    robots: bytes = b""
-    robots_status: int = 0
 
 
 def probe(origin: str, *, ca_file: str = "") -> Probe:
@@ -56,14 +51,7 @@ def probe(origin: str, *, ca_file: str = "") -> Probe:
             tls, expires = _certificate(connection.sock)
             connection.request("GET", "/robots.txt", headers=_HEADERS)
             answer = connection.getresponse()
-            body = answer.read(_MOST_BYTES)
-            return Probe(
-                date=_date(answer.getheader("Date", "")),
-                tls=tls,
-                expires=expires,
-                robots=body if answer.status == 200 else b"",  # noqa: PLR2004 - OK
-                robots_status=answer.status,
-            )
+            return Probe(date=_date(answer.getheader("Date", "")), tls=tls, expires=expires)
     except ssl.SSLCertVerificationError as error:
         return Probe(failure=error.verify_message, is_tls_failure=True)
     except ssl.SSLError as error:

@@ -51,7 +51,7 @@ GROUPS: Final = {
     },
     "Set up": {
         "config": "create, check or show the configuration file",
-        "doctor": "check this machine, a mirror or a Source for problems",
+        "doctor": "check a mirror or a Source for problems",
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",

@@ -40,7 +40,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "name-secret": "--auth NAME",
     "one-secret": "--auth NAME, or --header 'NAME: VALUE'",
     "name-configuration": "--config {value|FILE}",
-    "check-configuration": "resourcesync config check",
     # options of another system or of a table
     "set-option": "--with {value|KEY=VALUE}",
     "log-in": "--with user=NAME --with password=env:NAME",

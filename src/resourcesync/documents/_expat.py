@@ -133,8 +133,6 @@ MAX_PREFIXES: Final = 100
 
 UTF_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
 """Encodings that a declaration may name: UTF-16 has been converted to UTF-8 before."""
-EXPAT_VERSION: Final = ".".join(map(str, pyexpat.version_info))
-"""The version of expat in use."""
 JUNK_AFTER_ROOT: Final = 9
 """expat's code for something behind the root."""
 LATE_DECLARATION: Final = 17

@@ -30,7 +30,7 @@ def check_authorities(ca_file: str) -> None:
     Raises:
         ConfigurationError: It cannot be read, is larger than 16 MiB, or has no certificate.
     """
-    reason = authorities_fault(ca_file)
+    reason = _fault(ca_file)
     if reason:
         raise ConfigurationError(
             f"cannot use the CA file {ca_file}: {reason}",
@@ -40,7 +40,7 @@ def check_authorities(ca_file: str) -> None:
         )
 
 
-def authorities_fault(ca_file: str) -> str:
+def _fault(ca_file: str) -> str:
     """Return why a file of authorities is invalid; empty if it is valid, or for no file."""
     if not ca_file:
         return ""

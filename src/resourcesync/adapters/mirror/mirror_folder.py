@@ -18,9 +18,8 @@ from resourcesync.adapters.mirror.own_folder import (
     holder_of,
     mirror_error,
 )
-from resourcesync.adapters.mirror.staging import PART_NOTE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.durable_folders import make_folder
+from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import format_w3c
@@ -207,49 +206,33 @@ _DECOMPOSED: Final = "e\u0301"
 
 
 class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a file system.
+    """Properties of a file system; ``None`` for what could not be tried.
 
     Attributes:
-        refusal: Why nothing can be written; empty if something can.
-        distinguishes_case: ``a`` and ``A`` are two files; ``None`` if that could not be tried.
-        preserves_unicode_forms: The two Unicode forms of one letter are two files; ``None`` if that
-            could not be tried.
-        room: Free bytes.
-        inodes: Number of files that can still be created; ``None`` if that is not limited.
+        distinguishes_case: ``a`` and ``A`` are two files.
+        preserves_unicode_forms: The two Unicode forms of one letter are two files.
     """
 
-    refusal: str = ""
     distinguishes_case: bool | None = None
     preserves_unicode_forms: bool | None = None
-    room: int = 0
-    inodes: int | None = None
 
 
 def probe_file_system(folder: Path) -> FileSystem:
     """Probe the file system of a folder, with empty files that are removed at the end."""
-    try:
-        descriptor = open_folder(folder)
-    except OSError as error:
-        return FileSystem(refusal=error.strerror or str(error))
-    try:
-        return _probe(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _probe(folder: int) -> FileSystem:
-    found = os.statvfs(folder)
-    room = found.f_bavail * found.f_frsize
-    inodes = found.f_favail if found.f_files else None
     name = f".doctor-{os.urandom(4).hex()}-a"
     try:
-        tells_case = _are_two(folder, name, f"{name[:-1]}A")
-        keeps_forms = _are_two(folder, f"{name}{_COMPOSED}", f"{name}{_DECOMPOSED}")
-    except OSError as error:
-        return FileSystem(refusal=error.strerror or str(error), room=room, inodes=inodes)
-    return FileSystem(
-        distinguishes_case=tells_case, preserves_unicode_forms=keeps_forms, room=room, inodes=inodes
-    )
+        descriptor = open_folder(folder)
+        try:
+            return FileSystem(
+                distinguishes_case=_are_two(descriptor, name, f"{name[:-1]}A"),
+                preserves_unicode_forms=_are_two(
+                    descriptor, f"{name}{_COMPOSED}", f"{name}{_DECOMPOSED}"
+                ),
+            )
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return FileSystem()
 
 
 def _are_two(folder: int, name: str, other: str) -> bool:
@@ -261,42 +244,25 @@ def _are_two(folder: int, name: str, other: str) -> bool:
             os.unlink(name, dir_fd=folder)
 
 
-class TemporaryFileCounts(msgspec.Struct, kw_only=True):
-    """Counts of a mirror's temporary files.
-
-    Attributes:
-        stale: Files that no run will resume.
-        stale_bytes: Their bytes.
-        parts: Parts of resources that the next pull resumes.
-        part_bytes: Their bytes.
-    """
-
-    stale: int = 0
-    stale_bytes: int = 0
-    parts: int = 0
-    part_bytes: int = 0
-
-
-def count_temporary_files(folder: Path, before: float) -> TemporaryFileCounts:
-    """Count the temporary files of a mirror that no run has locked.
-
-    Args:
-        folder: Their folder; it may be missing.
-        before: Files last written before this time are stale; seconds since 1970.
-    """
-    found = TemporaryFileCounts()
+def writing_fault(folder: Path) -> str:
+    """Return why no file can be written and synced in a folder; empty if one can."""
     try:
         descriptor = open_folder(folder)
-    except OSError:
-        return found
-    with suppress(OSError), os.scandir(descriptor) as entries:
-        files = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
-        for name, info in files.items():
-            if info.st_mtime < before:
-                found.stale += 1
-                found.stale_bytes += info.st_size
-            elif f"{name}{PART_NOTE}" in files:
-                found.parts += 1
-                found.part_bytes += info.st_size
-    os.close(descriptor)
-    return found
+        try:
+            _write_and_sync(descriptor, f".doctor-{os.urandom(4).hex()}")
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _write_and_sync(folder: int, name: str) -> None:
+    file = open_file(name, folder, NEW)
+    try:
+        os.write(file, b"doctor\n")
+        os.fsync(file)
+    finally:
+        os.close(file)
+        os.unlink(name, dir_fd=folder)
+    sync_folder(folder)
