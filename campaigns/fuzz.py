@@ -18,7 +18,7 @@ from fuzz.campaign import campaign
 from fuzz.targets import TARGETS
 
 SHARES: Final = {
-    "documents": 80,
+    "documents": 100,
     "validator": 10,
     "long-lists": 10,
     "datetimes": 180,
