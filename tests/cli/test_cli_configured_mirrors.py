@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import LATER, MIRRORED, Said, rows
+from tests.support.commands.command_line import LATER, MIRRORED, Said
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import AUTH, museum, put, tokens
 from tests.support.servers.tiny_source import TinySource
@@ -126,25 +126,6 @@ def test_two_sources_are_not_told_one_secret(source: TinySource, said: Said) -> 
     assert run(["validate", source.url, "http://127.0.0.1:1/", "--auth", "key"]) == 2
 
     assert "--auth would send a secret of one Source to the other" in said.readouterr().err
-
-
-def test_status_lists_the_configured_mirrors_and_those_that_were_never_pulled(
-    source: TinySource, said: Said
-) -> None:
-    put(museum(source) + '[mirror.other]\nsource = "https://h.example/"\ndest = "other"\n')
-    run(["pull", "museum"])
-    said.readouterr()
-
-    assert run(["status", "--json"]) == 0
-
-    mirrors = [row for row in rows(said) if row["type"] == "mirror"]
-    assert [(mirror["mirror"], mirror["state"]) for mirror in mirrors] == [
-        ("museum", "in sync"),
-        ("other", "new"),
-    ]
-    assert mirrors[1]["source"] == "https://h.example/"
-    assert run(["status", "museum", "--check"]) == 0
-    assert run(["status", "--check"]) == 1
 
 
 def test_a_mirror_is_audited_by_its_name_with_its_own_secret(

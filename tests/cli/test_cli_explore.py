@@ -40,26 +40,6 @@ def put_index(source: TinySource, parts: list[str]) -> None:
     source.put("/resourcelist.xml", INDEX.format(head).encode(), "application/xml")
 
 
-def test_the_tree_goes_from_the_description_down_to_what_the_lists_hold(
-    source: TinySource, said: Said
-) -> None:
-    offer_all(source)
-
-    assert run(["explore", source.url]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    root = f"{source.url}/.well-known/resourcesync"
-    assert lines[:-1] == [
-        f"{root:<53}  source description  1 set",
-        f"{'└─ /capabilitylist.xml':<53}  capability list  2 capabilities",
-        f"{'   ├─ /resourcelist.xml':<53}  resource list  at 2026-01-01 00:00:00Z",
-        "   │  └─ 12 resources  110 B  sha-256 12/12  newest 2026-01-01 00:00:00Z",
-        f"{'   └─ /changelist.xml':<53}  change list  open since 2026-01-01 00:00:00Z",
-        "      └─ 3 changes  created 1, updated 1, deleted 1  newest 11:04:09Z",
-    ]
-    assert lines[-1].startswith("Explored  4 documents, 15 entries  ")
-
-
 def test_no_resource_is_fetched(source: TinySource) -> None:
     assert run(["explore", source.url]) == 0
 

@@ -65,20 +65,6 @@ def test_a_repair_that_may_delete_drops_what_was_kept(kept: Path, said: Said) ->
     assert run(["pull", "museum"]) == 0
 
 
-def test_what_no_pull_has_kept_yet_is_an_extra_and_the_advice_is_a_pull(
-    source: TinySource, said: Said
-) -> None:
-    offer_sitemap(source, FILES)
-    assert run(["pull", f"{source.url}/sitemap.xml", "museum"]) == 0
-    offer_sitemap(source, FEWER)
-    said.readouterr()
-
-    assert run(["audit", "museum"]) == 1
-    assert "next        resourcesync pull museum" in said.readouterr().out
-    assert run(["pull", "museum"]) == 0
-    assert run(["audit", "museum"]) == 0
-
-
 # --- files that were changed here, and are to be deleted ------------------------------------------
 
 

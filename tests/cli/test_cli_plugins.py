@@ -1,14 +1,14 @@
 """Plug-ins of another distribution, which is installed for the while; and ``--link``."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import run
 from tests.support.accounts.distributions import install
-from tests.support.commands.command_line import Said, rows
+from tests.support.commands.command_line import Said
 from tests.support.commands.run import Ran, files_of
 from tests.support.commands.settings_file import museum, put
 from tests.support.commands.started import python
@@ -139,31 +139,6 @@ def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
 
 
 # --- --link ---
-
-
-def described(listed: ScriptedSource) -> Mapping[str, str]:
-    about = listed.server.on("/about/a.xml", serve(b"<about/>"))
-    listed.put("/a.txt", b"one", links=link("describedby", about))
-    return {"about": about}
-
-
-def test_linked_things_are_fetched_counted_and_explained(
-    listed: ScriptedSource, said: Said
-) -> None:
-    described(listed)
-    assert run(["pull", listed.uri, "mirror", "--link", "describedby", "--json"]) == 0
-    end = rows(said)[-1]
-    assert (end["resources"], end["linked"], end["created"]) == (2, 1, 2)
-    assert Path("mirror/about/a.xml").read_bytes() == b"<about/>"
-    assert run(["audit", "mirror"]) == 0
-    assert run(["pull", "mirror"]) == 0  # the relation is remembered
-    assert (
-        "1 resource of them not listed, but linked from listed resources" in said.readouterr().out
-    )
-
-    for offline in ([], ["--offline"]):
-        assert run(["why", "mirror", "about/a.xml", *offline]) == 0
-        assert f"Linked by {listed.server.origin}/a.txt" in said.readouterr().out
 
 
 def test_a_rule_of_the_configuration_gives_the_places_and_why_names_what_clashes(

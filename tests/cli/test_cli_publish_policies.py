@@ -11,24 +11,6 @@ from tests.support.commands.command_line import Said, rows
 URL = ("--url", "https://museum.example")
 
 
-def listed(tree: Path) -> list[str]:
-    return sorted(path.name for path in (tree / "resourcesync").iterdir())
-
-
-def test_policies_are_remembered_and_taken_back(tree: Path, said: Said) -> None:
-    ages = "--rotate 1d --keep 90d --rebase-every 7d --archive 365d"
-    run(["publish", "public", *URL, *ages.split(), "--sitemap"])
-    assert (tree / "resourcesync-sitemap.xml").exists()
-    (tree / "b.txt").write_text("b")
-    run(["publish", "public", "--rebase"])
-    assert "resourcelistarchive.xml" in listed(tree)
-
-    assert run(["publish", "public", "--archive", "0", "--no-sitemap", "--rotate", "0"]) == 0
-
-    text = (tree / "resourcesync/capabilitylist.xml").read_text()
-    assert "-archive" not in text
-
-
 @pytest.mark.parametrize(
     "words",
     [

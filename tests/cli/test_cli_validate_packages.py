@@ -33,32 +33,6 @@ def package(manifest: str | None, **members: bytes) -> str:
     return "part.zip"
 
 
-def test_a_manifest_of_changes_in_a_resource_dump_is_told_as_that_alone(
-    source: TinySource, said: Said
-) -> None:
-    offer(source)
-    manifest = MANIFEST.format(HELLO).replace("resourcedump-manifest", "changedump-manifest")
-    name = package(manifest.replace(" at=", " from="), a_txt=b"hello")
-    source.put("/part.zip", Path(name).read_bytes(), "application/zip")
-    pointers = [source.pointer(f"/{name}.xml", name) for name in ("resourcelist", "resourcedump")]
-    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
-    source.put_document(
-        "/resourcedump.xml",
-        '<rs:md capability="resourcedump" at="2026-01-01T00:00:00Z"/>',
-        [f'<url><loc>{source.url}/part.zip</loc><rs:md type="application/zip"/></url>'],
-    )
-
-    assert run(["validate", source.url, "--sample", "100%"]) == 1
-
-    lines = [
-        splitline
-        for splitline in said.readouterr().out.splitlines()
-        if "part.zip" in splitline and " error:" in splitline
-    ]
-    assert len(lines) == 1
-    assert code("RM02") in lines[0]
-
-
 def test_the_parts_of_a_nested_manifest_are_not_missed(said: Said) -> None:
     part = MANIFEST.format(HELLO).encode()
     Path("part.zip").write_bytes(nested({"/one.xml": part}, {"a.txt": b"hello"}))
@@ -68,17 +42,6 @@ def test_the_parts_of_a_nested_manifest_are_not_missed(said: Said) -> None:
     told = codes(said.readouterr().out)
     assert code("RM09") in told
     assert not {code("RM06a"), code("RM06b"), code("RM07")} & set(told)
-
-
-def test_a_package_is_judged_over_the_network_too(source: TinySource, said: Said) -> None:
-    name = package(MANIFEST.format(HELLO), a_txt=b"hallo")
-    source.put("/part.zip", Path(name).read_bytes(), "application/zip")
-
-    assert run(["validate", f"{source.url}/part.zip"]) == 1
-
-    text = said.readouterr().out
-    assert f"{source.url}/part.zip#/manifest.xml:5:" in text
-    assert codes(text) == [code("RM07")]
 
 
 def test_a_sample_opens_packages_of_dumps(source: TinySource, said: Said) -> None:

@@ -55,21 +55,6 @@ def test_times_become_local_with_the_offset_of_their_day(zone: str) -> None:
     )
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin"], indirect=True)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2026-11-20T11:04:09Z",
-        "2026-13-45 11:04:09Z",
-        "1-2026-11-20 11:04:09Z",
-        "2026-11-20 11:04:09Zone",
-        "2026-11-20",
-    ],
-)
-def test_what_is_no_time_of_ours_stays_as_it_is(text: str, zone: str) -> None:
-    assert formatting.with_local_times(text) == text
-
-
 @pytest.mark.parametrize(
     ("part", "whole", "text"),
     [

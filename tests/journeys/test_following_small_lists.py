@@ -54,17 +54,6 @@ def test_a_mirror_follows_the_changes_and_reads_no_resource_list(
         assert len(asked(world)) <= before
 
 
-def test_nothing_new_costs_no_list(world: World[PublishedSource]) -> None:
-    world.source.put("a", "two")
-    world.source.publish()
-    world.pull()
-
-    assert world.pull().mode is Mode.UNCHANGED
-
-    assert LIST not in asked(world)
-    assert world.fetcher.received == 0
-
-
 @pytest.mark.parametrize(
     "other",
     [Policy(), Policy(change_lists=ChangeLists.PER_RUN, rebase_up_to=50), Policy(rotate=HOUR)],

@@ -15,7 +15,7 @@ from resourcesync.app.mirrors import opening
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.errors import DiskFullError
+from resourcesync.errors import DiskFullError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
 from tests.support.crashes.killing import Dying, Fuse, Killed
@@ -33,6 +33,7 @@ from tests.support.worlds.dump_source import (
     sha256,
     zipped,
 )
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
 
 RESOURCES = 270  # more than one group
@@ -201,6 +202,22 @@ def test_no_room_for_a_member_ends_the_run_and_leaves_nothing_behind(
     assert world.in_sync()
 
 
+def test_a_pull_that_is_cancelled_ends_before_the_next_member_of_a_package(
+    world: World[DumpSource],
+) -> None:
+    body = world.source.served[f"{BASE}d.zip"].body
+    with world.dependencies() as dependencies:
+
+        def cancelling(_: object) -> Answer:
+            dependencies.cancel.cancel()
+            return Answer(body=body)
+
+        world.network.answers[f"{BASE}d.zip"] = cancelling
+        with pytest.raises(StoppedError):
+            Destination(dependencies).pull(PullOptions(dumps="always"))
+    assert world.files() == {}
+
+
 # --- over real sockets ---
 
 
@@ -274,16 +291,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield Served(server, tmp_path / "mirror", told, zipped(told))
 
 
-def test_over_http_one_package_takes_the_place_of_hundreds_of_requests(served: Served) -> None:
-    report = served.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert report.created == report.verified == 400
-    assert report.requests < 20
-    assert served.singly() == 0
-    assert served.is_here()
-
-
 def test_a_package_that_broke_off_is_continued_by_the_next_run(served: Served) -> None:
     half = len(served.body) // 2
     served.server.on(PACKAGE, cut_at(half, served.body, '"v1"', CLOSE))
@@ -315,18 +322,21 @@ def test_a_package_that_is_another_one_meanwhile_is_not_put_together_from_two(
     assert served.is_here()
 
 
-def test_killed_between_two_entries_the_package_is_not_fetched_again(served: Served) -> None:
-    class Dies(Dying):
+@pytest.mark.parametrize("error", [Killed, StoppedError], ids=["killed", "stopped"])
+def test_ended_between_two_entries_the_package_is_not_fetched_again(
+    served: Served, error: Callable[[str], BaseException]
+) -> None:
+    class Ends(Dying):
         groups = 0
 
         def install(self, batch: Any) -> Any:
-            Dies.groups += 1
-            if Dies.groups > 1:
-                raise Killed
+            Ends.groups += 1
+            if Ends.groups > 1:
+                raise error("in the middle")
             return super().install(batch)
 
-    with pytest.raises(Killed):
-        served.pull(lambda port: Dies(port, Fuse(1000, how=0)))
+    with pytest.raises((Killed, StoppedError)):
+        served.pull(lambda port: Ends(port, Fuse(1000, how=0)))
 
     report = served.pull()
 

@@ -100,27 +100,21 @@ def test_a_library_that_is_closed_loses_its_dumps_and_no_record(typed: TypedPage
     assert not [path for path in files_of(typed.folder / "pod") if "brown" in path]
 
 
-def test_lists_without_any_library_delete_nothing(typed: TypedPage, pod: Pod) -> None:
+@pytest.mark.parametrize("code", [7, 6], ids=["no library is listed", "not the right token"])
+def test_a_list_of_nothing_and_a_refusal_delete_nothing(
+    typed: TypedPage, pod: Pod, code: int
+) -> None:
     pull = typed.blocks("sh")[0]
     typed.succeed(pull)
     before = files_of(typed.folder / "pod")
-    pod.closed |= {"brown", "duke"}
+    if code == 7:
+        pod.closed |= {"brown", "duke"}
+    else:
+        pod.token = "another"
 
     ran = typed.type(pull)
 
-    assert ran.code == 7
-    assert files_of(typed.folder / "pod") == before
-
-
-def test_without_the_right_token_nothing_is_deleted(typed: TypedPage, pod: Pod) -> None:
-    pull = typed.blocks("sh")[0]
-    typed.succeed(pull)
-    before = files_of(typed.folder / "pod")
-    pod.token = "another"
-
-    ran = typed.type(pull)
-
-    assert ran.code == 6
+    assert ran.code == code
     assert TOKEN not in ran.said
     assert files_of(typed.folder / "pod") == before
     assert all(asked.headers["Authorization"] == f"Bearer {TOKEN}" for asked in pod.source.asked)

@@ -14,16 +14,16 @@ from uuid import NAMESPACE_URL, uuid5
 from xml.sax.saxutils import escape
 
 from tests.support.servers.tiny_source import Answer, Asked, TinySource
+from tests.support.software.hyrax import Hyrax
+from tests.support.software.software_source import Event, Known
+from tests.support.worlds.network import BASE
 
 DIGITS: Final = "0123456789abcdef"
 WEEK: Final = timedelta(days=7)
 _SITEMAP: Final = "http://www.sitemaps.org/schemas/sitemap/0.9"
-_LISTS: Final = {
-    "/.well-known/resourcesync": "description",
-    "/capabilitylist": "capabilitylist",
-    "/resourcelist": "resourcelist",
-    "/changelist": "changelist",
-}
+_LISTS: Final = (
+    "/.well-known/resourcesync", "/capabilitylist", "/resourcelist", "/changelist",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +45,9 @@ class HyraxSite:
     """A repository of Hyrax.
 
     Attributes:
-        tokens: True if each answer with a page has a token of its own, as those of Rails have.
         now: Its clock.
     """
 
-    tokens: bool = True
     now: datetime = datetime(2026, 1, 5, 9, 30, 0, 123000, tzinfo=UTC)
     works: dict[int, Work] = field(default_factory=dict)
     _cached: dict[str, tuple[datetime, bytes]] = field(default_factory=dict)
@@ -73,10 +71,6 @@ class HyraxSite:
         """Delete a work: it is listed no more."""
         self.now += timedelta(minutes=1)
         del self.works[number]
-
-    def address(self, number: int) -> str:
-        work = Work(number=number, title="", created=self.now, modified=self.now)
-        return f"{self.url}/concern/generic_works/{work.id}"
 
     def respond(self, asked: Asked) -> Answer | None:
         """Answer a request."""
@@ -109,7 +103,7 @@ class HyraxSite:
         work = next((work for work in self.works.values() if work.id == name), None)
         if work is None:
             return None
-        token = f'<meta name="csrf-token" content="{next(self._answers)}"/>' if self.tokens else ""
+        token = f'<meta name="csrf-token" content="{next(self._answers)}"/>'
         page = (
             f"<!DOCTYPE html><html><head>{token}<title>{escape(work.title)}</title></head></html>"
         )
@@ -119,40 +113,18 @@ class HyraxSite:
     def _from_cache(self, path: str) -> bytes:
         made, body = self._cached.get(path, (self.now - WEEK, b""))
         if self.now - made >= WEEK:
-            body = self._list(_LISTS[path])
+            body = self._list(path)
             self._cached[path] = (self.now, body)
         return body
 
-    def _list(self, capability: str) -> bytes:
-        up = "/.well-known/resourcesync" if capability == "capabilitylist" else "/capabilitylist"
-        head = f'<rs:ln rel="up" href="{self.url}{up}"/><rs:md capability="{capability}"'
-        if capability == "resourcelist":
-            head += f' at="{_second(self.now)}"'
-        if capability == "changelist":
-            oldest = min((work.modified for work in self.works.values()), default=self.now)
-            head += f' from="{_second(oldest)}"'
-        return _root("urlset", f"{head}/>{self._entries(capability)}")
-
-    def _entries(self, capability: str) -> str:
-        pointers = {
-            "description": ("capabilitylist",),
-            "capabilitylist": ("resourcelist", "changelist"),
-        }
-        if capability in pointers:
-            return "".join(
-                f'<url><loc>{self.url}/{name}</loc><rs:md capability="{name}"/></url>'
-                for name in pointers[capability]
-            )
-        newest = sorted(self.works.values(), key=lambda work: work.modified, reverse=True)
-        rows = (
-            (work, "created" if work.created == work.modified else "updated") for work in newest
-        )
-        return "".join(
-            f"<url><loc>{self._loc(work)}</loc><lastmod>{_second(work.modified)}</lastmod>"
-            + (f'<rs:md change="{change}"/>' if capability == "changelist" else "")
-            + "</url>"
-            for work, change in rows
-        )
+    def _list(self, path: str) -> bytes:
+        known = Known(now=self.now, contents={}, events=[])
+        for work in sorted(self.works.values(), key=lambda work: work.modified):
+            uri, change = self._loc(work), "created" if work.created == work.modified else "updated"
+            known.contents[uri] = b""
+            known.events.append(Event(time=work.modified, uri=uri, change=change))
+        body = Hyrax().documents(known)[path.removeprefix("/")]
+        return body.replace(BASE.encode(), f"{self.url}/".encode())
 
 
 def _root(name: str, inner: str) -> bytes:
@@ -164,7 +136,3 @@ def _root(name: str, inner: str) -> bytes:
 
 def _xml(body: bytes) -> Answer:
     return Answer(body=body, headers={"Content-Type": "application/xml; charset=utf-8"})
-
-
-def _second(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
