@@ -27,7 +27,13 @@ from tests.support.servers.tiny_source import TinySource
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture(scope="module", params=["elasticsearch", "opensearch", "emulator"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(pytest.param(name, marks=pytest.mark.night) for name in ("elasticsearch", "opensearch")),
+        "emulator",
+    ],
+)
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
     """Run a server; give its scheme and its address."""
     known: dict[str, Distribution] = {"elasticsearch": ELASTICSEARCH, "opensearch": OPENSEARCH}

@@ -27,14 +27,17 @@ def lived(folder: Path, form: Form, missed: float) -> list[Days]:
     ]
 
 
+NIGHT = pytest.mark.night
+
+
 @pytest.mark.parametrize(
     ("form", "missed"),
     [
-        ("daily", 0),
+        pytest.param("daily", 0, marks=NIGHT),
         ("daily", MISSED),
         ("window", 0),
-        ("window", MISSED),
-        ("newest-first", 0),
+        pytest.param("window", MISSED, marks=NIGHT),
+        pytest.param("newest-first", 0, marks=NIGHT),
         ("newest-first", MISSED),
     ],
 )

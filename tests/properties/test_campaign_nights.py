@@ -15,6 +15,7 @@ from campaigns.__main__ import main
 from campaigns.sizes import SIZES
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.night
 ROOT = Path(__file__).parents[2]
 
 

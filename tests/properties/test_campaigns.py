@@ -18,6 +18,8 @@ from fuzz.targets import TARGETS
 from resourcesync.model.resources import Change
 from tests.support.storage.racing import race
 
+pytestmark = pytest.mark.night
+
 
 def test_every_campaign_has_a_name_and_can_be_started(capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path(__file__).parents[2] / "campaigns"
