@@ -105,6 +105,32 @@ def test_a_deletion_of_an_old_replica_at_the_new_address_takes_no_copy_away(
     assert report.state is not MirrorState.IN_SYNC
 
 
+@pytest.mark.parametrize("times", [True, False])
+def test_an_old_reading_that_does_not_reach_back_takes_no_copy_away(
+    tmp_path: Path, times: bool
+) -> None:
+    """The replica has the lists and the 404 of before a resource was made again."""
+    source = LooseSource(times=times)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.rotate()
+    source.remove("a.txt")
+    source.publish()
+    older = source.saved()
+    source.put("a.txt", "made again")
+    source.publish()
+    world.pull()
+    assert world.texts()["a.txt"] == "made again"
+    world.network.origin = older.serve
+
+    report = world.pull()
+
+    assert world.texts().get("a.txt") == "made again"
+    assert report.state is not MirrorState.IN_SYNC
+
+
 def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> None:
     source = LooseSource()
     moving = Moving(source.entry.removeprefix(BASE))

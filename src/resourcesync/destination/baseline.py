@@ -9,7 +9,13 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.cursor import Cursor, Phase, after_list, is_behind, reported_beside
+from resourcesync.destination.cursor import (
+    Cursor,
+    Phase,
+    after_list,
+    is_old_reading,
+    reported_beside,
+)
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
     ENTRY_LINKS_COMPLETE,
@@ -215,7 +221,9 @@ class Baseline:
         if not self._is_forced:
             history = after_list(self._pull.cursor, history, self._pull.now)
         if not self._pull.accepts_older:
-            self._pull.is_old_reading = is_behind(self._pull.cursor, history, self._pull.now)
+            self._pull.is_old_reading = is_old_reading(
+                self._pull.cursor, snapshot.at, history, self._pull.now
+            )
         if not history.reaches_back:
             self._pull.warn(
                 "change-gap",

@@ -352,6 +352,22 @@ def after_list(cursor: Cursor, history: "ChangeHistory", now: int) -> "ChangeHis
     return replace(history, checkpoint=max(history.checkpoint, cursor.checkpoint or 0))
 
 
+def is_old_reading(cursor: Cursor, at: int | None, history: "ChangeHistory", now: int) -> bool:
+    """True if changes since a Resource List may be those of an old copy of lists: they end no copy.
+
+    Where lists do not reach back, the mirror waits for another Resource List anyway, so fewer
+    changes than before are enough.
+
+    Args:
+        cursor: Position of the mirror.
+        at: Moment of the Resource List, microseconds.
+        history: Changes since it.
+        now: The present moment, microseconds.
+    """
+    is_shorter = not history.reaches_back and _has_fewer(cursor, at, history)
+    return is_shorter or is_behind(cursor, history, now)
+
+
 def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") -> int:
     """Return the moment up to which changes since a Resource List report, by their clock.
 
@@ -365,9 +381,15 @@ def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") ->
         history: Changes since it.
     """
     through = history.list_clock_checkpoint
-    if at is None or at != cursor.resource_list_at or cursor.is_rolled_back:
+    if cursor.is_rolled_back or not _has_fewer(cursor, at, history):
         return through
+    return min(through, (cursor.list_clock or 0) - 1)
+
+
+def _has_fewer(cursor: Cursor, at: int | None, history: "ChangeHistory") -> bool:
+    """True if a list beside the same Resource List has fewer changes than were processed."""
+    if at is None or at != cursor.resource_list_at:
+        return False
     before = {done.from_: done.entries for done in cursor.processed if done.from_}
     records = (read.record for read in history.lists)
-    is_older = any(record.entries < before.get(record.from_, 0) for record in records)
-    return min(through, (cursor.list_clock or 0) - 1) if is_older else through
+    return any(record.entries < before.get(record.from_, 0) for record in records)
