@@ -67,16 +67,7 @@ class UnorderedAccountError(ValueError):
 def compare(
     before: Iterable[B], after: Iterable[A], *, same: Callable[[B, A], bool]
 ) -> Iterator[Difference[A, B]]:
-    """Yield one difference for each URI of either account, in URI order.
-
-    Args:
-        before: The old listing, in strictly rising URI order (compared as strings of code points).
-        after: The new listing, in the same order.
-        same: True if two tellings of one URI agree.
-
-    Raises:
-        UnorderedAccountError: An account repeats a URI or goes back.
-    """
+    """Yield one difference for each URI of either account, in URI order."""
     lefts, rights = _rising(before), _rising(after)
     left, right = next(lefts, None), next(rights, None)
     while left is not None and right is not None:

@@ -13,14 +13,7 @@ _NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 
 
 def sync_folder(folder: int) -> None:
-    """Make the names in a folder durable.
-
-    Args:
-        folder: Its descriptor.
-
-    Raises:
-        OSError: It could not be done.
-    """
+    """Make the names in a folder durable."""
     try:
         os.fsync(folder)
     except OSError as error:
@@ -29,11 +22,7 @@ def sync_folder(folder: int) -> None:
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
-    """Make a folder durably, with those above it; an existing one is no error.
-
-    Raises:
-        OSError: It could not be made.
-    """
+    """Make a folder durably, with those above it; an existing one is no error."""
     missing = list(takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
     path.mkdir(mode, parents=True, exist_ok=True)
     for made in reversed(missing):
@@ -41,11 +30,7 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
 
 
 def sync_name(path: Path) -> None:
-    """Make the name of a file or folder durable: sync its parent folder.
-
-    Raises:
-        OSError: It could not be done.
-    """
+    """Make the name of a file or folder durable: sync its parent folder."""
     with suppress(PermissionError):  # a folder that may be written need not be readable
         above = os.open(path.parent, _FLAGS)
         try:

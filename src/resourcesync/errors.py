@@ -136,13 +136,7 @@ class BudgetError(StoppedError):
 
 
 class DocumentError(ResourceSyncError):
-    """The bytes are not a usable ResourceSync document.
-
-    Args:
-        uri: The document's address.
-        line: 1-based line of the fault; 0 when it has no place.
-        column: 1-based column of the fault; 0 when it has no place.
-    """
+    """The bytes are not a usable ResourceSync document."""
 
     default_code = "document"
 
@@ -196,12 +190,7 @@ class DocumentLimitError(DocumentError):
 
 
 class PackageError(ResourceSyncError):
-    """The bytes are not a usable dump package: damaged, hostile, or without a sound manifest.
-
-    Args:
-        uri: The package's address.
-        member: The name of the member at fault, as the package has it; never a path to use.
-    """
+    """The bytes are not a usable dump package: damaged, hostile, or without a sound manifest."""
 
     default_code = "package"
 
@@ -240,12 +229,7 @@ class PatchError(ResourceSyncError):
 
 
 class SourceError(ResourceSyncError):
-    """The remote Source did not give what it lists.
-
-    Args:
-        uri: The requested address.
-        status: The HTTP status, or 0 when there was no answer.
-    """
+    """The remote Source did not give what it lists."""
 
     default_code = "source"
 
@@ -272,11 +256,7 @@ class SourceNotFoundError(SourceError):
 
 
 class SourceUnavailableError(SourceError):
-    """The Source does not answer now: DNS, refused, timeout, cut short, 5xx, 429.
-
-    Args:
-        retry_after: Seconds of ``Retry-After``; ``None`` if absent.
-    """
+    """The Source does not answer now: DNS, refused, timeout, cut short, 5xx, 429."""
 
     default_code = "unavailable"
     transient = True
@@ -324,13 +304,7 @@ class ResourceMissingError(SourceError):
 
 
 class VerificationError(ResourceSyncError):
-    """The bytes are not those of the list; they are never installed.
-
-    Args:
-        uri: The resource.
-        expected: The listed value.
-        actual: The received value.
-    """
+    """The bytes are not those of the list; they are never installed."""
 
     default_code = "mismatch"
 
@@ -380,11 +354,7 @@ class RollbackError(SyncError):
 
 
 class OutOfScopeError(SyncError):
-    """A URI that this Source may not speak for, or that maps to no safe path.
-
-    Args:
-        uri: The refused URI, as written by the Source.
-    """
+    """A URI that this Source may not speak for, or that maps to no safe path."""
 
     default_code = "unsafe-path"
 
@@ -411,15 +381,7 @@ _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def storage_error(
     error: OSError, doing: str, *, kept: str, code: str = "", trash: bool = False
 ) -> StorageError:
-    """Return the error for a failure of a file system.
-
-    Args:
-        error: As the system raised it.
-        doing: What failed, with the file: it follows "while".
-        kept: What is unchanged.
-        code: The code of another failure than a full disk; empty for that of the class.
-        trash: Space can be had by emptying the trash of the mirror.
-    """
+    """Return the error for a failure of a file system."""
     why = error.strerror or str(error)
     if error.errno in _NO_SPACE:
         return DiskFullError(
@@ -443,12 +405,7 @@ class StateError(StorageError):
 
 
 def damaged_note_error(key: str, why: object) -> StateError:
-    """Return the error for a note of a catalogue that cannot be read.
-
-    Args:
-        key: The name of the note.
-        why: What is wrong with it.
-    """
+    """Return the error for a note of a catalogue that cannot be read."""
     return StateError(
         f"the publisher's note {key!r} in the catalogue is damaged: {why}",
         evidence=(("kept", "what was published before"),),

@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 def export_lazily(
     package: str, homes: "Mapping[str, str]"
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
-    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
-
-    Args:
-        package: Its name.
-        homes: Its public names, each with the module below ``resourcesync`` that has it, and after
-            a colon its name there, when that is another one.
-    """
+    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562)."""
 
     def get(name: str) -> object:
         if name not in homes:

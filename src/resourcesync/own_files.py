@@ -40,11 +40,7 @@ def is_regular(info: os.stat_result) -> bool:
 
 
 def one_name(name: str, of: str = "a file") -> str:
-    """Return a name that is one component of a path; ``of`` says what has the name.
-
-    Raises:
-        StateError: It would lead to another folder.
-    """
+    """Return a name that is one component of a path; ``of`` says what has the name."""
     if name in _NO_NAMES or "/" in name or "\0" in name:
         raise StateError(
             f"{name[:200]!r} cannot be the name of {of}: it leads to another folder",
@@ -55,16 +51,7 @@ def one_name(name: str, of: str = "a file") -> str:
 
 
 def open_below(folder: int, names: Iterable[str | bytes], mode: int = 0) -> int:
-    """Return a new descriptor of a folder below an open one; no component may be a link.
-
-    Args:
-        folder: Descriptor; the caller closes it.
-        names: The names on the way down.
-        mode: The mode of folders that are missing, which are made durably; 0 makes none.
-
-    Raises:
-        OSError: It cannot be opened; ``ELOOP`` for a link and for what is no folder.
-    """
+    """Return a new descriptor of a folder below an open one; no component may be a link."""
     reached = os.dup(folder)
     try:
         for name in names:
@@ -89,16 +76,7 @@ def _enter(folder: int, name: str | bytes) -> int:
 
 
 def open_folder(path: Path, mode: int = 0, *, below: tuple[str, ...] = ()) -> int:
-    """Return a descriptor of a folder: from ``.resourcesync`` on, no part of its path is a link.
-
-    Args:
-        path: The folder.
-        below: The names from there to a folder below it, none of them a link.
-        mode: The mode of folders that are missing, which are made durably; 0 makes none.
-
-    Raises:
-        OSError: It cannot be opened; see `open_below` for the part that is ours.
-    """
+    """Return a descriptor of a folder: from ``.resourcesync`` on, no part of its path is a link."""
     named, ours = _parts(path)
     ours += below
     if mode:
@@ -118,11 +96,7 @@ def _parts(path: Path) -> tuple[Path, tuple[str, ...]]:
 
 
 def open_file(name: str | bytes, folder: int, flags: int = FILE, mode: int = 0o600) -> int:
-    """Return a descriptor of a regular file in an open folder.
-
-    Raises:
-        OSError: It cannot be opened; ``EINVAL`` if it is no regular file, ``ELOOP`` for a link.
-    """
+    """Return a descriptor of a regular file in an open folder."""
     file = os.open(name, flags | FILE, mode, dir_fd=folder)
     if is_regular(os.fstat(file)):
         return file
@@ -131,11 +105,7 @@ def open_file(name: str | bytes, folder: int, flags: int = FILE, mode: int = 0o6
 
 
 def open_path(path: Path, flags: int = FILE) -> int:
-    """Return a descriptor of a regular file of ours.
-
-    Raises:
-        OSError: As for `open_folder` and `open_file`.
-    """
+    """Return a descriptor of a regular file of ours."""
     folder = open_folder(path.parent)
     try:
         return open_file(path.name, folder, flags)
@@ -144,27 +114,13 @@ def open_path(path: Path, flags: int = FILE) -> int:
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """Return up to ``most`` bytes of a file of ours.
-
-    Raises:
-        OSError: As for `open_path`.
-    """
+    """Return up to ``most`` bytes of a file of ours."""
     with os.fdopen(open_path(path), "rb") as stream:
         return stream.read(most)
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o600, folder_mode: int = 0) -> None:
-    """Write a file of ours durably: whole under its name, or not at all.
-
-    Args:
-        path: The file.
-        content: Its bytes.
-        mode: Its mode.
-        folder_mode: That of its folder, made if missing; 0: a missing folder is an error.
-
-    Raises:
-        OSError: It cannot be written; a former file stays.
-    """
+    """Write a file of ours durably: whole under its name, or not at all."""
     folder = open_folder(path.parent, folder_mode)
     try:
         replace_in(folder, path.name, content, mode)
@@ -189,11 +145,7 @@ def replace_in(folder: int, name: str, content: bytes, mode: int = 0o600) -> Non
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file of ours; it is no error if it is gone.
-
-    Raises:
-        OSError: It cannot be removed.
-    """
+    """Remove a file of ours; it is no error if it is gone."""
     with suppress(FileNotFoundError):
         folder = open_folder(path.parent)
         try:
@@ -206,10 +158,6 @@ def check_database(path: Path) -> None:
     """Check that a SQLite file, and those beside it, are regular files, or missing.
 
     They are not opened: whoever closes a file in a process ends all locks of that process on it.
-
-    Raises:
-        StateError: Something else is in the place of one, or of a folder of ours above it.
-        OSError: It cannot be known.
     """
     named, ours = _parts(path.parent)
     for name in ours:

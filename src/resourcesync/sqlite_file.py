@@ -82,11 +82,7 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SqliteErrors:
-    """A context that raises errors of this package in place of those of SQLite.
-
-    Args:
-        path: The file.
-    """
+    """A context that raises errors of this package in place of those of SQLite."""
 
     def __init__(self, path: Path | str, kind: SqliteFormat) -> None:
         self._path = path
@@ -105,27 +101,14 @@ class SqliteErrors:
             raise self._translate(error) from error
 
     def decode(self, value: object, kind: type[T]) -> T:
-        """Return what was read from the file, such as rows, as values of a type.
-
-        Raises:
-            StateError: The file is damaged: it has something else.
-        """
+        """Return what was read from the file, such as rows, as values of a type."""
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             raise self.damage(error) from error
 
     def decode_json(self, text: str, kind: type[T], what: str) -> T:
-        """Return the value that is stored as JSON in a field.
-
-        Args:
-            text: The content of the field.
-            kind: The type of the value.
-            what: The field, for the error.
-
-        Raises:
-            StateError: The file is damaged: it has something else.
-        """
+        """Return the value that is stored as JSON in a field."""
         try:
             return msgspec.json.decode(text, type=kind)
         except (msgspec.MsgspecError, UnicodeError) as error:
@@ -200,19 +183,7 @@ class SqliteErrors:
 
 
 class SqliteFile:
-    """An open SQLite file of this package, with its one connection.
-
-    Args:
-        path: The file; created if missing. ``:memory:`` is a database in memory.
-        read_only: Open an existing file.
-        immutable: With ``read_only``: the file has no log, and the caller finds out whether it
-            was written meanwhile.
-
-    Raises:
-        LockedError: Another process has it.
-        StateError: It is damaged, of another format, or from another version.
-        StorageError: It cannot be opened.
-    """
+    """An open SQLite file of this package, with its one connection."""
 
     def __init__(
         self,
@@ -287,13 +258,7 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Run the block in a transaction: all that it writes is durable after it, or nothing.
-
-        Raises:
-            DiskFullError: No space is left.
-            LockedError: Another program writes for a long time.
-            StateError: The file is damaged.
-        """
+        """Run the block in a transaction: all that it writes is durable after it, or nothing."""
         connection = self.connection
         with self.errors:
             connection.execute("BEGIN IMMEDIATE")
@@ -310,30 +275,18 @@ class SqliteFile:
             return note_of(self.connection, key)
 
     def rows(self, kind: type[T], query: str, values: Parameters = ()) -> list[T]:
-        """Return the rows of a query as values of a type.
-
-        Raises:
-            StateError: The file is damaged.
-        """
+        """Return the rows of a query as values of a type."""
         with self.errors:
             return self.errors.decode(self.connection.execute(query, values).fetchall(), list[kind])  # type: ignore[valid-type]
 
     def row(self, kind: type[T], query: str, values: Parameters = ()) -> T | None:
-        """Return the first row of a query as a value of a type; ``None`` without one.
-
-        Raises:
-            StateError: The file is damaged.
-        """
+        """Return the first row of a query as a value of a type; ``None`` without one."""
         with self.errors:
             found = self.connection.execute(query, values).fetchone()
         return None if found is None else self.errors.decode(found, kind)
 
     def read_note(self, key: str, kind: type[T]) -> T | None:
-        """Return a note as a value of a type; ``None`` for none. All but words are JSON.
-
-        Raises:
-            StateError: The file is damaged: it has something else.
-        """
+        """Return a note as a value of a type; ``None`` for none. All but words are JSON."""
         text = self.note(key)
         if text is None:
             return None
@@ -349,11 +302,7 @@ class SqliteFile:
 
 
 def make_private_folder(path: Path, mode: int = 0o700) -> None:
-    """Make a folder durably, with those above it; an existing one is no error.
-
-    Raises:
-        StorageError: It could not be made.
-    """
+    """Make a folder durably, with those above it; an existing one is no error."""
     try:
         make_folder(path, mode)
     except OSError as error:
@@ -410,17 +359,7 @@ def _is_unchangeable(path: Path) -> bool:
 def open_snapshot(
     path: Path, kind: SqliteFormat, *, immutable: bool = False
 ) -> Iterator[Connection]:
-    """Open a file with notes as it is at this moment, by a connection that cannot write.
-
-    Args:
-        path: The file.
-        kind: Its format, which is not checked.
-        immutable: Nothing writes the file meanwhile, and no file can be made beside it.
-
-    Raises:
-        StateError: It is damaged.
-        StorageError: It cannot be read.
-    """
+    """Open a file with notes as it is at this moment, by a connection that cannot write."""
     with SqliteErrors(path, kind):
         opened = _connect(path, kind, read_only=True, immutable=immutable)
         with closing(opened) as connection:
@@ -432,13 +371,6 @@ def open_reader(path: Path, kind: SqliteFormat) -> Connection:
     """Open a file for single queries that wait for nobody; the caller closes the connection.
 
     In a place that is not writable, where no process changes the file either, it is read as it is.
-
-    Args:
-        path: The file.
-        kind: Its format, which is not checked.
-
-    Raises:
-        sqlite3.Error: It cannot be read.
     """
     try:
         return _open_query_connection(path, kind, immutable=False)
@@ -490,11 +422,7 @@ TEMPORARY_ERRORS: Final = SqliteErrors("a temporary file", _TEMPORARY)
 
 
 def connect_temporary(schema: str) -> Connection:
-    """Connect to a new unlinked file with some tables; large ones need space for temporary files.
-
-    Raises:
-        StorageError: No space is left.
-    """
+    """Connect to a new unlinked file with some tables, in the space for temporary files."""
     with TEMPORARY_ERRORS:
         connection = sqlite3.connect("", isolation_level=None)
         connection.executescript(schema)

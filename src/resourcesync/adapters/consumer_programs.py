@@ -21,16 +21,6 @@ def run_program(command: Sequence[str], lines: Iterable[bytes], cancel: CancelTo
     """Run a program and write lines to it; return its exit code, negative for a signal.
 
     The program need not read. Its output goes to our stderr. No shell is used.
-
-    Args:
-        command: The program and its arguments.
-        lines: Its stdin, each line with its line break.
-        cancel: Checked many times a second; once it is cancelled, the program and its children are
-            asked to end, and killed after five seconds.
-
-    Raises:
-        ConfigurationError: The program is not there, or may not be run.
-        StoppedError: The end was requested; the program has ended.
     """
     try:
         process = subprocess.Popen(  # noqa: S603 - the operator's own command, and no shell
@@ -91,11 +81,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _signal(process: "subprocess.Popen[bytes]", number: int) -> bool:
-    """Send a signal to a program and its children, which share its session.
-
-    Returns:
-        True if any of them is left.
-    """
+    """Send a signal to a program and its children, which share its session."""
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):

@@ -25,11 +25,6 @@ class FolderDocuments:
     A document is written under a temporary name, synced, renamed and synced again: a reader sees
     the old one or the new one, and a crash leaves at most a temporary file, which the next run
     that writes removes. Links are not followed below the root.
-
-    Args:
-        root: The folder that names start from.
-        folders: The folders below it that contain documents, empty for the root itself; created
-            on demand.
     """
 
     def __init__(
@@ -47,9 +42,6 @@ class FolderDocuments:
         """Remove what a crash left, before this process and a copy of it write at a time.
 
         Without this call, the first document that is written into a folder leads to it.
-
-        Raises:
-            StorageError: It cannot be removed.
         """
         for name in {*self._folders} - self._cleaned:
             try:
@@ -72,10 +64,6 @@ class FolderDocuments:
         """Put a whole document in place, durably and at once; return its bytes.
 
         An error that ``check`` raises for the stored bytes prevents the rename.
-
-        Raises:
-            DiskFullError: No space is left; the old document is unchanged.
-            StorageError: It could not be written; the old document is unchanged.
         """
         folder_name, file_name = self._split(name)
         try:
@@ -91,11 +79,7 @@ class FolderDocuments:
             raise _failed(self._root / name, error) from error
 
     def open(self, name: str) -> BinaryIO | None:
-        """Open a document for reading, or return ``None`` when there is none.
-
-        Raises:
-            StorageError: It cannot be read; also raised by reads of the returned file.
-        """
+        """Open a document for reading, or return ``None`` when there is none."""
         folder_name, file_name = self._split(name)
         try:
             folder = self._open_folder(folder_name)
@@ -110,11 +94,7 @@ class FolderDocuments:
             raise _failed(self._root / name, error) from error
 
     def signature(self, name: str) -> str | None:
-        """Return a text that changes whenever the document does; ``None`` if there is none.
-
-        Raises:
-            StorageError: It cannot be inspected.
-        """
+        """Return a text that changes whenever the document does; ``None`` if there is none."""
         folder_name, file_name = self._split(name)
         try:
             folder = self._open_folder(folder_name)
@@ -129,22 +109,14 @@ class FolderDocuments:
         return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
 
     def names(self) -> Iterator[str]:
-        """Yield the names of the documents that exist, sorted.
-
-        Raises:
-            StorageError: A folder cannot be listed.
-        """
+        """Yield the names of the documents that exist, sorted."""
         for folder in sorted(self._folders):
             yield from sorted(self._listed(folder))
         if "" not in self._folders:
             yield from sorted(self._listed(""))
 
     def delete(self, name: str) -> None:
-        """Remove a document; it is no error when there is none.
-
-        Raises:
-            StorageError: It could not be removed.
-        """
+        """Remove a document; it is no error when there is none."""
         folder_name, file_name = self._split(name)
         try:
             folder = self._open_folder(folder_name)

@@ -19,13 +19,6 @@ class FolderWatcher:
 
     The system may drop events, and reports new folders that are filled at once too late: so a
     hint says only that it is time for a full scan.
-
-    Args:
-        root: The folder.
-        is_ours: True for a path that is not an original.
-
-    Raises:
-        ConfigurationError: ``watchfiles`` is not installed.
     """
 
     def __init__(self, root: Path, is_ours: Callable[[str], bool]) -> None:
@@ -56,11 +49,7 @@ class FolderWatcher:
         self._thread.join()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a hint, no longer than ``seconds``; return whether there was one.
-
-        Raises:
-            StorageError: The system cannot watch the folder.
-        """
+        """Wait for a hint, no longer than ``seconds``; return whether there was one."""
         found = self._hint.wait(seconds)
         self._hint.clear()
         if self._failure is not None:

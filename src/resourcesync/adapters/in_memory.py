@@ -63,11 +63,7 @@ class MemoryCatalogue:
 
     @contextmanager
     def snapshot(self) -> Iterator["MemorySnapshot"]:
-        """Open a consistent view.
-
-        Raises:
-            StateError: Nothing was ever recorded.
-        """
+        """Open a consistent view."""
         if self._latest is None:
             raise StateError("nothing was recorded yet", hint="scan the originals first")
         yield MemorySnapshot(

@@ -30,11 +30,7 @@ _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, er
 
 
 class LocalDocuments:
-    """A reader of documents from a folder.
-
-    Args:
-        place: The folder of a published tree, or one document, whose neighbours are in its folder.
-    """
+    """A reader of documents from a folder."""
 
     def __init__(self, place: Path) -> None:
         folder = place if place.is_dir() else place.parent
@@ -45,11 +41,7 @@ class LocalDocuments:
         self._root = folder.resolve()
 
     def first(self) -> str:
-        """Return the name of the document to begin with.
-
-        Raises:
-            ResourceMissingError: There is no such document.
-        """
+        """Return the name of the document to begin with."""
         if not self._place.is_dir():
             return str(self._place)
         for name in _FIRST:
@@ -62,12 +54,7 @@ class LocalDocuments:
         )
 
     def get(self, uri: str, *, purpose: Purpose = Purpose.DOCUMENT) -> FetchedDocument:
-        """Open the document that an address names.
-
-        Raises:
-            ResourceMissingError: There is no such file in the folder.
-            StorageError: It cannot be read.
-        """
+        """Open the document that an address names."""
         del purpose
         path = self._find(uri)
         try:
@@ -85,11 +72,7 @@ class LocalDocuments:
         )
 
     def is_same(self, uri: str, place: str) -> bool:
-        """True if an address names the document at a path.
-
-        Raises:
-            StorageError: A file cannot be inspected.
-        """
+        """True if an address names the document at a path."""
         try:
             return self._find(uri).samefile(place)
         except (ResourceMissingError, OSError):
@@ -130,13 +113,6 @@ def find_documents(folder: Path, most: int) -> list[str]:
     """Return the documents and packages in a folder that is no published tree, by their names.
 
     Hidden files and symbolic links are skipped.
-
-    Args:
-        folder: The folder to search.
-        most: The most documents to return.
-
-    Raises:
-        StorageError: A folder cannot be read.
     """
     found: list[str] = []
     waiting = [folder]

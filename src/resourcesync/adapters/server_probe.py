@@ -39,12 +39,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def probe(origin: str, *, ca_file: str = "") -> Probe:
-    """Request an origin's ``robots.txt``, within ten seconds for each step.
-
-    Args:
-        origin: ``http://host[:port]`` or ``https://host[:port]``.
-        ca_file: PEM file of the trusted authorities; empty for the system's.
-    """
+    """Request an origin's ``robots.txt``, within ten seconds for each step."""
     try:
         with closing(_connection(origin, ca_file)) as connection:
             connection.connect()

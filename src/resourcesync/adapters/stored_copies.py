@@ -93,11 +93,7 @@ class StoreCopyInspector:
     def digest_all(
         self, wanted: Sequence[tuple[str, Sequence[str]]]
     ) -> Iterator[CopyContent | StorageError | None]:
-        """Read copies; yield the content of each, or its error.
-
-        Raises:
-            StorageError: Three could not be read: the store is down.
-        """
+        """Read copies; yield the content of each, or its error."""
         failures = 0
         for path, algorithms in wanted:
             try:
@@ -117,13 +113,7 @@ class StoreCopyInspector:
 
 
 class StoredCopies(StoreCopyInspector):
-    """The ``Copies`` of a mirror in a store.
-
-    Args:
-        store: The store; the mirror is locked.
-        stage: Starts a staged copy on a local disk.
-        clock: Dates the files in trash and quarantine.
-    """
+    """The ``Copies`` of a mirror in a store."""
 
     def __init__(self, store: Store, stage: Stage, clock: Clock) -> None:
         super().__init__(store)
@@ -134,27 +124,12 @@ class StoredCopies(StoreCopyInspector):
 
     @contextmanager
     def lock(self, who: str, holder: str = "") -> Iterator[None]:
-        """Lock the store while the block runs.
-
-        Args:
-            who: The holder, for messages.
-            holder: The name of the mirror's home, which is locked: a lock of a dead run of it is
-                taken over.
-
-        Raises:
-            LockedError: Another process has the lock.
-            StorageError: The store does not answer.
-        """
+        """Lock the store while the block runs."""
         with lock_store(self._store, who, holder):
             yield
 
     def check(self, state: MirrorStateStore) -> None:
-        """Check that the store is still the one of the mirror's state.
-
-        Raises:
-            MirrorChangedError: It is another store, or was emptied.
-            StorageError: The store does not answer.
-        """
+        """Check that the store is still the one of the mirror's state."""
         expected, found = state.note(_NOTE), self._read_marker()
         if expected is None:
             state.commit(StateTransaction(notes={_NOTE: found or self._write_marker()}))
@@ -192,19 +167,11 @@ class StoredCopies(StoreCopyInspector):
         return StagedObject(self._store, self._stage(algorithms, of), algorithms)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
-        """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read.
-
-        Raises:
-            StorageError: They cannot be written.
-        """
+        """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read."""
         return self._filled(path, lambda: self._blocks(path), algorithms)
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:
-        """Start a staged copy with the bytes of one in the trash; ``None`` if they cannot be read.
-
-        Raises:
-            StorageError: They cannot be written.
-        """
+        """Start a staged copy with bytes of the trash; ``None`` if they cannot be read."""
 
         def opened() -> Iterator[bytes] | None:
             stream = self._store.open(f"{_TRASH}{one_name(place, IN_TRASH)}")
@@ -430,11 +397,6 @@ class StoredCopies(StoreCopyInspector):
 class StagedObject:
     """A staged copy for a store: bytes on a local disk, or an object that a worker staged.
 
-    Args:
-        store: The store.
-        local: The bytes on a local disk.
-        algorithms: The requested digests.
-
     Attributes:
         place: The key of the object; empty for bytes on the local disk.
     """
@@ -487,12 +449,7 @@ class StagedObject:
 
 
 class StoreStagingArea:
-    """The ``StagingArea`` in a store: bytes are staged on a local disk until they are sealed.
-
-    Args:
-        store: The store.
-        stage: Starts a staged copy on a local disk.
-    """
+    """The ``StagingArea`` in a store: bytes are staged on a local disk until they are sealed."""
 
     def __init__(self, store: StagingStore, stage: Stage) -> None:
         self._store = store
@@ -528,12 +485,7 @@ class StoreStagingArea:
 
 @contextmanager
 def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
-    """Lock a store while the block runs; see ``StoredCopies.lock``.
-
-    Raises:
-        LockedError: Another process has the lock.
-        StorageError: The store does not answer.
-    """
+    """Lock a store while the block runs; see ``StoredCopies.lock``."""
     with guard_store("locking it"):
         guard = store.lock(who, holder)
         guard.__enter__()

@@ -63,10 +63,6 @@ class StoredDocuments:
         """Put a whole document in place, durably and at once; return its bytes.
 
         If ``check`` raises an error, the document is not put.
-
-        Raises:
-            StorageError: It could not be put; the old document is unchanged. With the code
-                ``read-back``, it was put, and reads back with other content.
         """
         self._check(name)
         with _spooled() as spool:
@@ -116,9 +112,6 @@ class StoredDocuments:
         """Open a document for reading, or return ``None`` when there is none.
 
         It is fetched whole: a store may not support random access.
-
-        Raises:
-            StorageError: It cannot be read.
         """
         self._check(name)
         with _guard(f"reading {name}"):
@@ -132,22 +125,14 @@ class StoredDocuments:
             return spool
 
     def signature(self, name: str) -> str | None:
-        """Return a text that changes whenever the document does; ``None`` if there is none.
-
-        Raises:
-            StorageError: It cannot be inspected.
-        """
+        """Return a text that changes whenever the document does; ``None`` if there is none."""
         self._check(name)
         with _guard(f"looking at {name}"):
             there = self._store.stat(name)
             return None if there is None else there.version
 
     def names(self) -> Iterator[str]:
-        """Yield the names of the documents that exist, sorted.
-
-        Raises:
-            StorageError: They cannot be listed.
-        """
+        """Yield the names of the documents that exist, sorted."""
         for folder in _FOLDERS:
             with _guard("listing the documents"):
                 found = sorted(self._store.keys(f"{folder}/"))
@@ -157,11 +142,7 @@ class StoredDocuments:
         yield from (name for name in found if "/" not in name)
 
     def delete(self, name: str) -> None:
-        """Remove a document; it is no error when there is none.
-
-        Raises:
-            StorageError: It could not be removed.
-        """
+        """Remove a document; it is no error when there is none."""
         self._check(name)
         with _guard(f"removing {name}"):
             self._store.remove(name)

@@ -24,21 +24,13 @@ _ABSTRACT: Final = "@"
 
 
 class Supervisor:
-    """A connection to a service manager, such as systemd; does nothing if there is none.
-
-    Args:
-        address: The socket of ``NOTIFY_SOCKET``; empty for none.
-    """
+    """A connection to a service manager, such as systemd; does nothing if there is none."""
 
     def __init__(self, address: str) -> None:
         self._address = "\0" + address[1:] if address.startswith(_ABSTRACT) else address
 
     def notify(self, **facts: str | int) -> None:
-        """Send facts such as ``READY=1``; errors of the socket are ignored.
-
-        Args:
-            facts: Names and values; values have no line breaks.
-        """
+        """Send facts such as ``READY=1``; errors of the socket are ignored."""
         if not self._address:
             return
         import socket  # noqa: PLC0415 - for a service only

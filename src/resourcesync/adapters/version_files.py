@@ -34,10 +34,6 @@ class FolderVersions:
     """Contents below a folder that is for its owner alone; created on demand.
 
     One run writes at a time, and others may read meanwhile.
-
-    Args:
-        root: The folder.
-        batch: Number of files that are synced and renamed together.
     """
 
     def __init__(self, root: Path, *, batch: int = _BATCH) -> None:
@@ -51,10 +47,6 @@ class FolderVersions:
         """Store the bytes of a stream, unless stored; return whether they match the digest.
 
         If the file system can, both files share their blocks, without a copy, until one is written.
-
-        Raises:
-            DiskFullError: No space is left. Nothing was stored.
-            StorageError: They cannot be read or written. Nothing was stored.
         """
         if self.contains(sha256, length):
             return True
@@ -94,11 +86,7 @@ class FolderVersions:
             os.close(folder)
 
     def open(self, sha256: str) -> BinaryIO | None:
-        """Open a content; ``None`` when it is not there.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """Open a content; ``None`` when it is not there."""
         name, _ = self._waiting.get(sha256, (sha256, 0))
         try:
             with self._opened(_shard_of(sha256)) as folder:
@@ -109,12 +97,7 @@ class FolderVersions:
             raise _failed(self._root / name, error) from error
 
     def flush(self) -> None:
-        """Make the stored files durable, and rename them.
-
-        Raises:
-            DiskFullError: No space is left.
-            StorageError: The disk failed.
-        """
+        """Make the stored files durable, and rename them."""
         if not self._waiting:
             return
         try:
@@ -132,11 +115,7 @@ class FolderVersions:
         self._waiting.clear()
 
     def remove(self, contents: Iterable[ContentKey]) -> None:
-        """Remove contents; missing ones are no error.
-
-        Raises:
-            StorageError: One cannot be removed.
-        """
+        """Remove contents; missing ones are no error."""
         for sha256, _ in contents:
             name, _ = self._waiting.pop(sha256, (sha256, 0))
             try:
@@ -146,15 +125,7 @@ class FolderVersions:
                 raise _failed(self._root / name, error) from error
 
     def sweep(self, is_needed: Callable[[str], bool], before: int) -> int:
-        """Remove contents that are not needed and older than a moment.
-
-        Args:
-            is_needed: True for a content that is still referenced.
-            before: The moment, in microseconds.
-
-        Raises:
-            StorageError: The folder cannot be read.
-        """
+        """Remove contents that are not needed and older than a moment."""
         removed = 0
         try:
             with self._opened("") as root:
@@ -183,11 +154,7 @@ def _swept(shard: int, is_needed: Callable[[str], bool], before: int) -> int:
 
 
 def _shard_of(sha256: str) -> str:
-    """Return the name of the folder of a content.
-
-    Raises:
-        StateError: The text is not a sha-256.
-    """
+    """Return the name of the folder of a content."""
     if _NAME.fullmatch(sha256) is None:
         raise StateError(f"{sha256[:80]!r} is not a sha-256")
     return sha256[:2]

@@ -30,11 +30,7 @@ def is_web_address(target: str) -> bool:
 
 @contextmanager
 def open_fetcher(address: str, network: Network, cancel: CancelToken) -> Iterator[Fetcher]:
-    """Open the network for one Source.
-
-    Raises:
-        ConfigurationError: A setting cannot work.
-    """
+    """Open the network for one Source."""
     settings = fetch_settings(network, address)
     dice = Random()  # noqa: S311 - jitter
     with closing(CurlFetcher(settings, cancel.clock, dice, cancel=cancel)) as fetcher:
@@ -71,17 +67,7 @@ def no_such_file_error(target: str) -> ConfigurationError:
 def open_documents(
     target: str, network: Network, cancel: CancelToken
 ) -> Iterator[tuple[DocumentProvider, str]]:
-    """Open the provider of a target's documents; yield it with the address to begin at.
-
-    Args:
-        target: An http or https address, a document's path, or the folder of a published tree.
-        network: Settings for requests to the Source.
-        cancel: The request to stop, and the clock.
-
-    Raises:
-        ConfigurationError: A setting cannot work, or there is no such file.
-        ResourceMissingError: The folder has no document.
-    """
+    """Open the provider of a target's documents; yield it with the address to begin at."""
     if is_web_address(target):
         with open_fetcher(target, network, cancel) as fetcher:
             yield network_documents(fetcher), target
@@ -96,20 +82,7 @@ def open_documents(
 def explore(
     target: str, *, network: Network, cancel: CancelToken, depth: int = MAX_DEPTH
 ) -> Iterator[SourceNode | PartsTotal]:
-    """Yield the documents of a Source, each before those that it lists.
-
-    Args:
-        target: An address, or a path of this machine.
-        network: Settings for requests to the Source.
-        cancel: The request to stop, and the clock.
-        depth: Levels of documents.
-
-    Raises:
-        SourceError: Nothing was found there, or it cannot be fetched.
-        DocumentError: A document there cannot be used.
-        ConfigurationError: The address or a setting cannot work.
-        StorageError: A file cannot be read.
-    """
+    """Yield the documents of a Source, each before those that it lists."""
     with open_documents(target, network, cancel) as (documents, first):
         tree = SourceTree(documents, depth=depth, allowed=network.allow_origins)
         yield from tree.walk(first)

@@ -38,17 +38,7 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def open_engine(address: str | Executor, workers: int | None = None) -> Iterator[ExecutionEngine]:
-    """Open an engine; it is closed after the block.
-
-    Args:
-        address: Such as ``processes``, ``processes:4``, ``dask://127.0.0.1:8786``,
-            ``spark://master:7077`` or ``spark:local[2]``; or an executor, which is not closed.
-        workers: Most units at a time; ``None`` is the address's number, or all processors.
-
-    Raises:
-        ConfigurationError: No such engine is known, or what it needs is not installed.
-        EngineError: It does not answer, or cannot run our units.
-    """
+    """Open an engine; it is closed after the block."""
     if workers is not None and workers < 1:
         raise ConfigurationError(f"the number of workers must be at least 1, not {workers}")
     if isinstance(address, Executor):

@@ -45,21 +45,7 @@ def open_fetcher(
     known_origins: KnownOrigins,
     report: Reporter = lambda _event, _fields: None,
 ) -> Iterator[OpenFetcher]:
-    """Open the fetcher for a Source.
-
-    Args:
-        address: The Source's address.
-        settings_of: Returns the fetch settings for a Source.
-        cancel: The request to stop, and the clock.
-        known_origins: Stores what is known of origins, such as ``robots.txt``.
-        report: Receives a warning when a host asks for a longer delay than the limit.
-
-    Yields:
-        The fetcher, and what it has counted.
-
-    Raises:
-        ConfigurationError: A setting cannot work.
-    """
+    """Open the fetcher for a Source."""
     settings = settings_of(address)
     dice = Random()  # noqa: S311 - jitter
 
@@ -101,12 +87,7 @@ _SECOND: Final = 1_000_000
 
 
 class StoredOrigins:
-    """What a mirror stores of the origins that it requests (``KnownOrigins``).
-
-    Args:
-        state: The mirror's state.
-        clock: Time.
-    """
+    """What a mirror stores of the origins that it requests (``KnownOrigins``)."""
 
     def __init__(self, state: MirrorStateStore, clock: Clock) -> None:
         self._state = state

@@ -41,16 +41,7 @@ def open_messenger(
     private: bool = False,
     trusted: frozenset[str] = frozenset(),
 ) -> CurlFetcher:
-    """Return the messenger of a hub: each message is tried once, within ten seconds.
-
-    Args:
-        clock: Time.
-        jobs: Messages at a time.
-        per_host: Messages at a time to one origin.
-        private: True if addresses that are not public may be connected; each connection is bound
-            to the checked address, whatever the name resolved to before.
-        trusted: Origins that may have such addresses in any case: the operator named them.
-    """
+    """Return the messenger of a hub: each message is tried once, within ten seconds."""
     settings = FetchSettings(
         jobs=jobs,
         per_host=per_host,
@@ -68,12 +59,7 @@ def open_messenger(
 
 
 def notice_sender(clock: Clock, folder: Path) -> NoticeSender:
-    """Return what sends the notices of a Source to its hubs.
-
-    Args:
-        clock: Time.
-        folder: The folder of the tree's catalogue, with the key.
-    """
+    """Return what sends the notices of a Source to its hubs."""
 
     def send(notices: Sequence[Notice]) -> Sequence[NoticeOutcome]:
         key = read_key(folder)
@@ -85,15 +71,7 @@ def notice_sender(clock: Clock, folder: Path) -> NoticeSender:
 
 
 def read_key(folder: Path, *, makes: bool = False) -> bytes:
-    """Return the key of a tree's own hub; empty when there is none.
-
-    Args:
-        folder: The folder of the tree's catalogue.
-        makes: True if a missing key is made, readable by its owner alone.
-
-    Raises:
-        StorageError: It cannot be read or made.
-    """
+    """Return the key of a tree's own hub; empty when there is none."""
     path = folder / KEY_FILE
     try:
         if makes and not path.exists():
@@ -170,19 +148,7 @@ def open_hub(
     look: Callable[[str], bytes | None],
     private: bool = False,
 ) -> OpenHub:
-    """Open a hub.
-
-    Args:
-        path: The file of its store.
-        rules: Returns its limits, its address and its topics now.
-        clock: Time.
-        look: Returns the Source's present content of a topic.
-        private: True if callbacks at addresses that are not public are allowed.
-
-    Raises:
-        StateError: The file is damaged, of another kind, or from another version.
-        StorageError: It cannot be opened.
-    """
+    """Open a hub."""
     store = FileHub(path)
     deliveries = Deliveries(store, clock, rules, chance=SystemRandom().random, challenge=new_token)
     limits = rules()

@@ -62,11 +62,7 @@ Stop = Callable[[], bool]
 
 
 class CallContext:
-    """The receiver of events and the request to stop, for one mirror, one call at a time.
-
-    Args:
-        clock: Time.
-    """
+    """The receiver of events and the request to stop, for one mirror, one call at a time."""
 
     def __init__(self, clock: Clock) -> None:
         self.cancel = CancelToken(clock, self._is_stop_requested)
@@ -76,12 +72,7 @@ class CallContext:
 
     @contextmanager
     def during(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[None]:
-        """Report events of the block to ``on_event``, and cancel it when ``stop`` says so.
-
-        Raises:
-            ConfigurationError: Another call is active.
-            StoppedError: ``stop`` said so.
-        """
+        """Report events of the block to ``on_event``, and cancel it when ``stop`` says so."""
         if self._is_busy:
             raise ConfigurationError(
                 "this Mirror is busy with another call",

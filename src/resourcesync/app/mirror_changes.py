@@ -253,11 +253,7 @@ class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, consumer: str | None, since: Since | None, *, touched: bool, restart: bool) -> Self:
-        """Return the query of some arguments.
-
-        Raises:
-            ConfigurationError: They contradict each other, or ``since`` is none of its forms.
-        """
+        """Return the query of some arguments."""
         if consumer is not None and since is not None:
             raise ConfigurationError("a named consumer has its own position: leave since out")
         if consumer is None and restart:
@@ -290,15 +286,6 @@ def read_rounds(
     """Yield the open log of a mirror and a reader of what is new, once or again and again.
 
     The state is opened for each round: if another file takes its place, it is noticed.
-
-    Args:
-        folder: The mirror.
-        query: The changes that are wanted.
-        pause: Waits for the next round; false ends the reading. ``None``: there is one round.
-
-    Raises:
-        ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged or from another version.
     """
     since, restart = query.since, query.restart
     while True:

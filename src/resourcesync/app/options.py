@@ -25,13 +25,7 @@ _FILTERS: Final = ("include", "exclude", "types", "max_size", "since", "allow_or
 
 
 def pull_options(settings: PullSettings, now: datetime, *, set_name: str = "") -> PullOptions:
-    """Return the options of a pull.
-
-    Args:
-        settings: The settings.
-        now: The moment from which a relative ``since`` counts.
-        set_name: One of several sets; empty for the only one.
-    """
+    """Return the options of a pull."""
     limit = settings.max_delete
     return PullOptions(
         mode=settings.mode,
@@ -64,11 +58,7 @@ def _filters(settings: PullSettings, now: datetime) -> dict[str, object]:
 
 
 def fetch_settings(network: Network, source: str) -> FetchSettings:
-    """Return the fetcher's settings for a Source.
-
-    Raises:
-        ConfigurationError: A value cannot work.
-    """
+    """Return the fetcher's settings for a Source."""
     names = ("jobs", "per_host", "rate", "bandwidth", "timeout", "retries")
     chosen = {name: value for name in names if (value := getattr(network, name)) is not None}
     if network.timeout is not None:
@@ -97,11 +87,7 @@ def _name_of(home: str) -> str:
 
 
 def proxy_rules(network: Network) -> ProxyRules:
-    """Return which requests take which proxy.
-
-    Raises:
-        ConfigurationError: A value, or a variable of the environment, is no proxy.
-    """
+    """Return which requests take which proxy."""
     if network.proxy is None and network.proxy_auth is None:
         return _proxies_of(environment.read_proxies())
     proxy = parse_proxy(network.proxy) if network.proxy else ""
@@ -160,11 +146,7 @@ def _proxies_of(environment: environment.ProxyEnvironment) -> ProxyRules:
 
 
 def origin_of(address: str) -> str:
-    """Return the origin of an address that the operator wrote.
-
-    Raises:
-        ConfigurationError: It cannot be the address of a Source.
-    """
+    """Return the origin of an address that the operator wrote."""
     try:
         return origin(address)
     except OutOfScopeError as error:

@@ -87,43 +87,22 @@ def installed() -> tuple[Plugin, ...]:
 
 
 def names(group: str) -> tuple[str, ...]:
-    """Return the names that a group has, ours and others', in order.
-
-    Raises:
-        ConfigurationError: There is no such group.
-    """
+    """Return the names that a group has, ours and others', in order."""
     return tuple(sorted({plugin.name for plugin in _plugins_in(group)}))
 
 
 def has(group: str, name: str) -> bool:
-    """True if a group has a plug-in of that name, ours or others'.
-
-    Raises:
-        ConfigurationError: There is no such group.
-    """
+    """True if a group has a plug-in of that name, ours or others'."""
     return name in _CORE.get(group, {}) or name in names(group)
 
 
 def load(group: str, name: str) -> Callable[..., Any]:
-    """Import a plug-in and return it: a callable.
-
-    Args:
-        group: One of `GROUPS`.
-        name: Its name there.
-
-    Raises:
-        ConfigurationError: There is no such plug-in, several distributions have one of that name,
-            or it cannot be imported.
-    """
+    """Import a plug-in and return it: a callable."""
     return _import(find(group, name))
 
 
 def find(group: str, name: str) -> Plugin:
-    """Return the one plug-in of a name; it is not imported.
-
-    Raises:
-        ConfigurationError: There is none, or several distributions have one of that name.
-    """
+    """Return the one plug-in of a name; it is not imported."""
     if name in _CORE.get(group, {}):
         return _core_plugin(group, name)
     found = [plugin for plugin in _plugins_in(group) if plugin.name == name]
@@ -211,11 +190,7 @@ def _is_plugin_format(media_type: str) -> bool:
 
 
 def mapper(name: str) -> MapperFactory:
-    """Return a mapper's factory.
-
-    Raises:
-        ConfigurationError: There is no such mapper, or it cannot be imported.
-    """
+    """Return a mapper's factory."""
     return load(MAPPERS, name)
 
 

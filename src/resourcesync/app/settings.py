@@ -75,9 +75,6 @@ class KeywordSignature:
     """The signature of a class whose keyword arguments are a ``TypedDict``, for ``help``.
 
     It is computed when it is read, since only people need it.
-
-    Args:
-        options: The keyword arguments.
     """
 
     def __init__(self, options: type) -> None:
@@ -97,12 +94,7 @@ class KeywordSignature:
 
 
 def mirror_settings(options: MirrorOptions) -> MirrorSettings:
-    """Return the settings of a mirror.
-
-    Raises:
-        ConfigurationError: A value cannot work.
-        TypeError: There is no such option.
-    """
+    """Return the settings of a mirror."""
     check_names(options, MirrorOptions.__annotations__, "Mirror")
     given = {name: value for name, value in options.items() if name not in _NOT_OF_PULLS}
     since = given.get("since")
@@ -127,26 +119,13 @@ def _network(options: MirrorOptions, pull: PullSettings) -> Network:
 
 
 def publisher_settings(options: PublisherOptions, call: str) -> dict[str, object]:
-    """Return the settings that were given, by their names.
-
-    Args:
-        options: The settings.
-        call: The call that they were given to.
-
-    Raises:
-        ConfigurationError: A value cannot work.
-        TypeError: There is no such option.
-    """
+    """Return the settings that were given, by their names."""
     check_names(options, PublisherOptions.__annotations__, call)
     return from_keywords(PublicationSettings, cast("Mapping[str, object]", options))
 
 
 def check_names(given: Mapping[str, object], known: Iterable[str], what: str) -> None:
-    """Refuse an argument that does not exist, as Python does.
-
-    Raises:
-        TypeError: There is no such argument.
-    """
+    """Refuse an argument that does not exist, as Python does."""
     unknown = sorted(given.keys() - set(known))
     if unknown:
         raise TypeError(f"{what}() got an unexpected keyword argument {unknown[0]!r}")

@@ -14,16 +14,7 @@ _MOST: Final = 16 * 1024 * 1024
 
 
 class StoredNames:
-    """A set of names in a file, as of the paused mirrors: it is the same after a restart.
-
-    Args:
-        path: The file.
-        on_change: Receives all names after each change, in the order of the changes.
-
-    Raises:
-        StateError: The file is damaged.
-        StorageError: It cannot be read.
-    """
+    """A set of names in a file, as of the paused mirrors: it is the same after a restart."""
 
     def __init__(
         self, path: Path, on_change: Callable[[frozenset[str]], None] = lambda _: None
@@ -45,11 +36,7 @@ class StoredNames:
             ) from error
 
     def set(self, name: str, *, is_in: bool) -> None:
-        """Add or remove a name, durably; on any thread.
-
-        Raises:
-            StorageError: It cannot be stored; nothing has changed.
-        """
+        """Add or remove a name, durably; on any thread."""
         with self._lock:
             known = self._read()  # other processes add names, too
             self._store(known | {name} if is_in else known - {name})

@@ -46,11 +46,7 @@ _NEAR: Final = 0.75
 def configured_folder(
     file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "dest"
 ) -> Path:
-    """Return the folder of ``dest``; a relative path starts at the folder of the file.
-
-    Raises:
-        ConfigurationError: It is not a folder.
-    """
+    """Return the folder of ``dest``; a relative path starts at the folder of the file."""
     if not dest or "://" in dest or "\0" in dest:
         raise file.key_error(table, key, "must be a folder")
     try:
@@ -63,15 +59,7 @@ def configured_folder(
 
 
 def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
-    """Return a mirror's folder on this machine, and the address of its store; empty for none.
-
-    Args:
-        place: A folder, or the address of a store.
-        state: The folder that was named for the mirror's state.
-
-    Raises:
-        ConfigurationError: No plug-in knows the address, or a folder got a ``state`` of its own.
-    """
+    """Return a mirror's folder on this machine, and the address of its store; empty for none."""
     if ":" in place:
         from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
 
@@ -87,11 +75,7 @@ def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
 
 
 def check_state(place: str, folder: Path) -> None:
-    """Refuse the address of a store whose state is elsewhere: only the operator knows where.
-
-    Raises:
-        ConfigurationError: It is one.
-    """
+    """Refuse the address of a store whose state is elsewhere: only the operator knows where."""
     if ":" not in place or folder.exists():
         return
     from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
@@ -108,11 +92,7 @@ def check_state(place: str, folder: Path) -> None:
 def locate_configured_mirror(
     file: ConfigFile, table: tuple[str, ...], dest: str, state: str | None
 ) -> tuple[Path, str]:
-    """Return the same for the values of a table; relative paths start at the folder of the file.
-
-    Raises:
-        ConfigurationError: As `locate_mirror` and `configured_folder` do.
-    """
+    """Return the same for the values of a table; relative paths start at the folder of the file."""
     where = None if state is None else str(configured_folder(file, table, state, "state"))
     try:
         folder, store = locate_mirror(dest, where)
@@ -127,12 +107,6 @@ def find_overlaps(folders: Mapping[str, Path]) -> dict[str, str]:
     """Return what is wrong with the folders that are, contain, or lie inside another one.
 
     Each of two mirrors would take the other's files for damage, and pulls would undo each other.
-
-    Args:
-        folders: The folders of all mirrors by their names, resolved.
-
-    Returns:
-        For each such mirror, the end of a sentence about its folder.
     """
     owner: dict[Path, str] = {}
     found: dict[str, str] = {}
@@ -152,12 +126,7 @@ def find_overlaps(folders: Mapping[str, Path]) -> dict[str, str]:
 def no_mirrors_error(
     file: ConfigFile | None, looked: tuple[tuple[str, str], ...]
 ) -> ConfigurationError:
-    """Return the error that no mirror is configured.
-
-    Args:
-        file: The configuration file; ``None`` when there is none.
-        looked: The places that were searched, as evidence.
-    """
+    """Return the error that no mirror is configured."""
     hint = "resourcesync config init writes an example file"
     if file is not None:
         hint = f"edit that file: add a table [mirror.NAME] with source and dest to {file.path}"
@@ -209,12 +178,7 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         return f'{self.settings["source"].origin}: source = "{known}"'
 
     def source_conflict_error(self, known: str, *, has_moved: bool) -> ConfigurationError:
-        """Return the error that its folder is a mirror of another Source.
-
-        Args:
-            known: The address that the mirror follows.
-            has_moved: The mirror followed the Source there from the address in the file.
-        """
+        """Return the error that its folder is a mirror of another Source."""
         if has_moved:
             return ConfigurationError(
                 f"[mirror.{self.name}] has the address that the Source moved from",
@@ -244,9 +208,6 @@ class MirrorConfiguration:
 
     A mistake in one mirror's table is reported when that mirror is requested, so that the others
     still work; a mistake in the shared tables is reported at once.
-
-    Raises:
-        ConfigurationError: A table is unknown, or ``[defaults]`` has a mistake.
     """
 
     def __init__(self, file: ConfigFile | None) -> None:
@@ -273,11 +234,7 @@ class MirrorConfiguration:
         return {key: read_setting(self.file, table, key, keys) for key in self.file.table(*table)}
 
     def mirror(self, name: str) -> ConfiguredMirror:
-        """Return one mirror.
-
-        Raises:
-            ConfigurationError: It does not exist, or its table has a mistake.
-        """
+        """Return one mirror."""
         known = self._mirrors.get(name)
         if known is None:
             known = self._mirrors[name] = self._read_mirror(name)
@@ -372,12 +329,7 @@ class MirrorConfiguration:
             yield key, SettingValue(value, written=value if is_plain else text, origin=variable)
 
     def state_file(self, kind: str, folder: Path | None = None) -> Path:
-        """Return the file with the mirrors of this configuration that are ``paused``, or such.
-
-        Args:
-            kind: What they are.
-            folder: The folder of the state; ``None`` for the configured one.
-        """
+        """Return the file with the mirrors of this configuration that are ``paused``, or such."""
         import hashlib  # noqa: PLC0415 - help stays quick
 
         if folder is None:
@@ -388,13 +340,7 @@ class MirrorConfiguration:
         return folder / f"{kind}-{digest[:16]}.json"
 
     def folder(self, place: str) -> Path:
-        """Return the folder of a mirror, from its name or its folder.
-
-        Raises:
-            ConfigurationError: The mirror's table has a mistake, the path is a file, or nothing
-                has this name but a mirror has a similar one; or it is the address of a store, and
-                the state is not where it is without ``--state``.
-        """
+        """Return the folder of a mirror, from its name or its folder."""
         self.check_name(place)
         folder = self.planned_folder(place)
         if place not in self:
@@ -402,12 +348,7 @@ class MirrorConfiguration:
         return folder
 
     def pulled_folder(self, place: str) -> Path:
-        """Return the folder of a mirror as `folder` does, for a command that needs its copies.
-
-        Raises:
-            ConfigurationError: As of `folder`; or the mirror of this name was never pulled.
-            StorageError: It was, and its folder is gone.
-        """
+        """Return the folder of a mirror as `folder` does, for a command that needs its copies."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
         folder = self.folder(place)
@@ -422,11 +363,7 @@ class MirrorConfiguration:
         return folder
 
     def check_present(self, name: str) -> None:
-        """Refuse a mirror that was pulled, and whose folder is none now: its disk may be away.
-
-        Raises:
-            StorageError: It is such a mirror.
-        """
+        """Refuse a mirror that was pulled, and whose folder is none now: its disk may be away."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
         from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
 
@@ -438,11 +375,7 @@ class MirrorConfiguration:
             raise vanished_error(name, folder, mirror.source)
 
     def check_name(self, place: str) -> None:
-        """Refuse what is neither a mirror's name nor on the disk, and is similar to a name.
-
-        Raises:
-            ConfigurationError: It is probably mistyped.
-        """
+        """Refuse what is neither a mirror's name nor on the disk, and is similar to a name."""
         if place in self or "/" in place or not self.names or os.path.lexists(place):
             return
         from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
@@ -456,11 +389,7 @@ class MirrorConfiguration:
             )
 
     def planned_folder(self, place: str) -> Path:
-        """Return the folder of a mirror, or of a future mirror, from its name or its folder.
-
-        Raises:
-            ConfigurationError: The mirror's table has a mistake, or the path is a file.
-        """
+        """Return the folder of a mirror, or of a future mirror, from its name or its folder."""
         if place in self:
             return self.mirror(place).dest
         if is_file(place):
@@ -470,33 +399,17 @@ class MirrorConfiguration:
         return locate_mirror(place, None)[0]
 
     def network(self, place: str, way: Mapping[str, Any]) -> Network:
-        """Return the network settings for the Source of a mirror, with its secrets.
-
-        Args:
-            place: The mirror's name or folder.
-            way: The options of ``options.CONNECTION`` that were given.
-
-        Raises:
-            ConfigurationError: The mirror's table has a mistake, or a secret cannot be read.
-        """
+        """Return the network settings for the Source of a mirror, with its secrets."""
         settings = self.mirror(place).settings if place in self else self.defaults
         values = overlay(values_of(settings), way)
         return self.network_from(values, str(values.get("source", "")))
 
     def network_from(self, values: Mapping[str, Any], source: str) -> Network:
-        """Return the network settings from values by their keys, with their secrets.
-
-        Raises:
-            ConfigurationError: A secret cannot be read.
-        """
+        """Return the network settings from values by their keys, with their secrets."""
         return self.with_secrets(network_of(values), make(SecretNames, values), source)
 
     def with_secrets(self, network: Network, secrets: SecretNames, source: str) -> Network:
-        """Return network settings with the secrets of some tables ``[auth.NAME]``.
-
-        Raises:
-            ConfigurationError: A secret cannot be read.
-        """
+        """Return network settings with the secrets of some tables ``[auth.NAME]``."""
         found = structs.replace(network, credentials=self.credentials(secrets.auth, source))
         name = secrets.proxy_auth
         if not name:
@@ -506,12 +419,7 @@ class MirrorConfiguration:
         return structs.replace(found, proxy_auth=read_proxy_secret(name, self._auth(name)))
 
     def credentials(self, name: str, source: str) -> tuple[Credentials, ...]:
-        """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name.
-
-        Raises:
-            ConfigurationError: There is no such table, it has a mistake, or the secret cannot be
-                read.
-        """
+        """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name."""
         if not name:
             return ()
         from resourcesync.app.options import origin_of  # noqa: PLC0415 - help stays quick
@@ -582,14 +490,7 @@ def is_file(place: str) -> bool:
 
 
 def load(named: Path | None) -> MirrorConfiguration:
-    """Read the configuration file.
-
-    Args:
-        named: The file that the operator named; ``None`` searches for one.
-
-    Raises:
-        ConfigurationError: The file cannot be used.
-    """
+    """Read the configuration file."""
     configuration = MirrorConfiguration(files.find(named))
     context = click.get_current_context(silent=True)
     if context is not None:

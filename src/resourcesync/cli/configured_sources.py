@@ -31,11 +31,7 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfiguredSources:
-    """The Sources of a configuration file; empty without a file.
-
-    Raises:
-        ConfigurationError: ``source`` is not a table.
-    """
+    """The Sources of a configuration file; empty without a file."""
 
     def __init__(self, file: ConfigFile | None) -> None:
         self._file = file
@@ -43,22 +39,14 @@ class ConfiguredSources:
 
     @property
     def log(self) -> Mapping[str, object]:
-        """The settings of the log.
-
-        Raises:
-            ConfigurationError: ``[log]`` has a mistake.
-        """
+        """The settings of the log."""
         file, table = self._file, ("log",)
         if file is None:
             return {}
         return {key: read_setting(file, table, key, log_keys()).value for key in file.table(*table)}
 
     def source(self, name: str) -> ConfiguredSource:
-        """Return one Source.
-
-        Raises:
-            ConfigurationError: It does not exist, or its table has a mistake.
-        """
+        """Return one Source."""
         file, table = self._file, ("source", name)
         if file is None or name not in self.names:
             raise ConfigurationError(

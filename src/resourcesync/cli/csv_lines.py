@@ -9,14 +9,7 @@ from resourcesync.cli.output import OutputLostError
 
 
 class CsvLines:
-    """Writer of lines of CSV, which are on their way when a call returns.
-
-    Args:
-        columns: The names of the columns, for the first line.
-
-    Raises:
-        OutputLostError: Nobody reads stdout any more.
-    """
+    """Writer of lines of CSV, which are on their way when a call returns."""
 
     def __init__(self, columns: Iterable[str]) -> None:
         self.write(columns)
@@ -29,11 +22,7 @@ class CsvLines:
 
 
 def write_text(text: str) -> None:
-    """Write to stdout, and flush.
-
-    Raises:
-        OutputLostError: Nobody reads it any more.
-    """
+    """Write to stdout, and flush."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -108,13 +108,7 @@ def labelled(line: TextLine) -> tuple[str, str]:
 
 
 def not_given(absent: int, skipped: int, copies: int) -> str:
-    """Return the number of listed resources that the Source does not deliver; empty for none.
-
-    Args:
-        absent: Those that its server does not have.
-        skipped: Those that it keeps programs from.
-        copies: Those of both that have an older copy.
-    """
+    """Return the number of listed resources that the Source does not deliver; empty for none."""
     parts = []
     if absent:
         parts.append(f"{count(absent)} listed but absent at the Source (404)")

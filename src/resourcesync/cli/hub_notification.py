@@ -12,13 +12,7 @@ from resourcesync.cli.render.publish import notified_line, report_notified
 
 
 def notification_job(source: str, sources: ConfiguredSources, output: OutputOptions) -> Job:
-    """Return the job that notifies the hubs of what was published since the last notification.
-
-    Args:
-        source: A tree, a catalogue, or the name of a source of the configuration file.
-        sources: The sources of the configuration file.
-        output: The output options.
-    """
+    """Return the job that notifies the hubs of what was published since the last notification."""
     target = _target(sources.source(source)) if source in sources.names else Path(source)
 
     def work(screen: Screen) -> CommandOutcome:

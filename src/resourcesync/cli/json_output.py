@@ -22,14 +22,7 @@ _PROGRESS_EVERY: Final = 1.0
 
 
 class JsonScreen:
-    """A screen that writes one JSON object per line.
-
-    Args:
-        command: The command's name.
-        run: The run's id.
-        quiet: 1 shows only errors and ``run.end``, 2 shows nothing.
-        stream: The output stream.
-    """
+    """A screen that writes one JSON object per line."""
 
     def __init__(self, *, command: str, run: str, quiet: int, stream: TextIO, clock: Clock) -> None:
         self._command = command

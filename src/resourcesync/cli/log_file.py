@@ -40,15 +40,6 @@ def open_log(path: Path, form: str, *, level: str = "info", run: str = "") -> It
 
     A file that is moved away, as by logrotate, is created again. A message that cannot be written
     later is lost, and nothing is raised: the log is for diagnostics only.
-
-    Args:
-        path: The file.
-        form: ``text`` or ``json``.
-        level: The least level of the messages.
-        run: The id of the run.
-
-    Raises:
-        StorageError: The file cannot be opened.
     """
     handler = _open_handler(path, form, run)
     least = logging.getLevelNamesMapping()[level.upper()]
@@ -74,11 +65,7 @@ def open_log(path: Path, form: str, *, level: str = "info", run: str = "") -> It
 
 
 def check_log(path: Path) -> None:
-    """Check that a log can be written to a file; a file that the check creates is removed.
-
-    Raises:
-        StorageError: The file cannot be opened.
-    """
+    """Check that a log can be written to a file; a file that the check creates is removed."""
     has_file = os.path.lexists(path)
     _open_handler(path, "text", "").close()
     if not has_file:
@@ -153,11 +140,6 @@ class LoggedScreen:
 
     So is the end of each of several mirrors or Sources. For services, which have no end, each job,
     each publication and each change of a subscription is logged, whatever the screen shows.
-
-    Args:
-        job: The running command.
-        screen: Shows the run.
-        note: Logs a line.
     """
 
     def __init__(self, job: Job, screen: Screen, note: LogFunction) -> None:

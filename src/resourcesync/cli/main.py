@@ -223,12 +223,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
-    """Parse and run one command line; return its exit code. Never raises.
-
-    Args:
-        arguments: The command line without the program's name.
-        ends_process: True if the process ends afterwards; then later signals are ignored.
-    """
+    """Parse and run one command line; return its exit code. Never raises."""
     environment = read_environment()
     with signals.signals_raise(for_good=ends_process):
         try:

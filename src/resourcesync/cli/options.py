@@ -146,23 +146,14 @@ output_option = functools.partial(option, section=Section.OUTPUT)
 
 
 class Parsed(click.ParamType[V], Generic[V]):
-    """A type of values with a syntax of their own, such as durations.
-
-    Args:
-        name: The name of the type; shown in help in capitals.
-        parse: Turns text into the value; raises ``ConfigurationError``.
-    """
+    """A type of values with a syntax of their own, such as durations."""
 
     def __init__(self, name: str, parse: Callable[[str], V]) -> None:
         self.name = name
         self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> V:
-        """Return the value of a text.
-
-        Raises:
-            click.BadParameter: The text has no such value.
-        """
+        """Return the value of a text."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]  # a default, converted already
         try:
@@ -413,13 +404,7 @@ def given_options() -> frozenset[str]:
 def merge_settings(
     values: Mapping[str, Any], settings: Mapping[str, SettingValue], given: frozenset[str]
 ) -> dict[str, Any]:
-    """Return the values of a command's options; those not given come from the configuration.
-
-    Args:
-        values: The options, as parsed by click.
-        settings: The settings of the configuration.
-        given: The options on the command line or in the environment.
-    """
+    """Return the values of a command's options; those not given come from the configuration."""
     configured = {name: found.value for name, found in settings.items() if name in values}
     own = {name: values[name] for name in given & values.keys()}
     return {**dict.fromkeys(values), **overlay(values, configured, own)}

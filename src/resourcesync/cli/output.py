@@ -112,12 +112,7 @@ _SOURCE_HINT: Final = "report it to the Source; check its lists: resourcesync va
 
 
 def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:
-    """Return an error as it is shown.
-
-    Args:
-        error: The error.
-        mirror: The mirror that it is about, for a remedy that does not name its target.
-    """
+    """Return an error as it is shown."""
     place = ""
     if isinstance(error, DocumentError) and error.uri and error.line:
         where = f"line {error.line}, column {error.column}"
@@ -193,11 +188,7 @@ class OutputLostError(BaseException):
 
 
 def write_line(stream: TextIO, text: str) -> None:
-    """Write one line and flush it; characters that the stream cannot encode are escaped.
-
-    Raises:
-        OutputLostError: It cannot be written.
-    """
+    """Write one line and flush it; characters that the stream cannot encode are escaped."""
     encoding = stream.encoding or "utf-8"
     try:
         text.encode(encoding)

@@ -36,14 +36,7 @@ def is_originals_address(target: str) -> bool:
 def publish_originals(
     target: str, chosen: dict[str, object], asked: "PublishRequest", values: Mapping[str, Any]
 ) -> "tuple[PublicationResult, Path, float]":
-    """Publish the objects of a store once.
-
-    Returns:
-        The result, the folder that ``Settings.out`` is relative to, and the seconds.
-
-    Raises:
-        ConfigurationError: The folder of the documents is missing, or an option does not apply.
-    """
+    """Publish the objects of a store once."""
     from resourcesync.app import machine  # noqa: PLC0415
     from resourcesync.app.publishing import document_stores, originals, trees  # noqa: PLC0415
 
@@ -116,11 +109,7 @@ def is_external(tree: str) -> bool:
 
 
 def check_address(tree: str) -> None:
-    """Refuse the address of another system with a secret in it, before it is shown or logged.
-
-    Raises:
-        ConfigurationError: The address contains a secret.
-    """
+    """Refuse the address of another system with a secret in it, before it is shown or logged."""
     if ":" in tree and not tree.startswith((CATALOGUE, LINES)):
         from resourcesync.app.publishing import account_access, accounts  # noqa: PLC0415 - quick
 
@@ -157,11 +146,7 @@ def default_out(tree: str) -> Path | None:
 
 
 def check_folder(target: str, values: Mapping[str, Any]) -> None:
-    """Refuse a file, and options that are for other systems.
-
-    Raises:
-        ConfigurationError: The target is a file, or an option is for other systems.
-    """
+    """Refuse a file, and options that are for other systems."""
     for name in SYSTEM_OPTIONS:
         if values[name]:
             raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
@@ -195,11 +180,7 @@ class ExternalInput(msgspec.Struct, frozen=True, kw_only=True):
     network: "Callable[[], Network]"
 
     def publish(self) -> "tuple[PublicationResult, Path, float]":
-        """Publish once.
-
-        Returns:
-            The result, the folder that ``Settings.out`` is relative to, and the seconds.
-        """
+        """Publish once."""
         from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
         clock = machine.system_clock()
@@ -291,11 +272,7 @@ class ExternalInput(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"--{name} is only for other systems, not for {self.name}")
 
     def _places(self) -> tuple[Path, str]:
-        """Return the folder of the catalogue, and the store for the documents; empty: the folder.
-
-        Raises:
-            ConfigurationError: The folder of the catalogue is missing, or files would be missing.
-        """
+        """Return the folder of the catalogue, and the store for the documents, if any."""
         store, state = self.values["out"], self.values["state"]
         if not isinstance(store, str):
             return self._out(), ""

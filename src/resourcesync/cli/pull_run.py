@@ -57,13 +57,7 @@ class PullTarget(NamedTuple):
 
 
 class TargetResolver:
-    """A resolver of names and folders, from the command line and the configuration file.
-
-    Args:
-        configuration: The file's mirrors and secrets.
-        given: The settings of the command line; they override the file's.
-        dry_run: Read and plan, change nothing.
-    """
+    """A resolver of names and folders, from the command line and the configuration file."""
 
     def __init__(
         self,
@@ -77,11 +71,7 @@ class TargetResolver:
         self._dry_run = dry_run
 
     def target(self, place: str) -> PullTarget:
-        """Return the mirror of a name or a folder.
-
-        Raises:
-            ConfigurationError: The mirror's table has a mistake.
-        """
+        """Return the mirror of a name or a folder."""
         if place not in self.configuration:
             return self.target_at(None, place)
         mirror = self.configuration.mirror(place)
@@ -89,11 +79,7 @@ class TargetResolver:
         return found._replace(is_configured=True, store=mirror.store)
 
     def target_at(self, address: str | None, place: str) -> PullTarget:
-        """Return the mirror at a folder or store address, of a Source or of its remembered one.
-
-        Raises:
-            ConfigurationError: No plug-in knows the store address.
-        """
+        """Return the mirror at a folder or store address, of a Source or of its remembered one."""
         found = self._target(place, address, Path(place), self.configuration.defaults)
         folder, store = configured_mirrors.locate_mirror(place, found.settings.state or None)
         name = place if store else str(folder)
@@ -138,15 +124,6 @@ def pull(
 
     The folder of a configured mirror that was pulled before must be there: its disk may not be
     mounted, and all would be fetched again, to another disk.
-
-    Args:
-        target: The mirror, and its options.
-        context: The parts shared with other pulls.
-        screen: Shows the problems of a set that fails.
-        on_event: Receives the events.
-
-    Raises:
-        ResourceSyncError: The pull failed.
     """
     _check_folder(target, context.pulled)
     outcome = _pull(target, context, screen, on_event)
@@ -155,11 +132,7 @@ def pull(
 
 
 def _check_folder(target: PullTarget, pulled: "StoredNames | None") -> None:
-    """Record that a folder is a mirror; refuse one that was a mirror, and is none.
-
-    Raises:
-        StorageError: It is none.
-    """
+    """Record that a folder is a mirror; refuse one that was a mirror, and is none."""
     if not target.is_configured or target.store or pulled is None:
         return
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
@@ -259,11 +232,7 @@ def _pull_one(
 
 
 def _check_source(target: PullTarget, context: PullContext) -> None:
-    """Refuse to pull a configured mirror whose Source moved from the address in the file.
-
-    Raises:
-        ConfigurationError: It did; the error names the line to change.
-    """
+    """Refuse to pull a configured mirror whose Source moved from the address in the file."""
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     if not target.is_configured or target.settings.moved or not target.address:
@@ -332,13 +301,7 @@ class BatchResult(NamedTuple):
 
 
 def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> CommandOutcome:
-    """Pull the mirrors in turn; the others go on after a failure of any kind.
-
-    Args:
-        names: The mirrors, by the names that the operator uses.
-        pull_one: Pulls one of them.
-        screen: Shows the events.
-    """
+    """Pull the mirrors in turn; the others go on after a failure of any kind."""
     ended = [
         run_part(name, {"mirror": name}, partial(_pull_named, name, pull_one, screen), screen)
         for name in names
@@ -349,14 +312,7 @@ def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> Comm
 def run_part(
     name: str, fields: Mapping[str, object], work: Callable[[], CommandOutcome], screen: Screen
 ) -> BatchResult:
-    """Run one of several, and report its end as the event ``mirror.end``.
-
-    Args:
-        name: Its name.
-        fields: Its fields in ``run.end``.
-        work: Does the work; raises nothing.
-        screen: Shows the events.
-    """
+    """Run one of several, and report its end as the event ``mirror.end``."""
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
@@ -393,12 +349,7 @@ def report_failure(
 
 
 def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
-    """Return the outcome of several: the lines of each, and the worst of their exit codes.
-
-    Args:
-        ended: The result of each.
-        noun: ``mirror``, ``set`` or ``source``.
-    """
+    """Return the outcome of several: the lines of each, and the worst of their exit codes."""
     lines: list[TextLine] = []
     failed: list[TextLine] = []
     rows: list[dict[str, object]] = []
@@ -438,11 +389,7 @@ PullSet = Callable[[SetTarget, "Reporter"], CommandOutcome]
 def pull_all_sets(
     plan: "SetPlan", pull_one: PullSet, screen: Screen, *, dry_run: bool
 ) -> CommandOutcome:
-    """Pull the mirror of each set; the others go on after a failure.
-
-    Raises:
-        StorageError: The sets cannot be stored.
-    """
+    """Pull the mirror of each set; the others go on after a failure."""
     failure = "" if plan.failure is None else plan.failure.message
     screen.report(
         "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}

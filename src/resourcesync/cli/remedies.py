@@ -91,13 +91,7 @@ _OR: Final = ", or "
 
 
 def with_command(hint: str, remedy: Remedy | None, mirror: str = "") -> str:
-    """Return a hint followed by the command or option that does what it advises.
-
-    Args:
-        hint: The hint.
-        remedy: The same for programs.
-        mirror: The mirror that it is about, if the remedy does not name its target.
-    """
+    """Return a hint followed by the command or option that does what it advises."""
     template = "" if remedy is None else COMMANDS.get(remedy.name, "")
     if remedy is None or not template:
         return hint

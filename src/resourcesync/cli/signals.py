@@ -75,10 +75,6 @@ def signals_raise(*, for_good: bool = False) -> Iterator[None]:
     """Raise ``Interrupted`` at SIGINT, ``Terminated`` at SIGTERM and SIGHUP, within the block.
 
     A signal that the process was started to ignore (``nohup``, a background job) stays ignored.
-
-    Args:
-        for_good: The process ends after the block: later signals are ignored, so that the exit
-            code stays the same.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

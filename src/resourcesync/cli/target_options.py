@@ -49,16 +49,7 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
 def resolve_mirror(
     mirror: str, config: Path | None, connection: Mapping[str, Any]
 ) -> MirrorArgument:
-    """Return the mirror of a name or folder.
-
-    Args:
-        mirror: The name or folder.
-        config: The configuration file that was named; ``None`` for the usual ones.
-        connection: The options of ``options.CONNECTION`` that were given.
-
-    Raises:
-        ConfigurationError: The configuration has a mistake, or the name is probably mistyped.
-    """
+    """Return the mirror of a name or folder."""
     configuration = configured_mirrors.load(config)
     return MirrorArgument(
         folder=configuration.pulled_folder(mirror),
@@ -89,22 +80,14 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
         return self.values["auth"] or ""
 
     def check_one_source(self, targets: Iterable[str]) -> None:
-        """Refuse a secret with several Sources: each would receive it.
-
-        Raises:
-            click.UsageError: The targets have several origins, and there is a secret.
-        """
+        """Refuse a secret with several Sources: each would receive it."""
         origins = {urlsplit(target)[:2] for target in targets if "://" in target}
         if (self.header or self.auth) and len(origins) > 1:
             option = "--header" if self.header else "--auth"
             raise click.UsageError(f"{option} would send a secret of one Source to the other")
 
     def resolve(self, target: str) -> "tuple[str, SourceAccess]":
-        """Return the address of a Source and its access; those of its mirror for a mirror's name.
-
-        Raises:
-            ConfigurationError: The mirror's table has a mistake.
-        """
+        """Return address and access of a Source; those of its mirror for a mirror's name."""
         if target not in self.configuration:
             return target, self
         mirror = self.configuration.mirror(target)
@@ -113,14 +96,7 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
         return mirror.source, replace(self, values=values)
 
     def network(self, source: str = "") -> "Network":
-        """Return the network settings.
-
-        Args:
-            source: The Source's address, which gets the secret.
-
-        Raises:
-            ConfigurationError: The secret cannot be read.
-        """
+        """Return the network settings."""
         home = source if "://" in source else ""
         return self.configuration.network_from(self.values, home)
 

@@ -77,12 +77,7 @@ class NoProgress:
 
 
 class PlainProgress:
-    """A display with one line at most every 30 seconds, for cron, CI and the journal.
-
-    Args:
-        name: The subject, such as the mirror's name.
-        stream: The output stream.
-    """
+    """A display with one line at most every 30 seconds, for cron, CI and the journal."""
 
     def __init__(self, *, name: str, stream: TextIO, clock: Clock) -> None:
         self._name = name
@@ -137,11 +132,7 @@ def count_field(fields: Mapping[str, object], name: str) -> int:
 
 
 class BarProgress:
-    """A bar that is redrawn in place.
-
-    Args:
-        stream: The terminal.
-    """
+    """A bar that is redrawn in place."""
 
     def __init__(self, *, stream: TextIO) -> None:
         self._stream = stream
@@ -223,14 +214,7 @@ class Streams(NamedTuple):
 
 
 class TextScreen:
-    """A screen of lines of text.
-
-    Args:
-        words: Turns events into lines.
-        streams: The output streams.
-        progress: Shows progress events.
-        acts: True if the command changes something: then ``-q`` shows nothing on success.
-    """
+    """A screen of lines of text."""
 
     def __init__(
         self,
@@ -430,11 +414,7 @@ def warnings_on_screen(screen: Screen) -> Iterator[None]:
 
 
 class _WarningHandler(logging.Handler):
-    """A handler that shows the library's warnings: each once in an hour, up to a limit.
-
-    Args:
-        screen: Shows the warnings; it has already shown those that the command itself logs.
-    """
+    """A handler that shows the library's warnings: each once in an hour, up to a limit."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(logging.WARNING)

@@ -68,11 +68,7 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     service: ServiceSettings = msgspec.field(default_factory=ServiceSettings)
 
     def watched_mirrors(self) -> tuple[dict[str, WatchedMirror], TargetResolver]:
-        """Return the mirrors, and the resolver for their pulls.
-
-        Raises:
-            ConfigurationError: A table has a mistake.
-        """
+        """Return the mirrors, and the resolver for their pulls."""
         chosen = TargetResolver(self.configuration, {})
         return {name: self._watched_mirror(name, chosen) for name in self.names}, chosen
 
@@ -98,11 +94,7 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.service.state or environment.state_folder()
 
     def operator_token(self) -> str:
-        """Return the secret with which operators act on the pages; empty if they only read.
-
-        Raises:
-            ConfigurationError: It cannot be read, or is no token of at least 16 characters.
-        """
+        """Return the secret with which operators act on the pages; empty if they only read."""
         name = self.service.operator
         if not name:
             return ""

@@ -25,13 +25,7 @@ UnitRun = Callable[[Iterable[FetchUnit]], Generator[UnitOutcome, None, None]]
 
 
 class WorkerFetcher:
-    """A fetcher whose requests workers carry out; their sinks take over what was staged.
-
-    Args:
-        run: Runs units.
-        site: A worker's way to the Source and to the mirror.
-        rows: The most requests of a unit.
-    """
+    """A fetcher whose requests workers carry out; their sinks take over what was staged."""
 
     def __init__(self, run: UnitRun, site: Any, *, rows: int = UNIT_ROWS) -> None:
         self._run = run
@@ -44,13 +38,7 @@ class WorkerFetcher:
         return self._requests, self._received
 
     def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
-        """Carry out requests for resources; yield each outcome as its unit ends.
-
-        Raises:
-            EngineError: The engine failed.
-            StorageError: A worker could not stage anything.
-            ConfigurationError: The same, since its settings cannot work.
-        """
+        """Carry out requests for resources; yield each outcome as its unit ends."""
         waiting: dict[str, list[FetchRequest]] = {}
         with closing(self._run(self._units(iter(requests), waiting))) as outcomes:
             for outcome in outcomes:

@@ -30,9 +30,6 @@ class HostLimits(msgspec.Struct, frozen=True, kw_only=True):
         units: Most units in progress at a time.
         rate: Requests per second; ``None`` sets no limit.
         jobs: Requests at a time; ``None`` sets no limit.
-
-    Raises:
-        ConfigurationError: A value that cannot work.
     """
 
     units: int = 8
@@ -97,11 +94,6 @@ class TurnQueue:
     Units are read one by one, as there is room. Those whose host is busy are queued, up to a
     number; then nothing more is read until one of them has its turn. So units of other hosts should
     not all come last.
-
-    Args:
-        units: The units; may be infinite.
-        limits: The limits of each host.
-        ahead: Most units that are queued.
     """
 
     def __init__(

@@ -48,18 +48,6 @@ def run_units(
 
     When it is closed, interrupted or cancelled, units in progress are cancelled as far as possible,
     and nothing more is yielded.
-
-    Args:
-        engine: The engine. It is not closed.
-        work: The function that runs a unit.
-        units: They are read one by one as there is room.
-        limits: The limits of each host, for all units together.
-        cancel: The request to stop, checked at least every second, and the clock.
-        tell: Called with a sentence for each worker that died, and each unit that was lost.
-
-    Raises:
-        EngineError: The engine cannot be repaired, or very many tries in a row failed.
-        StoppedError: The end was requested.
     """
     return _UnitRun(engine, work, TurnQueue(units, limits), cancel, tell).outcomes()
 

@@ -93,16 +93,7 @@ class Baseline:
     def run(
         self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
     ) -> SyncOutcome | None:
-        """Synchronize the mirror with the Resource List and the changes since.
-
-        Args:
-            gap: The Change Lists do not reach back: only a newer Resource List helps.
-            known: Record of the Resource List; ``None`` is returned if it did not change.
-            newer: Return ``None`` also if the list is no newer than the last one.
-
-        Raises:
-            ResourceSyncError: The lists cannot be used now; the mirror is unchanged.
-        """
+        """Synchronize the mirror with the Resource List and the changes since."""
         uri = self._resource_list()
         with ExitStack() as held:
             sorter = held.enter_context(self._pull.new_sorter())
@@ -121,14 +112,7 @@ class Baseline:
             return self._synchronize(snapshot, history, sorters)
 
     def read_listed_rows(self, held: ExitStack) -> ListedRows:
-        """Read what the Source lists now, without acting on it.
-
-        Args:
-            held: Closes the sorters of the result.
-
-        Raises:
-            ResourceSyncError: A list cannot be read now, or is older than what was read before.
-        """
+        """Read what the Source lists now, without acting on it."""
         sorter = held.enter_context(self._pull.new_sorter())
         snapshot = self._pull.read_list(self._resource_list(), sorter)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
@@ -331,11 +315,7 @@ class Baseline:
     def _plan(
         self, sorters: list[ExternalSorter[ListedEntry]]
     ) -> tuple[DecisionCounts, DeletionResult]:
-        """Count the decisions, report the plan, and pass it to the review.
-
-        Returns:
-            The counts, and the deletions to be held.
-        """
+        """Count the decisions, report the plan, and pass it to the review."""
         with RecordedPlan(self._pull) as planned:
             counts = planned.count(self._keep_few(self._decisions(sorters)), Mode.BASELINE)
             return counts, planned.report(counts)

@@ -42,10 +42,6 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
 
         Without a position, or with one of a first reading that was interrupted, each present copy
         is yielded as ``created`` first.
-
-        Raises:
-            ChangesLostError: The log does not, or no longer, reach back to the position, or it
-                is another log.
         """
         begin, is_new = self.position or self._newest(), self.position is None
         self._check(begin)

@@ -136,12 +136,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def list_positions(self, at: int, *, vouched: bool = False) -> ListPositions:
-        """Return the number of changes in each list when the Resource List of ``at`` was read.
-
-        Args:
-            at: Moment of the Resource List, microseconds.
-            vouched: The operator vouches for the lists: what was processed says nothing.
-        """
+        """Return the number of changes in each list when the Resource List of ``at`` was read."""
         is_known = self.positions_at == at
         return ListPositions(
             stored=self.positions if is_known else None,
@@ -236,12 +231,7 @@ Verdict = Following | Gap | Unproven | Rewritten | Stale
 
 
 def judge(cursor: Cursor, history: "ChangeHistory") -> Verdict:
-    """Return whether lists continue what was processed; what nothing proves leads to a baseline.
-
-    Args:
-        cursor: Position of the mirror.
-        history: The lists as read from there.
-    """
+    """Return whether lists continue what was processed; what nothing proves leads to a baseline."""
     if history.is_older:
         return Stale(min(history.reported or 0, cursor.list_clock or 0))
     if history.window is not None:
@@ -264,13 +254,7 @@ def judge(cursor: Cursor, history: "ChangeHistory") -> Verdict:
 
 
 def stale_lists(uri: str, cursor: Cursor, reported: int) -> SourceUnavailableError:
-    """Return the error for lists that report less than was processed.
-
-    Args:
-        uri: The Change List or its index.
-        cursor: Position of the mirror.
-        reported: Moment up to which the lists report, microseconds.
-    """
+    """Return the error for lists that report less than was processed."""
     return SourceUnavailableError(
         "the Change Lists have fewer changes than before (a stale copy)",
         uri=uri,
@@ -322,11 +306,6 @@ def is_behind(cursor: Cursor, history: "ChangeHistory", now: int) -> bool:
 
     The clock of the lists is exact. T itself may be ahead of it, and changes of one moment that are
     read one by one each move T by a microsecond, which no list has.
-
-    Args:
-        cursor: Position of the mirror.
-        history: Changes since the Resource List.
-        now: The present moment, microseconds.
     """
     is_less = history.list_clock_checkpoint < (cursor.list_clock or 0)
     return is_less or history.checkpoint < min(cursor.checkpoint or 0, now) - OVERLAP
@@ -336,14 +315,6 @@ def after_list(cursor: Cursor, history: "ChangeHistory", now: int) -> "ChangeHis
     """Return the changes since a Resource List, which report all that was processed before.
 
     T does not go back.
-
-    Args:
-        cursor: Position of the mirror.
-        history: Changes since the Resource List.
-        now: The present moment, microseconds.
-
-    Raises:
-        SourceUnavailableError: The lists report less: a stale or cut copy.
     """
     if not history.reaches_back:
         return history
@@ -357,12 +328,6 @@ def is_old_reading(cursor: Cursor, at: int | None, history: "ChangeHistory", now
 
     Where lists do not reach back, the mirror waits for another Resource List anyway, so fewer
     changes than before are enough.
-
-    Args:
-        cursor: Position of the mirror.
-        at: Moment of the Resource List, microseconds.
-        history: Changes since it.
-        now: The present moment, microseconds.
     """
     is_shorter = not history.reaches_back and _has_fewer(cursor, at, history)
     return is_shorter or is_behind(cursor, history, now)
@@ -374,11 +339,6 @@ def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") ->
     Beside the Resource List that was read before, a Change List with fewer changes than were
     processed is an old copy, though no time of a change shows it: it reports less than T. After a
     rollback it is what the Source now says.
-
-    Args:
-        cursor: Position of the mirror.
-        at: Moment of the Resource List, microseconds.
-        history: Changes since it.
     """
     through = history.list_clock_checkpoint
     if cursor.is_rolled_back or not _has_fewer(cursor, at, history):

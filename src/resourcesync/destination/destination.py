@@ -60,11 +60,7 @@ _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, Not
 
 
 class Destination:
-    """Mirror of one Source.
-
-    Args:
-        equipment: Dependencies; the mirror's lock must be held.
-    """
+    """Mirror of one Source."""
 
     def __init__(self, equipment: Dependencies) -> None:
         self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
@@ -83,15 +79,7 @@ class Destination:
         return self._sync_state.identity is None
 
     def pull(self, options: PullOptions) -> RunReport:
-        """Synchronize the mirror with its Source; run again to update.
-
-        Raises:
-            ConfigurationError: No address is known, or the mirror follows another Source.
-            SourceError: The Source does not answer, refuses, or has no list.
-            DocumentError: A list cannot be used; nothing was changed.
-            SyncError: To continue would risk the copies; nothing was changed.
-            StorageError: The mirror cannot be written; complete copies are kept.
-        """
+        """Synchronize the mirror with its Source; run again to update."""
         run = MirrorRun(self._dependencies)
         self._measuring_fetcher.reset()
         self._path_assignments.clear()
@@ -365,20 +353,7 @@ class Destination:
         *,
         deleting: bool = False,
     ) -> RunReport:
-        """Fetch again what an audit found missing or different.
-
-        Args:
-            findings: Findings of the audit; ``None`` audits size and time of each file first.
-            options: Options; its filters, mode and ``delete`` are not used.
-            deleting: Delete copies that the Source does not list, too.
-
-        Raises:
-            ConfigurationError: The folder is not a mirror yet.
-            SourceError: The Source does not answer, refuses, or has no Resource List.
-            DocumentError: A list cannot be used; nothing was changed.
-            SyncError: To continue would risk the copies; nothing was changed.
-            StorageError: The mirror cannot be written; complete copies are kept.
-        """
+        """Fetch again what an audit found missing or different."""
         from resourcesync.destination.audits.audit import MAX_REPAIR_FINDINGS, Audit  # noqa: PLC0415 - lazy
         from resourcesync.destination.repair import Repair  # noqa: PLC0415 - lazy
 
@@ -411,11 +386,7 @@ class Destination:
         return report
 
     def read_only_session(self, *, asking: bool = False) -> SyncSession:
-        """Return a session for an audit or explanation: nothing is written through it.
-
-        Args:
-            asking: Request the Capability List first: the lists are to be read.
-        """
+        """Return a session for an audit or explanation: nothing is written through it."""
         pull = self._prepare(
             self._locator.address(None),
             self._sync_state.discovered,
@@ -443,19 +414,6 @@ class Destination:
         """Compare the mirror's copies with what the Source lists; no copy is changed (§5.2).
 
         The findings are stored for `repair`.
-
-        Args:
-            method: ``lists``: the mirror's state; ``stat``: also each file's size and time;
-                ``hash``: also every byte; ``remote``: also what the Source serves.
-            offline: Compare with what was listed when each copy was fetched; send no request.
-            rolling: Selection of copies to check; ``None``: all.
-            kept: Largest number of findings in the report.
-
-        Raises:
-            ConfigurationError: The folder is not a mirror yet.
-            SourceError: The Source does not answer or refuses.
-            DocumentError: A list cannot be used.
-            StorageError: The mirror cannot be read.
         """
         from resourcesync.destination.audits.audit import Audit  # noqa: PLC0415 - lazy
         from resourcesync.destination.audits.reports import AuditRecord, notes_with_audit  # noqa: PLC0415 - lazy
@@ -488,16 +446,7 @@ class Destination:
     def explain(
         self, names: Sequence[str], findings: "Findings", *, offline: bool = False
     ) -> "Explanation":
-        """Collect the facts about one resource; no copy is changed.
-
-        Args:
-            names: Its URI; or candidates for its path, the most likely first.
-            findings: Returns the findings of the last audit.
-            offline: Send no request.
-
-        Raises:
-            StorageError: The mirror cannot be read.
-        """
+        """Collect the facts about one resource; no copy is changed."""
         from resourcesync.destination.audits.explain import explain  # noqa: PLC0415 - lazy
 
         session = self.read_only_session(asking=not offline)

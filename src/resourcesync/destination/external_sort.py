@@ -18,15 +18,7 @@ from resourcesync.errors import StorageError, storage_error
 
 @contextmanager
 def translate_disk_errors(what: str) -> Iterator[None]:
-    """Translate errors of the system into `StorageError`.
-
-    Args:
-        what: The file in use, as in ``a temporary file of the mirror``.
-
-    Raises:
-        DiskFullError: No space is left.
-        StorageError: Any other error.
-    """
+    """Translate errors of the system into `StorageError`."""
     try:
         yield
     except OSError as error:
@@ -72,13 +64,6 @@ class ExternalSorter(Generic[T]):
 
     At most ``run_length`` entries, and 32 MiB, wait in memory. More go to one temporary file, or to
     two while runs are merged.
-
-    Args:
-        key: Sort key of an entry, compared by code points.
-        dump: Turns an entry into bytes.
-        load: Turns the bytes back into an equal entry.
-        spill: Opens a temporary file to write and read; it must vanish when it is closed.
-        run_length: Entries to sort at a time.
     """
 
     def __init__(
@@ -120,12 +105,7 @@ class ExternalSorter(Generic[T]):
         return self._written + len(self._rows)
 
     def add(self, entry: T) -> None:
-        """Add one entry.
-
-        Raises:
-            StorageError: The temporary file cannot be written; the sorter is closed.
-            SorterClosedError: The input has ended.
-        """
+        """Add one entry."""
         if self._has_ended:
             raise SorterClosedError("the sorter accepts no more entries")
         key, row = self._key(entry), self._dump(entry)
@@ -140,12 +120,7 @@ class ExternalSorter(Generic[T]):
             self._write_run()
 
     def add_all(self, entries: Iterable[T]) -> None:
-        """Add entries as `add` does, in groups that are small compared to a run.
-
-        Raises:
-            StorageError: As for `add`.
-            SorterClosedError: The input has ended.
-        """
+        """Add entries as `add` does, in groups that are small compared to a run."""
         rest = iter(entries)
         while group := list(islice(rest, min(_GROUP, self._run_length - len(self._rows)))):
             if self._has_ended:
@@ -162,11 +137,7 @@ class ExternalSorter(Generic[T]):
                 self._write_run()
 
     def close_input(self) -> None:
-        """End the input; the first reading does so implicitly.
-
-        Raises:
-            StorageError: The temporary file cannot be written.
-        """
+        """End the input; the first reading does so implicitly."""
         if self._has_ended:
             return
         self._has_ended = True
@@ -181,12 +152,7 @@ class ExternalSorter(Generic[T]):
             self._file.flush()
 
     def __iter__(self) -> Iterator[T]:
-        """Return the entries in order; several readings may overlap.
-
-        Raises:
-            StorageError: The temporary file cannot be read.
-            SorterClosedError: The sorter is closed.
-        """
+        """Return the entries in order; several readings may overlap."""
         if self._is_closed:
             raise SorterClosedError("the sorter is closed")
         self.close_input()
@@ -272,12 +238,7 @@ class ExternalSorter(Generic[T]):
 
 
 class TupleSorter(ExternalSorter[N]):
-    """Sorter of named tuples by their first field, written as MessagePack.
-
-    Args:
-        kind: Class of the entries; its fields have values of MessagePack.
-        spill: As for `ExternalSorter`.
-    """
+    """Sorter of named tuples by their first field, written as MessagePack."""
 
     def __init__(self, kind: type[N], spill: Callable[[], BinaryIO]) -> None:
         load = msgspec.msgpack.Decoder(kind).decode

@@ -80,11 +80,7 @@ _by_uri = attrgetter("uri")
 
 
 class Incremental:
-    """Incremental synchronization of one session.
-
-    Args:
-        are_others: Returns whether the Source offers other lists now.
-    """
+    """Incremental synchronization of one session."""
 
     def __init__(self, pull: SyncSession, are_others: Callable[[], bool] = lambda: False) -> None:
         self._pull = pull
@@ -97,17 +93,7 @@ class Incremental:
         self._retained_count = 0
 
     def run(self, uri: str) -> SyncOutcome | None:
-        """Apply what is new since T; run a baseline if the lists do not reach back.
-
-        Args:
-            uri: The Change List or its index.
-
-        Returns:
-            The outcome; ``None`` if the Source offers other lists now, which must be read instead.
-
-        Raises:
-            ResourceSyncError: The lists cannot be used now; the mirror is unchanged.
-        """
+        """Apply what is new since T; run a baseline if the lists do not reach back."""
         pull = self._pull
         lists, follows = pull.change_lists, partial(is_followed, pull.cursor)
         with timed_phase(pull.dependencies, "lists"):
@@ -161,12 +147,7 @@ class Incremental:
         return self._from_baseline(gap=False)
 
     def _from_stale(self, uri: str, reported: int) -> SyncOutcome:
-        """Start again from a newer Resource List, since the lists have less than was processed.
-
-        Raises:
-            SourceUnavailableError: There is none. They may be stale copies, or the Source was
-                restored from an older state.
-        """
+        """Start again from a newer Resource List, since the lists have less than was processed."""
         if not self._check_for_newer_list():
             raise stale_lists(uri, self._pull.cursor, reported)
         return self._from_rewritten("the Source rewrote its Change List")
@@ -309,14 +290,7 @@ class Incremental:
     def _decided(
         self, rows: Iterator[ListedEntry]
     ) -> Iterator[tuple[str, Pending | None, Decision | None]]:
-        """Yield a decision for each new change, and for each task of which nothing new was read.
-
-        Args:
-            rows: The last new change of each URI, in URI order.
-
-        Returns:
-            The URI; its task, if nothing new was read of it; and the decision.
-        """
+        """Yield a decision for each new change, and for each task of which nothing new was read."""
         for row in self._undecided(rows):
             if isinstance(row, Pending):
                 yield row.uri, row, self._decide_task(row)

@@ -88,11 +88,7 @@ def link_filter(scope: Scope, filters: Filters) -> LinkFilter | None:
 
 
 def check_relation(name: str) -> str:
-    """Return a relation in the form in which it is compared.
-
-    Raises:
-        ConfigurationError: It is not a relation, or one that every pull uses anyway.
-    """
+    """Return a relation in the form in which it is compared."""
     relation = name.strip().lower()
     if not relation or len(relation.split()) > 1:
         raise ConfigurationError(
@@ -150,11 +146,7 @@ PatchFields = tuple[str, str, str, int, bool]
 
 
 class PatchSizeLimits(Mapping[str, int | None]):
-    """Bytes of the largest version that each format can patch; formats are loaded on demand.
-
-    Args:
-        formats: The known formats, by media type.
-    """
+    """Bytes of the largest version that each format can patch; formats are loaded on demand."""
 
     def __init__(self, formats: "Mapping[str, PatchFormat]") -> None:
         self._formats = formats
@@ -173,10 +165,6 @@ def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> Pa
     """Return the first usable patch of an entry; ``None`` if there is none.
 
     The result must be provable by a strong digest, and the patch smaller than the resource.
-
-    Args:
-        resource: The entry.
-        largest: Bytes of the largest version that each known format can patch.
     """
     length = resource.length
     proven = any(digest.algorithm in STRONG for digest in usable(resource.digests))
@@ -204,10 +192,6 @@ def is_version_before(copy: Copy | None, waiting: Pending | None) -> bool:
 
     Every earlier change is known and done: no task is pending. And a strong digest proved the copy
     to be the version that was listed then, not a later one.
-
-    Args:
-        copy: The copy.
-        waiting: Its pending task.
     """
     if copy is None or waiting is not None or copy.length < 0:
         return False
@@ -227,11 +211,7 @@ def decode_patch(line: str) -> PatchFields | None:
 
 
 def decode_stored(text: str, kind: type[T]) -> T:
-    """Return a value that a field of the mirror's state has as JSON.
-
-    Raises:
-        StateError: The field has something else.
-    """
+    """Return a value that a field of the mirror's state has as JSON."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeError) as error:

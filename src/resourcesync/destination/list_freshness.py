@@ -67,14 +67,6 @@ def _find_changed(pull: SyncSession) -> str:
 class NewerListCheck:
     """Check for a newer Resource List.
 
-    Args:
-        known: Version read last; only its address if the version is unknown.
-        read_at: ``at`` of the Resource List read last, microseconds; ``None`` if it had none.
-        now: The present moment, microseconds.
-        believes: Returns whether a moment is plausible.
-        is_only_proof: No change was processed since that list: any other one counts, an older one
-            too.
-
     Attributes:
         known: Versions that need not be requested again, once `check` found nothing newer.
     """
@@ -100,10 +92,6 @@ class NewerListCheck:
         """Return whether the list, or a part of it, changed and is of no earlier moment.
 
         A part that cannot be fetched or used now proves nothing.
-
-        Raises:
-            SourceError: The list or its index could not be fetched.
-            DocumentError: It cannot be used.
         """
         return self._check_head() or self._check_parts()
 

@@ -40,16 +40,7 @@ _by_uri = attrgetter("uri")
 def collect_linked(
     pull: SyncSession, rows: Iterable[ListedEntry], held: ExitStack
 ) -> ExternalSorter[ListedEntry] | None:
-    """Return a row for each link of each row, in order of the targets.
-
-    Args:
-        pull: The session.
-        rows: The last row of each URI.
-        held: Closes the result.
-
-    Returns:
-        The rows, possibly several of one URI; ``None`` if no links are followed.
-    """
+    """Return a row for each link of each row, in order of the targets."""
     if not pull.selection.follows_links:
         return None
     spool = held.enter_context(pull.new_sorter())
@@ -68,10 +59,6 @@ def merge_linked(
 
     A target that is listed but filtered out is selected because of the link; the content in its own
     entry still counts.
-
-    Args:
-        rows: The last row of each URI, in order.
-        linked: Result of ``collect_linked``.
     """
     if linked is None:
         return rows
@@ -83,13 +70,7 @@ def merge_linked(
 def link_rows(
     rows: Iterator[ListedEntry], linked: Iterable[ListedEntry] | None, generation: int
 ) -> Iterator[LinkRow]:
-    """Yield the links to all targets that are not listed themselves.
-
-    Args:
-        rows: The last row of each URI, in order.
-        linked: Result of ``collect_linked``.
-        generation: Reading that the rows are of.
-    """
+    """Yield the links to all targets that are not listed themselves."""
     if linked is None:
         return
     listed = ""
@@ -116,10 +97,6 @@ def remove_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
     """Remove the former links of changed entries, before the present ones are stored.
 
     A target that is listed itself now is no longer in the mirror by links alone.
-
-    Args:
-        state: The mirror's state.
-        rows: The last change of each URI.
     """
     vias: list[str] = []
     listed: list[str] = []
@@ -140,10 +117,6 @@ def unlisted_changes(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> It
     """Yield the rows of changes, without link targets that are listed themselves.
 
     Changes do not show unchanged entries: the mirror's state tells whether a target is listed.
-
-    Args:
-        state: The mirror's state.
-        rows: Changes, and the targets of their links.
     """
     for row in rows:
         if row.via:
@@ -159,13 +132,7 @@ def unlisted_changes(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> It
 def orphans_after(
     pull: SyncSession, rows: Callable[[], Iterator[ListedEntry]], linked: Iterable[ListedEntry]
 ) -> Iterator[str]:
-    """Yield, in order, the URIs that nothing will link to once the links of changes are stored.
-
-    Args:
-        pull: The session.
-        rows: Yields the last change of each URI, in order.
-        linked: Result of ``collect_linked``.
-    """
+    """Yield, in order, the URIs that nothing will link to once the links of changes are stored."""
     state = pull.state
     if not state.linked_count():
         return
@@ -265,11 +232,7 @@ class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def deduplicated_rows(sorters: Sequence[ExternalSorter[ListedEntry]]) -> Iterator[ListedEntry]:
-    """Yield one row for each URI, in order: its last change, else the union of its entries.
-
-    Args:
-        sorters: The rows of the Resource List, then those of the changes since, if there are any.
-    """
+    """Yield one row for each URI, in order: its last change, else the union of its entries."""
     listed, *changed = sorters
     rows = unite_all(listed)
     if not any(map(len, changed)):
@@ -288,10 +251,6 @@ def has_known_change(listed: Iterable[ListedEntry], changes: Iterable[ListedEntr
     """True if a Change List without an interval begins before the Resource List.
 
     It does if it has a change that the Resource List includes, with the same content and date.
-
-    Args:
-        listed: Rows of the Resource List, in URI order.
-        changes: Rows of the Change List, in URI order.
     """
     for _, rows in groupby(merge(listed, changes, key=_by_uri), key=_by_uri):
         first, *others = rows
@@ -315,13 +274,6 @@ def store_entry_links(
     """Store the links of entries with the mirror, for a later publication of it.
 
     Most lists have no such links; then nothing is read or written.
-
-    Args:
-        state: The mirror's state.
-        rows: The last row of each URI.
-        generation: Reading that the rows are of.
-        now: The present moment, microseconds.
-        anew: The rows are complete: then entries without links need no row.
     """
     found = _entry_rows(state, rows, generation, anew=anew)
     while chunk := list(islice(found, _CHUNK)):

@@ -25,22 +25,14 @@ _log = logging.getLogger(__name__)
 
 
 class ListLocator:
-    """Locator of the lists of a mirror.
-
-    Args:
-        memory: The mirror's state.
-    """
+    """Locator of the lists of a mirror."""
 
     def __init__(self, equipment: Dependencies, memory: SyncState) -> None:
         self._dependencies = equipment
         self._sync_state = memory
 
     def address(self, source: str | None) -> str:
-        """Return the Source's address: the given one, or that of the last pull.
-
-        Raises:
-            ConfigurationError: No address is known, or the mirror follows another Source.
-        """
+        """Return the Source's address: the given one, or that of the last pull."""
         identity = self._sync_state.identity
         if identity is None and source is None:
             raise ConfigurationError(
@@ -59,19 +51,7 @@ class ListLocator:
         return identity.source if identity is not None else source or ""
 
     def locate(self, address: str, filters: Filters, set_name: str = "") -> SourceLists:
-        """Discover the lists.
-
-        Args:
-            address: The Source.
-            filters: Filters with the origins that the operator allows.
-            set_name: Set to follow, of several; empty: the one followed so far.
-
-        Raises:
-            SourceError: Nothing usable was found.
-            DocumentError: A document cannot be used.
-            ConfigurationError: There are several sets and none is chosen, or the mirror follows
-                another one.
-        """
+        """Discover the lists."""
         equipment, pinned = self._dependencies, self._followed_set()
         identity = self._sync_state.identity
         choice = SetChoice(
@@ -96,17 +76,7 @@ class ListLocator:
     def locate_moved(
         self, address: str, filters: Filters, set_name: str
     ) -> tuple[SourceLists, MirrorIdentity]:
-        """Discover the lists at the Source's new address, as given by the operator.
-
-        Returns:
-            The lists, and the identity of the mirror from now on.
-
-        Raises:
-            ConfigurationError: There is no mirror yet, or there are several sets and none is
-                chosen.
-            SourceError: Nothing usable was found.
-            DocumentError: A document cannot be used.
-        """
+        """Discover the lists at the Source's new address, as given by the operator."""
         equipment, identity = self._dependencies, self._sync_state.identity
         if identity is None:
             raise ConfigurationError(
@@ -132,13 +102,7 @@ class ListLocator:
         return "" if address == previous else previous
 
     def check_set(self, address: str, filters: Filters, set_name: str) -> None:
-        """Check that a set named by the operator is the one that the mirror follows.
-
-        Raises:
-            SourceError: The Source cannot be read, and the name is not a known URI.
-            DocumentError: A document cannot be used.
-            ConfigurationError: It is another set, or none.
-        """
+        """Check that a set named by the operator is the one that the mirror follows."""
         followed = self._followed_set()
         if set_name and followed and set_name != followed:
             self.locate(address, filters, set_name)
@@ -201,9 +165,6 @@ class _ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 class CapabilityListProbe:
     """Probe of the Capability List for lists that moved.
-
-    Args:
-        pull: The session; probed only if its lists are those that the mirror followed before.
 
     Attributes:
         found: Lists that the Source offers now, once `probe` returned true.

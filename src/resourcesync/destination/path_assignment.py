@@ -37,11 +37,7 @@ PathClaim = tuple[str, str]
 
 
 def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
-    """Yield the URIs that cannot have their names.
-
-    Args:
-        named: Claims in the order of keys; a URI may come several times.
-    """
+    """Yield the URIs that cannot have their names."""
     above: list[PathClaim] = []  # files whose keys are prefixes, each of the next
     for claim in named:
         key, uri = claim
@@ -76,10 +72,6 @@ _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 class PathAssignment:
     """Assignment of unique paths to the resources of a mirror.
 
-    Args:
-        selection: Selection with the mapping of new resources.
-        dry_run: Nothing is written or moved.
-
     Attributes:
         renamed: Number of files moved; in a dry run, to be moved.
     """
@@ -99,18 +91,7 @@ class PathAssignment:
         return self._selection.mapping
 
     def assign_all(self, rows: Iterable[ListedEntry]) -> bool:
-        """Assign paths among all copies and all listed resources.
-
-        Args:
-            rows: What the Source lists, in any order.
-
-        Returns:
-            Whether the set of relocated URIs changed.
-
-        Raises:
-            SyncError: There are too many relocations; nothing was changed.
-            StorageError: The mirror cannot be written.
-        """
+        """Assign paths among all copies and all listed resources."""
         mapping = self._mapping
         if not isinstance(mapping, NameMapping):
             return False
@@ -125,15 +106,7 @@ class PathAssignment:
             return frozenset(_check_count(relocated_uris(spool)))
 
     def assign_new(self, rows: Iterable[ListedEntry]) -> bool:
-        """Assign paths to new resources; relocated URIs stay relocated.
-
-        Args:
-            rows: What the Source lists; present copies already have their paths.
-
-        Raises:
-            SyncError: There are too many relocations; nothing was changed.
-            StorageError: The mirror cannot be written.
-        """
+        """Assign paths to new resources; relocated URIs stay relocated."""
         mapping, state = self._mapping, self._state
         if not isinstance(mapping, NameMapping):
             return False
@@ -191,11 +164,7 @@ class PathAssignment:
             self.move_all()
 
     def move_all(self) -> None:
-        """Move every copy to its mapped path; the next run retries failed moves.
-
-        Raises:
-            StorageError: A relocated copy cannot be moved, so its path cannot be reused.
-        """
+        """Move every copy to its mapped path; the next run retries failed moves."""
         if isinstance(self._mapping, NameMapping):
             self._vacate_paths(self._mapping.relocated)
         stay = self._move(map(_uri_of, self._state.copies()))

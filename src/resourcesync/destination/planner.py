@@ -146,12 +146,7 @@ def has_moved_date(copy: Copy, listed: ListedEntry) -> bool:
 
 
 def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
-    """Return the ``lastmod`` to record with bytes; ``None`` while it proves nothing.
-
-    Args:
-        listed: The entry; if it has a hash, that decides.
-        as_of: The bytes are of this moment at the Source, or of a later one; microseconds.
-    """
+    """Return the ``lastmod`` to record with bytes; ``None`` while it proves nothing."""
     lastmod = listed.lastmod
     if lastmod is None or listed.hash or as_of >= end_of_lastmod(lastmod):
         return lastmod
@@ -367,14 +362,7 @@ Decision = ReviewedDecision | Postponed | UpToDate
 def decide(
     copy: Copy | None, row: ListedEntry | None, task: Pending | None, policy: DecisionPolicy
 ) -> Decision | None:
-    """Return the decision about one resource; ``None``: there is nothing to do, nor a task to keep.
-
-    Args:
-        copy: The present copy.
-        row: The Source's entry: a listed one, a new change, or the one that a task to fetch stores.
-        task: The pending task of an earlier reading; not with a new change, which replaces it.
-        policy: The policy of the run.
-    """
+    """Return the decision about one resource; ``None``: nothing to do, nor a task to keep."""
     if row is None:
         return None if copy is None else _decide_unlisted(copy, task, policy)
     is_news = policy.absence is Absence.UNCHANGED
@@ -486,14 +474,7 @@ def decide_all(
     tasks: Iterable[Pending],
     policy: DecisionPolicy,
 ) -> Iterator[Decision]:
-    """Compare all copies with all that is listed, and yield the decision for each URI.
-
-    Args:
-        copies: The copies, in URI order.
-        rows: One row for each URI, in URI order.
-        tasks: The pending tasks of earlier readings, in URI order.
-        policy: The policy of the run; absence from the rows is not ``UNCHANGED``.
-    """
+    """Compare all copies with all that is listed, and yield the decision for each URI."""
     rest = iter(tasks)
     task = next(rest, None)
     copy: Copy | None
@@ -593,10 +574,6 @@ def deduplicate(rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
 
     A change that cannot be read is none; but the resource may have been created again by it, so
     that a deletion before it takes no copy.
-
-    Args:
-        rows: In URI order; of one URI first its row in the Resource List, if it has one, then its
-            changes in the order in which the Source listed them.
     """
     rest = iter(rows)
     first = current = next(rest, None)
@@ -683,10 +660,6 @@ def is_undecided(row: ListedEntry, copy: Copy | None) -> bool:
 
     The Source serves what one list calls deleted, or what only a change says that is older than
     the Resource List: an older replica may have answered.
-
-    Args:
-        row: The entry.
-        copy: What the answer proves, or leaves as it is.
     """
     if row.change == DISPUTED:
         return True
@@ -723,11 +696,6 @@ class DeletionLimit(msgspec.Struct, frozen=True, kw_only=True):
 
         A few are allowed whatever the share, unless a count is set; but of deletions that no Change
         List reports, never more than half of the copies: a small mirror counts, too.
-
-        Args:
-            deletions: Number of deletions.
-            copies: Number of copies before the run.
-            untold: Number of deletions that no Change List reports.
         """
         if self.count is not None:
             return deletions <= self.count

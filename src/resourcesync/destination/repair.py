@@ -47,11 +47,7 @@ _FETCHED_KINDS: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
 
 
 class Repair:
-    """Repair of one session.
-
-    Args:
-        deleting: Delete copies that the Source does not list.
-    """
+    """Repair of one session."""
 
     def __init__(self, pull: SyncSession, *, deleting: bool) -> None:
         self._pull = pull
@@ -62,19 +58,7 @@ class Repair:
     def run(
         self, findings: Iterable[AuditFinding], *, was_in_sync: bool | None = None
     ) -> SyncOutcome:
-        """Fetch what is missing or different; locally changed files go to quarantine.
-
-        Args:
-            findings: Findings of an audit; those resolved meanwhile are skipped.
-            was_in_sync: Result of that audit, if it was just now; ``None``: the lists are read to
-                see whether there is more to do than was found.
-
-        Raises:
-            SourceError: The lists cannot be fetched.
-            DocumentError: A list cannot be used.
-            RollbackError: The Source offers an older state than the one already processed.
-            StorageError: The mirror cannot be written; complete copies are kept.
-        """
+        """Fetch what is missing or different; locally changed files go to quarantine."""
         wanted: set[str] = set()
         extra: set[str] = set()
         is_all_read = True

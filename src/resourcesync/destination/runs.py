@@ -184,10 +184,6 @@ class SkewMeasuringFetcher:
 
     Only answers made for the request itself count: a cache keeps the original date. A server that
     dates a document later than its own answer has no usable clock.
-
-    Args:
-        fetcher: The network.
-        clock: This machine's clock.
     """
 
     def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
@@ -273,11 +269,6 @@ def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState
 
     A baseline counts the list itself. Other runs read only changes: they count the copies and
     pending tasks.
-
-    Args:
-        pulled: Outcome of the run.
-        state: The mirror's state after it.
-        memory: Its notes.
     """
     tally, plan, counts = pulled.tally, pulled.plan, state.pending_counts()
     applied = tally.created + tally.updated - tally.contradicting
@@ -307,14 +298,7 @@ def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState
 def build_report(
     run: str, pulled: SyncOutcome, equipment: Dependencies, *, dry_run: bool
 ) -> RunReport:
-    """Return the report of a run.
-
-    Args:
-        run: Its id.
-        pulled: Its outcome.
-        equipment: Dependencies.
-        dry_run: Nothing was changed, by request.
-    """
+    """Return the report of a run."""
     state, memory = equipment.state, SyncState(equipment.state)
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
     to_delete, local = counts.of_task(PendingTask.DELETE), len(deletions.failures)

@@ -54,12 +54,7 @@ class Glob(msgspec.Struct, frozen=True):
     expression: re.Pattern[str]
 
     def matches(self, path: str, query: str | None) -> bool:
-        """True if the glob matches.
-
-        Args:
-            path: Path of a normalised URI.
-            query: Its query without ``?``; ``None`` if it has none.
-        """
+        """True if the glob matches."""
         if not self.matches_query:
             return self.expression.fullmatch(path) is not None
         return query is not None and self.expression.fullmatch(f"{path}?{query}") is not None
@@ -71,9 +66,6 @@ def parse_glob(text: str) -> Glob:
 
     Its regular expression never backtracks over a ``*``, except in a last segment, so its time is
     bounded by the product of the two lengths, whatever is written.
-
-    Raises:
-        ConfigurationError: It is empty, too long, or has syntax of other programs.
     """
     _check_glob(text)
     location, question, query = _normal_glob(text).partition("?")
@@ -200,9 +192,6 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         types: Media types such as ``text/html`` or ``text/*``; if there are any, one must match.
         max_size: Largest number of bytes of a resource.
         since: Only resources modified at this moment or later.
-
-    Raises:
-        ConfigurationError: A value is invalid.
     """
 
     origins: frozenset[str]
@@ -261,10 +250,6 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return whether the filters select an entry; what they exclude is never refused.
 
         A deletion, which usually has only the URI, is judged by its URI.
-
-        Raises:
-            OutOfScopeError: The Source may not list this URI (``code`` is ``foreign``), or it is
-                invalid (see ``normalise``).
         """
         uri = resource.uri
         if self.has_filters and not (

@@ -106,14 +106,7 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
 
 
 class SyncSession:
-    """Session of one pull.
-
-    Args:
-        found: Result of discovery. Where the Source has dumps and no lists, the dumps take their
-            place.
-        selection: Selection of entries, with their paths.
-        identity: Identity of the mirror; ``None`` uses that in its state.
-    """
+    """Session of one pull."""
 
     def __init__(
         self,
@@ -197,17 +190,7 @@ class SyncSession:
         spool: ExternalSorter[ListedEntry],
         known: ProcessedDocument | None = None,
     ) -> ListSnapshot | None:
-        """Read a Resource List; an implausible time counts as none.
-
-        Args:
-            uri: Its address.
-            spool: Receives the rows.
-            known: Record of the list; then ``None`` is returned if it did not change.
-
-        Raises:
-            SourceError: A document could not be fetched.
-            DocumentError: A document cannot be used.
-        """
+        """Read a Resource List; an implausible time counts as none."""
         snapshot = self.resource_lists.read(uri, spool, known)
         if snapshot is None:
             return None
@@ -267,12 +250,7 @@ class SyncSession:
         return False
 
     def was_read(self, at: int | None, read: ChangeHistory | None) -> bool:
-        """True if a pull read these very lists to the end, and so requested what they dispute.
-
-        Args:
-            at: Moment of the Resource List, microseconds.
-            read: The changes since, as read.
-        """
+        """True if a pull read these very lists to the end, and so requested what they dispute."""
         return at == self.cursor.resource_list_at and not (
             self.cursor.is_incomplete or self._has_unprocessed(read)
         )
@@ -320,13 +298,7 @@ class SyncSession:
     def decision_policy(
         self, absence: Absence, *, absent_at: int = 0, deletes_restored: bool = False
     ) -> DecisionPolicy:
-        """Return the policy of the decisions of this run.
-
-        Args:
-            absence: Meaning of a copy that has no row.
-            absent_at: Moment up to which the rows are all that is listed.
-            deletes_restored: Copies restored by hand are deleted, too.
-        """
+        """Return the policy of the decisions of this run."""
         # A baseline that is due does not judge the lists: earlier deletions may be withdrawn.
         cursor, is_proven = self.cursor, absence in {Absence.DELETED, Absence.TWICE}
         may_count = not cursor.is_baseline_due or (is_proven and not cursor.is_rolled_back)

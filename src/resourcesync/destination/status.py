@@ -37,16 +37,7 @@ _FEW = 4
 
 
 def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorStatus:
-    """Return the status of a mirror.
-
-    Args:
-        folder: The mirror's folder, as displayed.
-        state: Its state; read-only is enough.
-        running: A run has locked the mirror now.
-
-    Raises:
-        StateError: The state is damaged.
-    """
+    """Return the status of a mirror."""
     memory, resources = SyncState(state), state.count()
     identity, last, cursor = memory.identity, state.last_run(), memory.cursor
     counts = state.pending_counts()
@@ -109,13 +100,7 @@ def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:
 
 
 def count_evidence(memory: SyncState, resources: int, by_request: int) -> dict[str, Any]:
-    """Return the numbers of copies by the evidence that they are as at the Source.
-
-    Args:
-        memory: The mirror's notes.
-        resources: Number of copies.
-        by_request: Number of copies without a listed hash that the last pull requested.
-    """
+    """Return the numbers of copies by the evidence that they are as at the Source."""
     unhashed, _ = memory.unhashed()
     requested = min(by_request, unhashed.copies)
     return {
@@ -157,12 +142,6 @@ def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) 
 
     Nothing delivered never is. Until a mirror was in sync once, or the operator accepts it, nor is
     one of a site that lacks more than half of its pages: most of its addresses are wrong.
-
-    Args:
-        memory: Notes of the mirror.
-        absent: Listed resources that the Source does not have, which is accepted.
-        served: Listed resources that are in the mirror as listed.
-        listed: All of them.
     """
     if not absent or not served:
         return absent > 0
@@ -194,12 +173,7 @@ def failing_tasks(state: MirrorStateStore) -> Iterator[Pending]:
 
 
 def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
-    """Return the first failures: see `failing_tasks`.
-
-    Args:
-        state: The mirror's state.
-        most: Largest number to return.
-    """
+    """Return the first failures: see `failing_tasks`."""
     return tuple(
         Failing(
             uri=row.loc,

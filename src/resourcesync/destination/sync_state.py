@@ -67,13 +67,7 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.moved) and f"{origin(address)}/" in homes
 
     def after_move(self, address: str, entry: str, set_uri: str) -> "MirrorIdentity":
-        """Return the identity after the Source moved.
-
-        Args:
-            address: The Source's new address.
-            entry: Final address of that.
-            set_uri: The set to follow there.
-        """
+        """Return the identity after the Source moved."""
         now = dict.fromkeys((f"{origin(address)}/", f"{origin(entry)}/"), self.base)
         homes = {there: here for there, here in self.moved if there not in now} | now
         if homes.pop(self.base, None):  # moved back
@@ -95,15 +89,7 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     def mapping(
         self, load: Callable[[str], MapperFactory] = load_no_mapper, yielding: Iterable[str] = ()
     ) -> PathMapping:
-        """Return the mapping from URI to path.
-
-        Args:
-            load: Returns a plug-in by its name.
-            yielding: The relocated URIs.
-
-        Raises:
-            ConfigurationError: The plug-in is missing, or cannot be used.
-        """
+        """Return the mapping from URI to path."""
         if self.mapper == TREE:
             from resourcesync.destination.mapping.names import NameMapping  # noqa: PLC0415 - one of these
 
@@ -117,11 +103,7 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SyncState:
-    """Notes of a mirror, typed.
-
-    Args:
-        state: Store of the notes.
-    """
+    """Notes of a mirror, typed."""
 
     def __init__(self, state: MirrorStateStore) -> None:
         self._state = state
@@ -145,14 +127,7 @@ class SyncState:
         return self.decode("yielding", tuple[str, ...]) or ()
 
     def mapping(self, load: Callable[[str], MapperFactory] = load_no_mapper) -> PathMapping | None:
-        """Return the mirror's mapping from URI to path; ``None`` before its first pull.
-
-        Args:
-            load: Returns a plug-in by its name.
-
-        Raises:
-            ConfigurationError: The plug-in is missing, or cannot be used.
-        """
+        """Return the mirror's mapping from URI to path; ``None`` before its first pull."""
         identity = self.identity
         return None if identity is None else identity.mapping(load, self.relocated_uris)
 
@@ -172,11 +147,7 @@ class SyncState:
         return self.decode("filters", Filters)
 
     def decode(self, key: str, kind: type[T]) -> T | None:
-        """Return the value of a note; ``None`` if there is none.
-
-        Raises:
-            StateError: It is not such a value.
-        """
+        """Return the value of a note; ``None`` if there is none."""
         return self._state.read_note(key, kind)
 
     @property

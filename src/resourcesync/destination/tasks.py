@@ -121,15 +121,7 @@ def task_of(
     at: int,
     generation: int,
 ) -> Pending:
-    """Return the task that a decision leaves.
-
-    Args:
-        decision: One about which there is something to do.
-        known: The task of the resource, if nothing new was read of it.
-        now: Start of the run, microseconds.
-        at: The Source's time of the reading that decided it, microseconds.
-        generation: Number of that reading.
-    """
+    """Return the task that a decision leaves."""
     if isinstance(decision, Postponed):
         return decision.task._replace(generation=generation)
     if isinstance(decision, Fetch):

@@ -29,39 +29,14 @@ def discover(
     choice: SetChoice = ANY,
     allowed: Iterable[str] = (),
 ) -> SourceLists:
-    """Return the lists of the Source at ``address``; `Search.find` has the order.
-
-    Args:
-        documents: The provider of documents.
-        address: Any absolute http or https URI of the Source.
-        choice: The choice of a set, if there are several.
-        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
-
-    Raises:
-        SourceNotFoundError: Nothing usable was found; the evidence lists what was tried.
-        SourceUnavailableError: The Source does not answer now.
-        SourceRefusedError: It refuses to answer.
-        ConfigurationError: The address is no http or https URI, offers several sets of which none
-            is chosen, or not the one that is.
-    """
+    """Return the lists of the Source at ``address``; `Search.find` has the order."""
     return _SourceResolver(documents, address, choice, allowed).find()
 
 
 def offered_sets(
     documents: DocumentProvider, address: str, *, allowed: Iterable[str] = ()
 ) -> tuple[OfferedSet, ...]:
-    """Return the sets that the Source at ``address`` offers, in its order; one at least.
-
-    Args:
-        documents: The provider of documents.
-        address: Any absolute http or https URI of the Source.
-        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
-
-    Raises:
-        SourceError: Nothing usable was found, or it cannot be had.
-        DocumentError: What was found cannot be used.
-        ConfigurationError: The address is no http or https URI.
-    """
+    """Return the sets that the Source at ``address`` offers, in its order; one at least."""
     return _SourceResolver(documents, address, ANY, allowed).sets()
 
 
@@ -242,11 +217,7 @@ class _SourceResolver:
         return self._follow(self._choose(self._distinct_sets(offered)).uri, 0)
 
     def _distinct_sets(self, offered: tuple[OfferedSet, ...]) -> tuple[OfferedSet, ...]:
-        """Return the sets that documents belong to: several may be of one.
-
-        Raises:
-            UnexpectedDocumentError: All of them are of an unknown capability.
-        """
+        """Return the sets that documents belong to: several may be of one."""
         sets: dict[str, OfferedSet] = {}
         unknown: UnexpectedDocumentError | None = None
         for offered_set in offered:
@@ -304,11 +275,7 @@ def _targets(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def absolute(document: Document, target: str) -> str:
-    """Return an address that a document names.
-
-    Raises:
-        NotAListError: It is none.
-    """
+    """Return an address that a document names."""
     address = join(document.uri, target)
     if address is None:
         raise NotAListError(
@@ -369,16 +336,7 @@ def _monitor_of(entry: CapabilityEntry, base: str) -> tuple[str | None, int | No
 
 
 def offered_by(capability_list: Document, known: SourceLists) -> SourceLists:
-    """Return the present lists in a known Capability List.
-
-    Args:
-        capability_list: The Capability List, just opened.
-        known: The earlier result. A list that was the entry itself remains if the Capability List
-            lacks it.
-
-    Raises:
-        DocumentError: It cannot be used, or is no Capability List, or offers nothing.
-    """
+    """Return the present lists in a known Capability List."""
     header = capability_list.header
     if header.capability is not Capability.CAPABILITY_LIST or header.is_index:
         raise UnexpectedDocumentError(f"a {header.phrase}", uri=capability_list.uri)

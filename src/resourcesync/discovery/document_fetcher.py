@@ -80,11 +80,7 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
     served: int | None = None
 
     def open(self, on_refused: Callable[[RefusedEntry], None] | None = None) -> "Document":
-        """Begin to read it, from its start.
-
-        Raises:
-            DocumentError: It is not a document that can be used.
-        """
+        """Begin to read it, from its start."""
         from resourcesync.documents.reader import read_stream  # noqa: PLC0415 - most answers are 304
 
         self.stream.seek(0)
@@ -101,34 +97,18 @@ class DocumentProvider(Protocol):
     """A provider of documents, from the network or a folder."""
 
     def get(self, uri: str, *, purpose: Purpose = Purpose.DOCUMENT) -> FetchedDocument | None:
-        """Return one document, to be closed after use.
-
-        Raises:
-            SourceError: It could not be had.
-            StorageError: It could not be stored or read.
-        """
+        """Return one document, to be closed after use."""
 
 
 def fetch(documents: DocumentProvider, uri: str) -> FetchedDocument:
-    """Return one document; an unconditional request is never answered with 304.
-
-    Raises:
-        SourceError: It could not be had.
-        StorageError: It could not be stored or read.
-    """
+    """Return one document; an unconditional request is never answered with 304."""
     fetched = documents.get(uri, purpose=Purpose.DOCUMENT)
     assert fetched is not None, "an unconditional request is never answered with 304"
     return fetched
 
 
 class DocumentFetcher:
-    """A provider of documents through a ``Fetcher``.
-
-    Args:
-        fetcher: The network.
-        scratch: Opens temporary files, on a disk with room for the largest document.
-        uncached: True to request fresh copies from caches.
-    """
+    """A provider of documents through a ``Fetcher``."""
 
     def __init__(self, fetcher: Fetcher, scratch: Scratch, *, uncached: bool = False) -> None:
         self._fetcher = fetcher
@@ -147,12 +127,7 @@ class DocumentFetcher:
         etag: str = "",
         last_modified: str = "",
     ) -> FetchedDocument | None:
-        """Fetch one document; ``None`` if it is unchanged by ``etag`` or ``last_modified``.
-
-        Raises:
-            SourceError: It could not be had.
-            StorageError: It could not be stored.
-        """
+        """Fetch one document; ``None`` if it is unchanged by ``etag`` or ``last_modified``."""
         request = FetchRequest(
             uri=uri,
             sink=_FileSink(self._scratch),
@@ -170,17 +145,7 @@ class DocumentFetcher:
         *,
         on_missing: Callable[[str, ResourceSyncError], None] | None = None,
     ) -> Iterator[FetchedDocument]:
-        """Fetch many documents, several at a time; yield each as it comes, in no order.
-
-        Args:
-            uris: Their addresses.
-            on_missing: Called for each failure, with its reason, unless a retry may help; ``None``
-                raises.
-
-        Raises:
-            SourceError: One of them could not be had; the others do not matter then.
-            StorageError: One of them could not be stored.
-        """
+        """Fetch many documents, several at a time; yield each as it comes, in no order."""
         requests = (
             FetchRequest(
                 uri=uri,
@@ -205,15 +170,7 @@ class DocumentFetcher:
         known: Mapping[str, CacheValidators],
         on_missing: Callable[[str, ResourceSyncError], None],
     ) -> Generator[FetchedDocument, None, None]:
-        """Fetch those of many documents that are not what is known of them, several at a time.
-
-        Args:
-            known: Their addresses, with the validators of each request.
-            on_missing: Called for each failure, with its reason.
-
-        Raises:
-            ResourceSyncError: As raised by ``on_missing``.
-        """
+        """Fetch those of many documents that are not what is known of them, several at a time."""
         requests = (
             FetchRequest(
                 uri=uri,

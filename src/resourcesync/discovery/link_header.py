@@ -50,10 +50,6 @@ def find_signposts(field: str, base: str) -> tuple[Link, ...]:
 
     Only addresses of http and https that can stand in a document as they are, of limited length;
     the first `MAX_SIGNPOSTS`. The order of a field means nothing, and may differ each time.
-
-    Args:
-        field: The field's value.
-        base: The address of the answer.
     """
     found: dict[tuple[str, str], Link] = {}
     for target, parameters in _links(field[:_MAX_LENGTH]):

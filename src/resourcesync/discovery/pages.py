@@ -94,10 +94,6 @@ def linked_sets(head: str, base: str) -> tuple[str, ...]:
     """Return where the links ``resourcesync`` in the head of a page lead, in its order.
 
     The body does not count: others may write there. A ``base`` of another origin is passed over.
-
-    Args:
-        head: The beginning of the page.
-        base: The page's address.
     """
     own, links = page_links(head)
     moved = join(base, own) if own else None
@@ -108,12 +104,7 @@ def linked_sets(head: str, base: str) -> tuple[str, ...]:
 
 
 def named_sitemaps(stream: BinaryIO, base: str) -> tuple[str, ...]:
-    """Return the targets of the ``Sitemap`` lines of a ``robots.txt``, in its order (§6.3.4).
-
-    Args:
-        stream: The file.
-        base: Its address.
-    """
+    """Return the targets of the ``Sitemap`` lines of a ``robots.txt``, in its order (§6.3.4)."""
     stream.seek(0)
     text = stream.read(MAX_ROBOTS).decode("utf-8-sig", "replace").replace("\0", "")
     targets: dict[str, None] = {}

@@ -63,20 +63,7 @@ UseSeveral = Callable[[tuple[OfferedSet, ...]], T]
 def use_first(
     documents: DocumentProvider, address: str, use: Use[T], search: "Search | None" = None
 ) -> T:
-    """Return what ``use`` makes of the first document of an address, or of a local path.
-
-    Args:
-        documents: The provider of documents.
-        address: An http or https URI, or, where ``documents`` knows files, a path.
-        use: Receives the document.
-        search: The record of tries; ``None`` for a new one.
-
-    Raises:
-        SourceError: There is none, or it cannot be had.
-        DocumentError: It cannot be used.
-        StorageError: It could not be stored or read.
-        ConfigurationError: The address is no http or https URI, or offers several sets.
-    """
+    """Return what ``use`` makes of the first document of an address, or of a local path."""
     if "://" in address:
         return (search or Search(documents)).find(address, use)
     with fetch(documents, address) as fetched:
@@ -93,9 +80,6 @@ class _Try(NamedTuple):
 
 class Search:
     """One search, with all tries and their outcomes.
-
-    Args:
-        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
 
     Attributes:
         found_by: The way to the first document, in words; empty when it is the address itself.
@@ -116,18 +100,6 @@ class Search:
         the page itself, then the same. An address that ends like a document's is that document and
         nothing else. Only what is not there, or is a page, lets the search go on: a list that is
         broken, refused or late must not be replaced by a weaker one.
-
-        Args:
-            address: Any absolute http or https URI of the Source.
-            use: Receives the first document.
-            several: Receives the documents if a page or ``robots.txt`` offers several; without it
-                that is an error.
-
-        Raises:
-            SourceNotFoundError: Nothing usable was found; the evidence lists what was tried.
-            SourceError: A document exists, and cannot be fetched.
-            DocumentError: A document exists, and cannot be used.
-            ConfigurationError: The address is no http or https URI, or offers several sets.
         """
         if origin_of(address) is None:
             raise ConfigurationError(
@@ -358,16 +330,7 @@ class _SearchGoal(msgspec.Struct, Generic[T], frozen=True):
 
 
 def _open(fetched: FetchedDocument, *, is_page: bool = False) -> "Document":
-    """Begin to read a document.
-
-    Args:
-        fetched: Its bytes.
-        is_page: True if anything may be there, so that what is no XML at all is no broken list.
-
-    Raises:
-        NotAListError: It is a page.
-        DocumentError: It is broken.
-    """
+    """Begin to read a document."""
     try:
         return fetched.open()
     except DocumentError as error:

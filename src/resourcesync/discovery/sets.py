@@ -151,16 +151,7 @@ def _safe_name(text: str) -> str:
 
 
 def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> OfferedSet:
-    """Return the set that is meant.
-
-    Args:
-        offered: All of them, at least one.
-        choice: The operator's choice.
-        address: The Source, for the commands that an error shows.
-
-    Raises:
-        ConfigurationError: There are several and none is chosen, or the chosen one does not exist.
-    """
+    """Return the set that is meant."""
     if choice.requested and not (choice.is_bound and choice.requested == choice.pinned):
         return _matching(offered, choice, address)
     for offered_set in offered:

@@ -281,12 +281,7 @@ class _PartsCount(msgspec.Struct):
 
 
 class SourceTree:
-    """The documents of a Source.
-
-    Args:
-        depth: Levels of documents to show.
-        allowed: Origins that a page or a ``robots.txt`` may lead to, besides its own.
-    """
+    """The documents of a Source."""
 
     def __init__(
         self, documents: DocumentProvider, *, depth: int = MAX_DEPTH, allowed: Iterable[str] = ()
@@ -297,14 +292,7 @@ class SourceTree:
         self._visited: set[str] = set()
 
     def walk(self, address: str) -> Iterator[SourceNode | PartsTotal]:
-        """Yield the documents, each before those that it lists.
-
-        Raises:
-            SourceError: Nothing was found at the address, or it cannot be had.
-            DocumentError: What is there cannot be used.
-            ConfigurationError: The address is none.
-            StorageError: A file could not be stored or read.
-        """
+        """Yield the documents, each before those that it lists."""
         first = use_first(self._documents, address, read_document, self._search)
         self._visited.update((first.uri, first.final_uri))
         yield SourceNode(uri=first.uri, reading=first, found_by=self._search.found_by)
@@ -382,11 +370,7 @@ class SourceTree:
 
 
 def read_document(document: Document, fetched: FetchedDocument) -> DocumentReading:
-    """Read a document to its end: count its entries, collect the documents that it lists.
-
-    Raises:
-        DocumentError: It cannot be used.
-    """
+    """Read a document to its end: count its entries, collect the documents that it lists."""
     header, found, children = document.header, DocumentSurvey(), list[ListedChild]()
     if header.capability in _ROWS and not header.is_index:
         for row in document.rows():

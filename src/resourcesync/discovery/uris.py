@@ -52,12 +52,6 @@ def normalise(uri: str) -> str:
     Scheme and host in lower case; no default port, no dot after the host, no fragment; triplets in
     upper case, and decoded where they stand for unreserved characters; ``/`` for an empty path.
     Slashes and the query stay unchanged.
-
-    Raises:
-        OutOfScopeError: It is not an absolute URI of http or https, or it cannot be trusted.
-            ``code`` is one of ``URL_TOO_LONG``, ``URL_SCHEME``, ``URL_ILLEGAL``,
-            ``URL_NOT_ABSOLUTE``, ``URL_USERINFO``, ``URL_HOST``, ``URL_PORT`` and
-            ``URL_DOT_SEGMENT``.
     """
     plain = _PLAIN.fullmatch(uri)
     if plain is not None and "/." not in uri and len(uri) <= MAX_URI:
@@ -89,11 +83,7 @@ def percent_encode(uri: str) -> str:
 
 
 def read_address(text: str) -> str:
-    """Return the normal form of an address as somebody wrote it.
-
-    Raises:
-        OutOfScopeError: As for ``normalise``.
-    """
+    """Return the normal form of an address as somebody wrote it."""
     return normalise(percent_encode(text))
 
 
@@ -113,11 +103,7 @@ def _ascii_host(authority: str) -> str | None:
 
 
 def origin(uri: str) -> str:
-    """Return ``scheme://host``, with ``:port`` unless it is the default, normalised.
-
-    Raises:
-        OutOfScopeError: As for ``normalise``.
-    """
+    """Return ``scheme://host``, with ``:port`` unless it is the default, normalised."""
     normal = read_address(uri)
     return normal[: normal.index("/", normal.index("://") + 3)]
 

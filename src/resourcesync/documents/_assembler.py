@@ -101,16 +101,7 @@ class EntryAssembler:
         self.items.append(entry)
 
     def start_entry(self, line: int, column: int, *, misplaced: bool = False) -> None:
-        """Start an entry.
-
-        Args:
-            line: Its line, 1-based.
-            column: Its column, 1-based.
-            misplaced: True for a ``sitemap`` in a ``urlset``, or the other way round.
-
-        Raises:
-            DocumentLimitError: It is too deep.
-        """
+        """Start an entry."""
         self._enter_element(line, column)
         self.began = True
         if self.entry is not None:
@@ -123,18 +114,7 @@ class EntryAssembler:
                 )
 
     def start_outside(self, mark: int, attributes: list[str], line: int, column: int) -> None:
-        """Start an element that matters in entries or under the root, outside of entries.
-
-        Args:
-            mark: Its number.
-            attributes: Its names and values in turn.
-            line: Its line, 1-based.
-            column: Its column, 1-based.
-
-        Raises:
-            DocumentLimitError: It is too deep, or one link too many.
-            MalformedDocumentError: It is an ``rs:md`` that comes late or again.
-        """
+        """Start an element that matters in entries or under the root, outside of entries."""
         self._enter_element(line, column)
         if self.depth > 2:  # noqa: PLR2004 - not right under the root
             return
@@ -155,15 +135,7 @@ class EntryAssembler:
             self.refuse(line, column)
 
     def start(self, mark: int, attributes: list[str]) -> None:
-        """Start an element that matters in the entry that is open.
-
-        Args:
-            mark: Its number.
-            attributes: Its names and values in turn.
-
-        Raises:
-            DocumentLimitError: It is too deep, or one link too many.
-        """
+        """Start an element that matters in the entry that is open."""
         entry = self.entry
         assert entry is not None
         self._enter_element(entry.line, entry.column)
@@ -189,11 +161,7 @@ class EntryAssembler:
             self._leaf = None
 
     def add_text(self, text: str) -> None:
-        """Add text of the element that is open; only that of some elements matters.
-
-        Raises:
-            DocumentLimitError: The element has too much of it.
-        """
+        """Add text of the element that is open; only that of some elements matters."""
         entry = self.entry
         if entry is None or self._leaf not in _TEXT_ELEMENTS:
             return

@@ -28,11 +28,6 @@ def document_blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[b
     """Yield the document in UTF-8, in blocks of 64 KiB or a little more; only the last is shorter.
 
     Long comments are split into short ones; all else keeps its place.
-
-    Raises:
-        DocumentLimitError: More bytes than ``limits`` allows, packed or unpacked.
-        MalformedDocumentError: Damaged gzip, or an encoding other than UTF-8 and UTF-16.
-        TruncatedDocumentError: gzip or UTF-16 that stops in the middle.
     """
     packed = _even(_within(_pieces(stream), limits=limits, uri=uri))
     first = next(packed, b"")
@@ -106,10 +101,6 @@ def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> I
 
     They come behind it then, so that all lines keep their numbers; byte order marks among them
     become blanks. More of them than `MAX_BEFORE_DECLARATION` is left to the parser, as an error.
-
-    Args:
-        pieces: The document.
-        on_late: Called if they are moved or changed.
     """
     for first in pieces:
         before = _BEFORE.match(first)

@@ -54,11 +54,7 @@ _UNWANTED: Final = BLANKS + "\x7f"  # of the ASCII characters of XML
 
 
 def resources_of(run: EntryColumns, context: ReadingContext) -> list[Resource]:
-    """Return the resources of the entries.
-
-    Raises:
-        RefusalError: One of them cannot be used, or not without a notice.
-    """
+    """Return the resources of the entries."""
     found = _resources(run, context)
     _count_naive(run, context)
     return found
@@ -83,11 +79,7 @@ def _resources(run: EntryColumns, context: ReadingContext) -> list[Resource]:
 
 
 def plain_resources_of(run: EntryColumns, context: ReadingContext) -> Sequence[Resource]:
-    """Return the same as `resources_of`, as columns if these suffice for the entries.
-
-    Raises:
-        RefusalError: One of them cannot be used, or not without a notice.
-    """
+    """Return the same as `resources_of`, as columns if these suffice for the entries."""
     others = (run.encodings, run.changefreqs, run.priorities, run.links)
     if any(column is not None for column in others):
         return resources_of(run, context)
@@ -105,11 +97,7 @@ def plain_resources_of(run: EntryColumns, context: ReadingContext) -> Sequence[R
 
 
 def changes_of(run: EntryColumns, kinds: list[ChangeKind], context: ReadingContext) -> list[Change]:
-    """Return the changes of the entries.
-
-    Raises:
-        RefusalError: One of them cannot be used, or not without a notice.
-    """
+    """Return the changes of the entries."""
     resources = _resources(run, context)
     times: Iterable[datetime | None] = [resource.lastmod for resource in resources]
     if run.datetimes is not None:
@@ -138,11 +126,7 @@ def _each(
 
 
 def uris_of(column: Sequence[str]) -> Sequence[str]:
-    """Return the URIs without the blanks around them.
-
-    Raises:
-        RefusalError: One is empty, relative, or has invisible characters.
-    """
+    """Return the URIs without the blanks around them."""
     found = _without_blanks(column)
     low, high = min(found), max(found)
     # A text between two with the same prefix has that prefix, too.

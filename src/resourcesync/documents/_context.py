@@ -115,12 +115,6 @@ class RefusalError(Exception):
 class ReadingContext:
     """State of reading one document.
 
-    Args:
-        uri: Its address.
-        limits: Its bounds.
-        strict: True to refuse entries and documents that break a rule.
-        on_tolerated: Called once for each kind of tolerated fault.
-
     Attributes:
         longest: Most characters of a URI.
         tolerated: The faults tolerated so far, by their codes.
@@ -162,16 +156,7 @@ class ReadingContext:
         self.line, self.column = line, column
 
     def tolerate(self, code: Leniency, *, rule: str = "", about: str = "") -> None:
-        """Tolerate a fault at the current place, count it, and report the first of its kind.
-
-        Args:
-            code: Its code.
-            rule: The rule it breaks, when its code leaves that open.
-            about: The evidence.
-
-        Raises:
-            MalformedDocumentError: Reading is strict, and a rule is broken.
-        """
+        """Tolerate a fault at the current place, count it, and report the first of its kind."""
         place = (self.line, self.column)
         if code in self.tolerated:
             if self._last_places[code] != place:
@@ -192,24 +177,12 @@ class ReadingContext:
             self._on_tolerated(found)
 
     def drop_value(self, code: Leniency, *, about: str) -> None:
-        """Forgive a value that cannot be read, and count it: its entry is used without it.
-
-        Args:
-            code: The code of its fault.
-            about: The value.
-
-        Raises:
-            MalformedDocumentError: Reading is strict.
-        """
+        """Forgive a value that cannot be read, and count it: its entry is used without it."""
         self.tolerate(code, about=about)
         self.dropped += 1
 
     def refuse(self, code: str, rule: str, reason: str) -> None:
-        """Refuse the document for a fault at the current place.
-
-        Raises:
-            MalformedDocumentError: Always.
-        """
+        """Refuse the document for a fault at the current place."""
         raise MalformedDocumentError(
             reason,
             uri=self.uri,
@@ -220,11 +193,7 @@ class ReadingContext:
         )
 
     def absolute(self, uri: str) -> str:
-        """Return a URI, resolved against the document's own when it is relative.
-
-        Raises:
-            RefusalError: It cannot be resolved.
-        """
+        """Return a URI, resolved against the document's own when it is relative."""
         if is_absolute(uri):
             return uri
         try:
@@ -287,12 +256,7 @@ def _dialect_of_modified(header: Header) -> Dialect:
 
 
 def document_error(fault: XmlFault, uri: str) -> DocumentError:
-    """Return the error for a fault of the XML of a document.
-
-    Args:
-        fault: The fault.
-        uri: The address of the document.
-    """
+    """Return the error for a fault of the XML of a document."""
     line, column = fault.line, fault.column
     if fault.kind is XmlFaultKind.LIMIT:
         return limit_error(fault.limit, fault.detail, uri=uri, line=line, column=column)

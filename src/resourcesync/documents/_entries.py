@@ -76,16 +76,7 @@ _ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
 
 
 def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext) -> Resource:
-    """Return the resource of any entry.
-
-    Args:
-        entry: The entry.
-        known: The attributes of ``rs:md`` that are not extra.
-        context: The document.
-
-    Raises:
-        RefusalError: It cannot be used.
-    """
+    """Return the resource of any entry."""
     values, extra = split_attributes(entry.metadata, known, context)
     texts = entry.texts
     length = values.get("length", texts.get(SIZE))
@@ -107,17 +98,7 @@ def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext)
 def change_of(
     entry: RawEntry, kind: ChangeKind, known: frozenset[str], context: ReadingContext
 ) -> Change:
-    """Return the change of any entry.
-
-    Args:
-        entry: The entry.
-        kind: The kind of change.
-        known: The attributes of ``rs:md`` that are not extra.
-        context: The document.
-
-    Raises:
-        RefusalError: It cannot be used.
-    """
+    """Return the change of any entry."""
     resource = resource_of(entry, known, context)
     if EXPIRES in entry.texts:  # in drafts it is no hint, but the change itself
         resource = replace(resource, foreign=tuple(entry.foreign))
@@ -275,21 +256,13 @@ def path_of(entry: RawEntry) -> str:
 
 
 def check_is_entry(entry: RawEntry) -> None:
-    """Check that it is an entry at all, whatever is wrong with it.
-
-    Raises:
-        RefusalError: It is another element.
-    """
+    """Check that it is an entry at all, whatever is wrong with it."""
     if entry.fault is not None and entry.fault[0] == UNKNOWN_ENTRY:
         raise RefusalError(*entry.fault)
 
 
 def entry_uri(entry: RawEntry, context: ReadingContext) -> str:
-    """Return the entry's URI, absolute.
-
-    Raises:
-        RefusalError: The entry is faulty, or its ``loc`` is.
-    """
+    """Return the entry's URI, absolute."""
     if entry.fault is not None:
         raise RefusalError(*entry.fault)
     uri = entry.texts[LOC].strip(BLANKS)
@@ -322,11 +295,7 @@ _DOCUMENT_KNOWN: Final = frozenset({"capability", "change", "datetime", *TIMES})
 
 
 def part_of(entry: RawEntry, context: ReadingContext) -> Part:
-    """Return the document that an entry of an index or an archive points to.
-
-    Raises:
-        RefusalError: It cannot be used.
-    """
+    """Return the document that an entry of an index or an archive points to."""
     values, extra = split_attributes(entry.metadata, _PART_KNOWN, context)
     return Part(
         uri=entry_uri(entry, context),
@@ -341,11 +310,7 @@ def part_of(entry: RawEntry, context: ReadingContext) -> Part:
 
 
 def package_of(entry: RawEntry, context: ReadingContext) -> Package:
-    """Return the package that an entry of a dump points to.
-
-    Raises:
-        RefusalError: It cannot be used.
-    """
+    """Return the package that an entry of a dump points to."""
     values, extra = split_attributes(entry.metadata, _PACKAGE_KNOWN, context)
     return Package(
         uri=entry_uri(entry, context),
@@ -359,11 +324,7 @@ def package_of(entry: RawEntry, context: ReadingContext) -> Package:
 
 
 def capability_of(entry: RawEntry, context: ReadingContext) -> CapabilityEntry:
-    """Return the document that an entry of a Capability List or Source Description points to.
-
-    Raises:
-        RefusalError: It cannot be used.
-    """
+    """Return the document that an entry of a Capability List or Source Description points to."""
     values, extra = split_attributes(entry.metadata, _CAPABILITY_KNOWN, context)
     label = values.get("capability", "")
     return CapabilityEntry(
@@ -380,11 +341,7 @@ def capability_of(entry: RawEntry, context: ReadingContext) -> CapabilityEntry:
 def document_change_of(
     entry: RawEntry, kind: ChangeKind, context: ReadingContext
 ) -> DocumentChange:
-    """Return the change of a document in an entry of a Framework Notification.
-
-    Raises:
-        RefusalError: It cannot be used.
-    """
+    """Return the change of a document in an entry of a Framework Notification."""
     values, extra = split_attributes(entry.metadata, _DOCUMENT_KNOWN, context)
     label = values.get("capability", "")
     lastmod = lastmod_of(entry, context)

@@ -67,16 +67,7 @@ AS_GIVEN: Final = ColumnTexts()
 def resource_rows(
     resources: Sequence[Resource], *, in_package: bool = False, texts: ColumnTexts = AS_GIVEN
 ) -> list[str]:
-    """Return the entry of each resource.
-
-    Args:
-        resources: The resources.
-        in_package: True if the document is a manifest.
-        texts: The texts of the columns.
-
-    Raises:
-        ValueError: One of them cannot be written.
-    """
+    """Return the entry of each resource."""
     if isinstance(resources, ResourceRun):
         table = _RowColumns()
         table.add_element("loc", texts.uris(resources.uris))
@@ -97,17 +88,7 @@ def change_rows(
     dated: bool = True,
     texts: ColumnTexts = AS_GIVEN,
 ) -> list[str]:
-    """Return the entry of each change.
-
-    Args:
-        changes: The changes.
-        in_package: True if the document is a manifest.
-        dated: True if to write ``datetime``, which is new in 1.1.
-        texts: The texts of the columns.
-
-    Raises:
-        ValueError: One of them cannot be written.
-    """
+    """Return the entry of each change."""
     table = _RowColumns()
     table.add_attribute("change", [change.kind.value for change in changes])
     if dated:
@@ -260,46 +241,22 @@ Pointer = Part | Package | CapabilityEntry | DocumentChange
 
 
 def part_row(part: Part, element: str) -> str:
-    """Return the entry of a document in an index or in an archive.
-
-    Args:
-        part: The document.
-        element: ``sitemap`` in an index, ``url`` in an archive.
-
-    Raises:
-        ValueError: It cannot be written.
-    """
+    """Return the entry of a document in an index or in an archive."""
     return _row(part, element, interval(part) + _representation(part, part.path), _PART_KNOWN)
 
 
 def package_row(package: Package) -> str:
-    """Return the entry of a package in a dump.
-
-    Raises:
-        ValueError: It cannot be written.
-    """
+    """Return the entry of a package in a dump."""
     return _row(package, "url", interval(package) + _representation(package), _PACKAGE_KNOWN)
 
 
 def capability_row(entry: CapabilityEntry) -> str:
-    """Return the entry of a document in a Capability List or Source Description.
-
-    Raises:
-        ValueError: It cannot be written.
-    """
+    """Return the entry of a document in a Capability List or Source Description."""
     return _row(entry, "url", attribute("capability", _label(entry)), _CAPABILITY_KNOWN)
 
 
 def document_change_row(change: DocumentChange, *, dated: bool = True) -> str:
-    """Return the entry of a document in a Framework Notification.
-
-    Args:
-        change: The change of the document.
-        dated: True if to write ``datetime``, which is new in 1.1.
-
-    Raises:
-        ValueError: It cannot be written.
-    """
+    """Return the entry of a document in a Framework Notification."""
     told = (
         attribute("capability", _label(change))
         + attribute("change", change.kind.value)

@@ -89,11 +89,7 @@ def _sitemap_marks(*, is_index: bool) -> dict[str, int]:
 
 @cache
 def marks(*, is_index: bool) -> dict[str, int]:
-    """Return the number of each element that matters under such a root.
-
-    Args:
-        is_index: True if it is a ``sitemapindex``.
-    """
+    """Return the number of each element that matters under such a root."""
     sitemap = _sitemap_marks(is_index=is_index)
     found = {
         f"{namespace}{SEPARATOR}{local}": mark
@@ -109,12 +105,7 @@ def marks(*, is_index: bool) -> dict[str, int]:
 
 
 def marks_in(namespace: str, *, is_index: bool) -> Mapping[str, int]:
-    """Return the same for a root in another namespace, or in none; its elements are in it, too.
-
-    Args:
-        namespace: The namespace; empty for none.
-        is_index: True if it is a ``sitemapindex``.
-    """
+    """Return the same for a root in another namespace, or in none; its elements are in it, too."""
     prefix = f"{namespace}{SEPARATOR}" if namespace else ""
     sitemap = _sitemap_marks(is_index=is_index)
     # What means something in ResourceSync keeps its meaning.
@@ -178,10 +169,6 @@ class XmlDriver:
 
     Nothing is expanded: a DOCTYPE ends the reading. Names are reported as namespace, `SEPARATOR`,
     local name; the encoding is decided before (see `_blocks`), and no document changes it.
-
-    Args:
-        error_of: Returns the error to raise for a fault.
-        encodings: Encodings that an XML declaration may name; ``None``: any.
 
     Attributes:
         parser: The parser, for its handlers of elements and texts.
@@ -250,13 +237,7 @@ class XmlDriver:
         return self._fault(XmlFaultKind.LIMIT, what, limit)
 
     def check_namespace(self, prefix: str | None, uri: str | None, longest: int) -> None:
-        """Check the declaration of a namespace: expat keeps each prefix until the end.
-
-        Args:
-            prefix: The prefix, if it has one.
-            uri: The namespace, if it has one.
-            longest: Most characters of either.
-        """
+        """Check the declaration of a namespace: expat keeps each prefix until the end."""
         if max(len(prefix or ""), len(uri or "")) > longest:
             raise self.over(longest, "characters in one name")
         self._prefixes.add(prefix)

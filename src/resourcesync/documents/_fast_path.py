@@ -85,12 +85,7 @@ class PlainForm(msgspec.Struct, frozen=True):
     links: frozenset[str] = frozenset()
 
     def widened(self, entry: RawEntry, known: frozenset[str]) -> "PlainForm":
-        """Return the form that allows the parts of this entry, too.
-
-        Args:
-            entry: An entry that expat has read.
-            known: The attributes that may be in a plain entry.
-        """
+        """Return the form that allows the parts of this entry, too."""
         if entry.fault or entry.given or entry.foreign:
             return self
         names = [name for name in (entry.metadata or ())[::2] if name in known]
@@ -112,10 +107,6 @@ def _merge(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
 
 class EntryPattern:
     """A regular expression that matches the plain entries of a document.
-
-    Args:
-        form: What the entries may have.
-        namespaces: The namespaces of the root by their prefixes; the empty one is the default.
 
     Attributes:
         opening: The start of every plain entry; empty if the document has none.
@@ -174,15 +165,7 @@ def _optional(expression: str) -> str:
 
 
 class FastPathReader:
-    """A reader that gives plain entries to an assembler as columns, and all else to a scanner.
-
-    Args:
-        scanner: A scanner that has read the header, and is not past the end.
-        assembler: Receives the entries; it has those that the scanner has found already.
-        known: The attributes that plain entries of this document may have; ``None`` if it has no
-            plain entries.
-        limits: Bounds of the document.
-    """
+    """A reader that gives plain entries to an assembler as columns, and all else to a scanner."""
 
     def __init__(
         self,
@@ -207,11 +190,7 @@ class FastPathReader:
         self._learn(assembler.items)
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes.
-
-        Raises:
-            DocumentError: They cannot be used.
-        """
+        """Feed the next bytes."""
         cut, _ = self._decoder.getstate()
         held, self._buffered = self._buffered, ""
         is_worth = self._pattern is not None or len(block) >= SHORTEST
@@ -229,11 +208,7 @@ class FastPathReader:
             text = self._process(text)
 
     def finish(self) -> None:
-        """Let the scanner read what waits: nothing more comes.
-
-        Raises:
-            DocumentError: It cannot be used.
-        """
+        """Let the scanner read what waits: nothing more comes."""
         cut, _ = self._decoder.getstate()
         self._decoder.reset()
         self._catch_up()

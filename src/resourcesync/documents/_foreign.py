@@ -32,23 +32,14 @@ _AROUND: Final = (f'<r xmlns="{SITEMAP_NS}">'.encode(), b"</r>")
 
 
 def foreign_text(foreign: Foreign) -> str:
-    """Return the elements, one after the other.
-
-    Raises:
-        ValueError: One of them is not exactly one element that stands alone, or is one of those
-            that are written from values.
-    """
+    """Return the elements, one after the other."""
     for fragment in foreign:
         _check_fragment(fragment)
     return "".join(foreign)
 
 
 def split_priority(foreign: Foreign) -> tuple[str, str]:
-    """Return the same as two texts: the one before ``rs:md``, which is ``priority``, and the rest.
-
-    Raises:
-        ValueError: As `foreign_text` does.
-    """
+    """Return the same as two texts: ``priority``, which is before ``rs:md``, and the rest."""
     before = tuple(fragment for fragment in foreign if fragment.startswith(_PRIORITY))
     after = tuple(fragment for fragment in foreign if not fragment.startswith(_PRIORITY))
     return foreign_text(before), foreign_text(after)
@@ -115,9 +106,6 @@ def text_element(namespace: str, local: str, text: str) -> str:
 
 class ForeignFragment:
     """One element, written as its parts arrive.
-
-    Args:
-        budget: Most characters of it.
 
     Attributes:
         is_over: True if it is longer than its budget; then it is dropped.

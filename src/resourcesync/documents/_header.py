@@ -50,10 +50,6 @@ def header_of(root: RawRoot, context: ReadingContext) -> Header:
     """Return the header of a document, whose place is the context's.
 
     A document without ``rs:md`` is a plain sitemap, or a draft that names its kind.
-
-    Raises:
-        MalformedDocumentError: The ``rs:md`` names no capability, or a time that is none.
-        UnexpectedDocumentError: It names a capability that this version does not know.
     """
     if root.metadata is None:
         kind = None
@@ -143,11 +139,7 @@ def _renamed(rel: str, words: dict[str, str]) -> str:
 
 
 def _moment(name: str, text: str, context: ReadingContext) -> datetime:
-    """Return a time of the document itself, which all its entries depend on.
-
-    Raises:
-        MalformedDocumentError: It is none.
-    """
+    """Return a time of the document itself, which all its entries depend on."""
     try:
         found = parse_w3c(text)
     except ValueError:

@@ -92,18 +92,10 @@ class EntryScanner(Protocol):
         """True if all bytes so far are read, and the next ones are right under the root of XML."""
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes.
-
-        Raises:
-            DocumentError: They cannot be used.
-        """
+        """Feed the next bytes."""
 
     def close(self) -> None:
-        """End the document.
-
-        Raises:
-            DocumentError: It is not complete.
-        """
+        """End the document."""
 
     def place(self) -> tuple[int, int]:
         """Return line and column of what comes next, or of what is being read; 1-based."""
@@ -154,11 +146,7 @@ class DocumentScanner:
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes.
-
-        Raises:
-            DocumentError: They cannot be used.
-        """
+        """Feed the next bytes."""
         if not self._driver.fed:
             self._head = block[:_HEAD]
             if _DOCTYPE_HTML.match(block):  # HTML may write it in ways that XML does not allow
@@ -166,12 +154,7 @@ class DocumentScanner:
         self._driver.feed(block)
 
     def close(self) -> None:
-        """End the document.
-
-        Raises:
-            TruncatedDocumentError: It is not complete.
-            MalformedDocumentError: It is broken at its very end.
-        """
+        """End the document."""
         self._driver.close()
 
     @property
@@ -390,9 +373,6 @@ class DocumentScanner:
         """Return one element's attributes without those that are too long.
 
         One that belongs to ResourceSync is counted; one of others costs nothing.
-
-        Raises:
-            DocumentLimitError: They are too many, or too much for one tag.
         """
         longest = self._limits.text
         if len(attributes) > 2 * self._limits.attributes:

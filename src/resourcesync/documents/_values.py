@@ -96,20 +96,12 @@ def change_kind(label: str | None) -> ChangeKind | None:
 
 
 def change_moment(text: str) -> datetime:
-    """Return the time of a change that a ``datetime`` names.
-
-    Raises:
-        RefusalError: It names none.
-    """
+    """Return the time of a change that a ``datetime`` names."""
     return moment(text.strip(BLANKS), "The datetime is")
 
 
 def clean_uri(text: str) -> str:
-    """Return a URI without the blanks around it.
-
-    Raises:
-        RefusalError: It is empty, or has invisible characters.
-    """
+    """Return a URI without the blanks around it."""
     # Mostly there is nothing to strip, and the first strip returns the very same string.
     uri = text if text.strip() is text else text.strip(BLANKS)
     if not uri.isprintable() and ILLEGAL.search(uri):
@@ -120,21 +112,13 @@ def clean_uri(text: str) -> str:
 
 
 def element_moment(text: str) -> datetime | None:
-    """Return the time in a ``lastmod``; ``None`` for an empty one.
-
-    Raises:
-        RefusalError: It is not a W3C Datetime.
-    """
+    """Return the time in a ``lastmod``; ``None`` for an empty one."""
     stripped = text.strip(BLANKS)
     return moment(stripped, "The lastmod is") if stripped else None
 
 
 def moment(text: str, subject: str) -> datetime:
-    """Return the moment that a W3C Datetime names.
-
-    Raises:
-        RefusalError: It is none.
-    """
+    """Return the moment that a W3C Datetime names."""
     try:
         return parse_w3c(text)
     except ValueError as error:
@@ -168,11 +152,7 @@ def lacks_zone(text: str) -> bool:
 
 
 def length_of(text: str) -> int:
-    """Return the number of bytes that a ``length`` names.
-
-    Raises:
-        RefusalError: It names none, or more than `MOST_BYTES`.
-    """
+    """Return the number of bytes that a ``length`` names."""
     if (_LENGTH.fullmatch(text) or _LENGTH.fullmatch(text.strip(BLANKS))) and (
         int(text) <= MOST_BYTES
     ):
@@ -202,11 +182,7 @@ def digests_or_none(text: str, context: ReadingContext) -> tuple[Digest, ...]:
 
 
 def digests(text: str) -> tuple[Digest, ...]:
-    """Return the digests in a ``hash`` attribute.
-
-    Raises:
-        RefusalError: One cannot be read, or two of one algorithm disagree.
-    """
+    """Return the digests in a ``hash`` attribute."""
     found, fault = _sound_digests(text)
     if fault is not None:
         raise RefusalError(fault, LENIENCIES[fault][1], LENIENCIES[fault][0])

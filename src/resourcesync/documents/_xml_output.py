@@ -30,11 +30,7 @@ _NO_NAME: Final = re.compile(r"[\s<>&'\"/=:?!{}\x00-\x1f]")
 
 
 def escape(text: str) -> str:
-    """Return ``text`` for an element or for an attribute in double quotes.
-
-    Raises:
-        ValueError: It has a character that XML 1.0 excludes.
-    """
+    """Return ``text`` for an element or for an attribute in double quotes."""
     if not SPECIAL.search(text):
         return text
     found = _FORBIDDEN.search(text)
@@ -74,20 +70,12 @@ Timed = Header | Part | Package | DocumentChange
 
 
 def attribute(name: str, text: str) -> str:
-    """Return one attribute, or nothing when it would be empty.
-
-    Raises:
-        ValueError: The text has a character that XML excludes.
-    """
+    """Return one attribute, or nothing when it would be empty."""
     return f' {name}="{escape(text)}"' if text else ""
 
 
 def moment_text(when: datetime | None) -> str:
-    """Return a time in UTC, or nothing for ``None``.
-
-    Raises:
-        ValueError: It has no zone.
-    """
+    """Return a time in UTC, or nothing for ``None``."""
     if when is None:
         return ""
     if when.tzinfo is UTC:  # the usual case, without a copy; isoformat ends in +00:00
@@ -96,11 +84,7 @@ def moment_text(when: datetime | None) -> str:
 
 
 def length_text(length: int | None) -> str:
-    """Return a number of bytes, or nothing for ``None``.
-
-    Raises:
-        ValueError: It is below zero, or more than `MOST_BYTES`.
-    """
+    """Return a number of bytes, or nothing for ``None``."""
     if length is None:
         return ""
     if not 0 <= length <= MOST_BYTES:
@@ -130,11 +114,7 @@ def root_times(header: Header, form: DialectForm) -> str:
 
 
 def link_element(link: Link) -> str:
-    """Return a link.
-
-    Raises:
-        ValueError: It has no ``rel`` or ``href``, or something in it cannot be written.
-    """
+    """Return a link."""
     if not link.rel or not link.href:
         raise ValueError("a link needs rel and href (§7)")
     if link.priority is not None and not 1 <= link.priority <= MAX_PRIORITY:
@@ -156,15 +136,7 @@ def link_element(link: Link) -> str:
 
 
 def extra_attributes(extra: Extra, known: frozenset[str]) -> str:
-    """Return foreign attributes; each namespace gets a prefix by the order of appearance.
-
-    Args:
-        extra: The attributes.
-        known: Names with a defined meaning, which cannot be extra.
-
-    Raises:
-        ValueError: A name cannot be written, or is there twice.
-    """
+    """Return foreign attributes; each namespace gets a prefix by the order of appearance."""
     prefixes: dict[str, str] = {}
     parts: list[str] = []
     if len({name for name, _ in extra}) != len(extra):

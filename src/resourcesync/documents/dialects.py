@@ -119,11 +119,7 @@ _FORMS: Final = {
 
 
 def form_of(dialect: Dialect) -> DialectForm:
-    """Return the form of a dialect.
-
-    Raises:
-        ValueError: Documents of this dialect are read, but not written.
-    """
+    """Return the form of a dialect."""
     try:
         return _FORMS[dialect]
     except KeyError:
@@ -138,13 +134,7 @@ _SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST})
 
 
 def narrow_header(header: Header, dialect: Dialect) -> Header:
-    """Return a header reduced to a dialect; reading the output of `write` gives just this.
-
-    Raises:
-        ValueError: Nothing would be left: the dialect has no such document, or needs a time that
-            the header does not tell. Before 0.9.1 no document is open, so a change document needs
-            ``until`` or ``modified``; before 0.9 every document needs a time.
-    """
+    """Return a header reduced to a dialect; reading the output of `write` gives just this."""
     if dialect is Dialect.V1_1:  # it has all but the one time of the drafts
         return header if header.modified is None else replace(header, modified=None)
     form = form_of(dialect)
@@ -159,16 +149,7 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
 
 
 def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
-    """Return an entry reduced to a dialect; the very same one if nothing is left out.
-
-    Args:
-        entry: The entry.
-        header: The header of its document, before it was narrowed.
-        dialect: The dialect.
-
-    Raises:
-        ValueError: A change has no time, and the dialect is older than 1.1.
-    """
+    """Return an entry reduced to a dialect; the very same one if nothing is left out."""
     form = form_of(dialect)
     if form.is_plain:
         if isinstance(entry, Resource):

@@ -62,17 +62,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def read(stream: BinaryIO, *, name: str) -> Iterator[Resource | Change]:
-    """Yield the values of the lines, one after the other; empty lines are skipped.
-
-    Args:
-        stream: The lines; one of them is in memory at a time.
-        name: Name of the stream in messages.
-
-    Raises:
-        DocumentLimitError: A line has more than ``MAX_LINE`` bytes.
-        MalformedDocumentError: A line is no JSON, has an unknown name, lacks ``uri``, or has a
-            value that is none. ``line`` is its number.
-    """
+    """Yield the values of the lines, one after the other; empty lines are skipped."""
     number = 0
     while line := stream.readline(MAX_LINE + 1):
         number += 1
@@ -81,17 +71,7 @@ def read(stream: BinaryIO, *, name: str) -> Iterator[Resource | Change]:
 
 
 def read_line(line: bytes, *, name: str, number: int = 0) -> Resource | Change:
-    """Return the value of one line, which is not empty.
-
-    Args:
-        line: The line, with or without its end.
-        name: Name of the stream in messages.
-        number: Line number; 0 for none.
-
-    Raises:
-        DocumentLimitError: As in ``read``.
-        MalformedDocumentError: The same.
-    """
+    """Return the value of one line, which is not empty."""
     place = f"{name}, line {number}" if number else name
     if len(line) > MAX_LINE:
         raise DocumentLimitError(

@@ -91,23 +91,6 @@ def read_stream(
     """Open a document: read as far as its header, and no further than it must.
 
     The bytes may be gzip (by their first bytes), in UTF-8 or in UTF-16 with a byte order mark.
-
-    Args:
-        stream: The document; it stays open, and is read while the entries are.
-        uri: Its address, for messages and for relative references.
-        limits: Its bounds.
-        on_refused: Called with each entry that cannot be used, in order.
-        on_tolerated: Called once for each kind of tolerated fault.
-        strict: True if to raise for what would be forgiven, and for an entry that cannot be used;
-            then the error's evidence names the ``rule``. Only `Document.entries` checks all.
-
-    Raises:
-        NotAListError: Neither a ResourceSync document nor a sitemap, such as an HTML error page.
-        UnexpectedDocumentError: A document of a capability that this version does not know.
-        TruncatedDocumentError: It stops before its end.
-        MalformedDocumentError: No well-formed XML, a DOCTYPE, another encoding, a broken header; or
-            a broken rule, when ``strict``.
-        DocumentLimitError: Over one of the limits.
     """
     context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
     assembler = EntryAssembler(limits=limits, context=context)

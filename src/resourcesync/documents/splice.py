@@ -68,12 +68,7 @@ class EntrySlices(msgspec.Struct, frozen=True, kw_only=True):
         return _entries(self.count + others.count, (*self.slices, *others.slices))
 
     def cut(self, count: int, size: int) -> tuple["EntrySlices", "EntrySlices"]:
-        """Return the first entries and the rest.
-
-        Args:
-            count: The most entries of the first part.
-            size: The most bytes of it; it has one entry at least, if there is any.
-        """
+        """Return the first entries and the rest."""
         if self.count <= count and self.size <= size:
             return self, _entries(0, ())
         taken, held = 0, 0
@@ -91,24 +86,13 @@ class EntrySlices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entries_of(document: bytes, count: int) -> EntrySlices:
-    """Return the entries of a document.
-
-    Args:
-        document: A document that can be spliced.
-        count: Number of entries it has.
-    """
+    """Return the entries of a document."""
     start, end = document.find(_START), len(document) - len(_CLOSING)
     return _entries(count, (_ByteSlice(document, start, end),) if count else ())
 
 
 def splice(entries: EntrySlices, edits: Iterable[EntryEdit]) -> EntrySlices:
-    """Return the entries after some edits; what is not edited is not copied either.
-
-    Args:
-        entries: The entries of one document, as `entries_of` returns them.
-        edits: The edits, in URI order, each URI once. A new entry is inserted at its place; an
-            entry to remove may be absent already.
-    """
+    """Return the entries after some edits; what is not edited is not copied either."""
     if not entries.slices:
         return _gathered([edit.row for edit in edits if edit.row])
     ((source, at, end),) = entries.slices

@@ -78,11 +78,7 @@ def _kind_of(header: Header) -> type[Entry]:
 
 
 def check_header(header: Header, form: DialectForm) -> None:
-    """Check a header against Appendix A and the kinds of documents that there are.
-
-    Raises:
-        ValueError: It breaks a rule.
-    """
+    """Check a header against Appendix A and the kinds of documents that there are."""
     kind = header.capability
     if kind is not None and kind.is_snapshot and header.at is None:
         raise ValueError(f"a {header.phrase} needs its at (Appendix A)")
@@ -95,11 +91,7 @@ def check_header(header: Header, form: DialectForm) -> None:
 
 
 def check_entries(entries: Sequence[Entry], header: Header) -> None:
-    """Check entries against their document.
-
-    Raises:
-        ValueError: One is of another kind, or breaks a rule of such documents.
-    """
+    """Check entries against their document."""
     kind = _kind_of(header)
     if isinstance(entries, ResourceRun) and kind is Resource:
         if _are_placed(entries.paths, header):
@@ -200,17 +192,6 @@ def write(
 
     The forms of values are not checked, as `checking.checked_writer.write` does: those that
     a publisher writes were on their way in.
-
-    Args:
-        header: The header.
-        entries: The entries, all of the kind of the header.
-        dialect: The version to write. What it lacks is left out; `dialects.narrow_header` and
-            `dialects.narrow_entry` return the rest.
-        texts: The texts of the values, which may be checked.
-
-    Raises:
-        ValueError: The header or an entry would not be valid, see `opening` and `render`; or the
-            dialect is not written, or has no such document.
     """
     form = form_of(dialect)
     text = _opening(header, form)
@@ -225,35 +206,17 @@ def write(
 
 
 def opening(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
-    """Return what comes before the entries.
-
-    Raises:
-        ValueError: A time is missing that the capability must have (``at`` of a Resource List,
-            ``from`` of a Change List), or is there and must not be (Appendix A), or an interval
-            ends before it starts; a text cannot be written in XML; a foreign element is no XML that
-            stands alone; or the dialect is not written, or has no such document.
-    """
+    """Return what comes before the entries."""
     return _opening(header, form_of(dialect)).encode()
 
 
 def closing(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
-    """Return what comes after the entries.
-
-    Raises:
-        ValueError: The dialect is not written, or has no such document.
-    """
+    """Return what comes after the entries."""
     return _closing(header, form_of(dialect)).encode()
 
 
 def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
-    """Return one entry of a document with this header; entries are concatenated.
-
-    Raises:
-        ValueError: The entry is not of the kind of the header, has no URI, a length
-            below zero, a time without a zone, a path where none may be or none where one must be,
-            no time where the dialect needs it, a foreign element that is no XML that stands alone,
-            or a text that XML cannot carry.
-    """
+    """Return one entry of a document with this header; entries are concatenated."""
     return "".join(_renderer(header, form_of(dialect))([entry])).encode()
 
 
@@ -261,19 +224,12 @@ def body(entries: Sequence[Entry], header: Header, dialect: Dialect = Dialect.V1
     """Return some entries of a document with this header, one after the other, as `render` does.
 
     A `ResourceRun` is written in half the time.
-
-    Raises:
-        ValueError: One of them would not be valid, see `render`.
     """
     return "".join(_renderer(header, form_of(dialect))(entries)).encode()
 
 
 def rows(entries: Sequence[Entry], header: Header) -> list[bytes]:
-    """Return each of these entries of a document in 1.1 with this header, as `render` does.
-
-    Raises:
-        ValueError: One of them would not be valid, see `render`.
-    """
+    """Return each of these entries of a document in 1.1 with this header, as `render` does."""
     return [row.encode() for row in _renderer(header, form_of(Dialect.V1_1))(entries)]
 
 

@@ -47,12 +47,7 @@ def is_named_after_coding(uri: str, codings: tuple[str, ...]) -> bool:
 
 
 class Decoder:
-    """A decoder of one coding; no step yields more than 64 KiB, so the caller can stop it.
-
-    Args:
-        choose: Returns the window bits of zlib for a stream, from its first two bytes.
-        has_members: Whatever follows a stream is another one (RFC 1952 §2.2).
-    """
+    """A decoder of one coding; no step yields more than 64 KiB, so the caller can stop it."""
 
     def __init__(self, choose: Callable[[bytes], int], *, has_members: bool) -> None:
         self._choose = choose
@@ -61,11 +56,7 @@ class Decoder:
         self._start = b""
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the decoded content of the next bytes.
-
-        Raises:
-            CodingError: They are not in the coding.
-        """
+        """Yield the decoded content of the next bytes."""
         chunk, self._start = self._start + chunk, b""
         while chunk:
             member = self._member
@@ -114,16 +105,7 @@ def coded_limit(limit: int) -> int:
 
 
 def decode(chunks: Iterable[bytes], codings: tuple[str, ...], limit: int) -> Iterator[bytes]:
-    """Yield the content of a whole coded body.
-
-    Args:
-        chunks: The body as sent.
-        codings: Its codings.
-        limit: The most bytes of the content.
-
-    Raises:
-        CodingError: The coding is unknown, or the content is damaged, cut or too long.
-    """
+    """Yield the content of a whole coded body."""
     if not is_decodable(codings):
         raise CodingError("a coding that cannot be removed")
     decoder, coded, size = new_decoder(codings), 0, 0

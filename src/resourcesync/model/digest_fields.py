@@ -63,9 +63,6 @@ def served_digests(headers: Mapping[str, str]) -> tuple[tuple[Digest, ...], bool
     """Return the digests of an answer that are of its whole body as sent; True: some are malformed.
 
     ``Content-Digest`` is of the bytes of one message: of a part, if the body came in parts.
-
-    Args:
-        headers: The answer's fields, names in lower case.
     """
     fields = [(parse_digest_field, REPRESENTATION), (_parse_former_field, FORMER)]
     if not headers.get("content-range", ""):
@@ -96,10 +93,6 @@ def choose_digests(wanted: str, digests: Sequence[Digest]) -> tuple[Digest, ...]
 
     The one that is wanted most; all of them if none of these is named, or the field is empty or
     malformed. One with the weight 0 is not acceptable, and is not sent.
-
-    Args:
-        wanted: The field's value; empty for none.
-        digests: The digests of the representation.
     """
     sendable = tuple(digest for digest in digests if digest.algorithm in FIELD_ALGORITHMS)
     weights = _weights(wanted) if wanted else {}

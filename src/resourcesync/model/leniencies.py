@@ -148,12 +148,7 @@ class LeniencyTally:
             )
 
     def note(self, code: Leniency, uri: str) -> None:
-        """Count one leniency that no document shows by itself.
-
-        Args:
-            code: Its code.
-            uri: The entry or document that needed it.
-        """
+        """Count one leniency that no document shows by itself."""
         rule, reason = LENIENCIES[code]
         self.add([CountedLeniency(code=code, rule=rule, reason=reason, count=1, uri=uri)])
 

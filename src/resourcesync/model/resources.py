@@ -94,13 +94,7 @@ def without_patches(resource: Resource) -> Resource:
 
 
 def many_resources(count: int, columns: Mapping[str, Iterable[Any]]) -> list[Resource]:
-    """Return many resources at once, in a third of the time of single calls with keywords.
-
-    Args:
-        count: Their number.
-        columns: Values by the name of their field, one for each resource and of the field's type;
-            ``uri`` is among them, and what is not has its default.
-    """
+    """Return many resources at once, in a third of the time of single calls with keywords."""
     others = (columns.get(name, repeat(default)) for name, default in _DEFAULTS)
     return list(islice(map(Resource, columns["uri"], *others), count))
 
@@ -109,14 +103,6 @@ class ResourceRun(Sequence[Resource]):
     """Many resources as columns, which become values only on request.
 
     It suits resources with the usual metadata. Writers of lists of millions read the columns.
-
-    Args:
-        uris: ``loc`` of each.
-        lastmods: Last-Modified of each.
-        lengths: Bytes of each.
-        hashes: ``hash`` of each, as it is written; empty for none.
-        media_types: ``type`` of each.
-        paths: ``path`` of each; empty if none has one, as outside of packages.
     """
 
     __slots__ = ("hashes", "lastmods", "lengths", "media_types", "paths", "uris")

@@ -89,9 +89,6 @@ def parse_loosely(text: str) -> datetime:
     Databases and languages write a blank for ``T``, ``+0000``, ``+00`` or ``UTC`` for the zone, a
     lower-case ``z``, a comma before the fraction, slashes or single digits in the day; feeds write
     times as mail does (RFC 822). The zone of a mere day is ignored.
-
-    Raises:
-        ValueError: It names no moment, or is ambiguous.
     """
     mail = _RFC_822.fullmatch(text)
     if mail is not None:
@@ -188,9 +185,6 @@ def end_of_lastmod(value: int) -> int:
     A time says what is modified in its second, its minute or its day, as far as it is written. A
     time at midnight is taken as a day, since most sitemaps write no more, and it lasts until it is
     over in every time zone; one on a minute as a minute.
-
-    Args:
-        value: Whole microseconds since 1970-01-01T00:00:00Z, as is what is returned.
     """
     if value % _DAY == 0:
         return value + _DAY + _LAST_ZONE

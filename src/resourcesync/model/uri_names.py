@@ -10,12 +10,7 @@ server that reads "+" as a blank or ";" as a parameter."""
 
 
 def uri_fault(key: str, room: int) -> str | None:
-    """Return why Destinations refuse a name in a URI; ``None`` if they do not.
-
-    Args:
-        key: The name as a segment, or names as a path.
-        room: Characters that are available for it.
-    """
+    """Return why Destinations refuse a name in a URI; ``None`` if they do not."""
     if len(key) > room:
         return f"its URI is longer than {MAX_URI} characters"
     if "%0" in key and ("%0A" in key or "%0D" in key):

@@ -149,7 +149,7 @@ class CatalogueStore(Protocol):
         """Forget the edits up to a number: the published Resource List has them."""
 
     def forget_changes(self, last: int) -> bool:
-        """Forget some thousand of the oldest changes, up to a number; return whether more are left.
+        """Forget some thousand of the oldest changes; return whether more are left.
 
         Numbers are not used again.
         """

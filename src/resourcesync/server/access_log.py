@@ -56,11 +56,6 @@ class AccessLog:
     """ASGI application that logs the answers of another one; a context manager that ends the log.
 
     Characters that could forge a line or control a terminal are escaped, as nginx does.
-
-    Args:
-        app: The application that answers.
-        path: The file, which is appended to; ``None`` for standard output.
-        is_json: True for a JSON object in each line, false for the combined format.
     """
 
     def __init__(
@@ -87,11 +82,7 @@ class AccessLog:
         self._thread.join(_END_SECONDS)  # a pipe may block it for ever
 
     def check(self) -> None:
-        """Check that the log can be written.
-
-        Raises:
-            StorageError: It cannot be opened now; each later line is tried again.
-        """
+        """Check that the log can be written."""
         try:
             os.close(self._open())
         except OSError as error:

@@ -30,12 +30,7 @@ MetricsSource = Callable[[], Iterable[Metric]]
 
 @final
 class AdminApplication:
-    """The ASGI application of an operator's address; the public does not reach it.
-
-    Args:
-        status: Returns the state of the mirrors as JSON; called in a thread.
-        others: The application for all other paths: health, metrics, pages.
-    """
+    """The ASGI application of an operator's address; the public does not reach it."""
 
     def __init__(self, status: Callable[[], bytes], others: ASGIApp) -> None:
         self._status = status
@@ -60,10 +55,6 @@ class OperationsApplication:
 
     ``/livez`` answers as long as the server does anything at all; ``/readyz`` is 503 while the
     Source cannot be served, with the reason; ``/metrics`` has the metrics for Prometheus.
-
-    Args:
-        look: The readiness check of the Source.
-        patience: Seconds that a check has.
     """
 
     def __init__(

@@ -96,9 +96,6 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
             content.
         find_entry: Returns the entry of a resource, for its digests and links; ``None``: there are
             none.
-
-    Raises:
-        ConfigurationError: The URI cannot stand in a header, or ``documents`` is ``root`` itself.
     """
 
     root: Path
@@ -203,20 +200,7 @@ def create_app(
     links: LinksOf = no_links,
     republished: Republished = _never,
 ) -> "Application":
-    """Return the ASGI application for ``served``. Between requests, no file is open for long.
-
-    Args:
-        served: The tree and its documents.
-        clock: The clock.
-        mounts: Further applications by the path below which they answer, such as ``/hub``. They get
-            all methods, and ``root_path`` as ASGI has it; they are started and ended with this one.
-            Their paths hide those of the tree.
-        links: Further ``Link`` fields of documents and resources.
-        republished: Returns a source that replaces this one; called with each request.
-
-    Raises:
-        ConfigurationError: A path cannot be mounted at.
-    """
+    """Return the ASGI application for ``served``. Between requests, no file is open for long."""
     application = Application(clock, MountedApplications(mounts), republished)
     application.serve(served, links)
     return application
@@ -281,10 +265,6 @@ class Application:
 
         A server does this by itself. Frameworks that mount this application do not: hand it to
         theirs, as in ``Starlette(lifespan=lambda _: application.lifespan(), …)``.
-
-        Raises:
-            ConfigurationError: A mounted application cannot start.
-            ResourceSyncError: The same, raised by the application itself.
         """
         async with self._mounts.lifespan():
             yield
@@ -308,9 +288,6 @@ class Application:
         """Return the redirect to a folder that has a page; ``None`` for anything else.
 
         The address is relative: a proxy may serve all this below another path.
-
-        Raises:
-            StorageError: Its page cannot be opened now.
         """
         path = without_authority(request.raw_path)
         if path[-1:] in {b"", b"/"}:
@@ -332,11 +309,7 @@ class Application:
         return await self._pages.robots() if path == b"/robots.txt" else None
 
     def _locate_request(self, request: HttpRequest) -> ServedLocation | None:
-        """Return the location of the answer to a request.
-
-        Raises:
-            StorageError: It cannot be determined now.
-        """
+        """Return the location of the answer to a request."""
         return self._locate_path(request.raw_path or b"/", request.query)
 
     def _locate_path(self, path: bytes, query: bytes) -> ServedLocation | None:

@@ -66,13 +66,6 @@ class ChunkedResponse(Response):
     Unread bytes stay in memory, for possibly many clients. Starlette's ``StreamingResponse`` starts
     a group of tasks each time: it takes 150 µs more, where a small answer takes 30, and 8 KiB.
 
-    Args:
-        status: The HTTP status.
-        headers: All the fields but ``Date``.
-        pieces: The body of known length: spans of a representation, and bytes between them; empty
-            for a response that has none, such as one to a HEAD, and for an unknown length.
-        chunks: Yields the body, or what follows the bytes of ``fill``.
-
     Attributes:
         length: Number of bytes of the pieces.
         sent: Number of bytes of the body that were passed to the server.
@@ -160,9 +153,6 @@ class HttpRequest:
 
     Starlette's ``Request`` is for requests with a body.
 
-    Args:
-        scope: The scope of ASGI.
-
     Attributes:
         scope: The same.
         fields: The header fields by lower-case name (RFC 9110 §5.3).
@@ -241,13 +231,6 @@ async def answer(
     """Answer an ``http`` request that only reads; one that does not is refused.
 
     A HEAD gets the fields of the response and no bytes: its stream is not started.
-
-    Args:
-        respond: Returns the response.
-        scope: The request, as ASGI has it.
-        receive: The same.
-        send: The same.
-        count: Called at the end, also of a response that was cut; with 0 when there was none.
     """
     request = HttpRequest(scope)
     response: Response | None = None
@@ -293,16 +276,7 @@ async def wait_for(event: asyncio.Event, seconds: float) -> bool:
 
 
 async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
-    """Return the body of a request.
-
-    Args:
-        request: The request.
-        most: Most bytes.
-        seconds: The time limit for all of it.
-
-    Raises:
-        HTTPException: It is too long (413), too slow (408), or incomplete (400).
-    """
+    """Return the body of a request."""
     too_long = HTTPException(413, f"At most {most} bytes.", CLOSE)
     announced = request.headers.get("content-length", "0")
     if not announced.isdigit() or int(announced[:19]) > most:
@@ -353,12 +327,6 @@ class MountedApplications:
     """Further applications, each below a path of its own, which is theirs too.
 
     Starlette's ``Mount`` neither answers at that very path nor runs lifespans.
-
-    Args:
-        applications: By path, such as ``/hub``.
-
-    Raises:
-        ConfigurationError: A path is invalid.
     """
 
     def __init__(self, applications: Mapping[str, ASGIApp]) -> None:
@@ -388,12 +356,7 @@ class MountedApplications:
 
     @contextlib.asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Start all the applications; end them with the block, the last one first.
-
-        Raises:
-            ConfigurationError: One of them cannot start; those that did are ended.
-            ResourceSyncError: The same, raised by the application itself.
-        """
+        """Start all the applications; end them with the block, the last one first."""
         async with AsyncExitStack() as stack:
             for prefix, application in self._applications.values():
                 self._states[prefix] = await stack.enter_async_context(run_lifespan(application))
@@ -405,13 +368,6 @@ async def run_lifespan(application: ASGIApp) -> AsyncIterator[State]:
     """Start an application and end it with the block, as ASGI's ``lifespan`` has it.
 
     An application without a lifespan is not started.
-
-    Yields:
-        Its state.
-
-    Raises:
-        ConfigurationError: It reports that it cannot start.
-        ResourceSyncError: The same.
     """
     state: State = {}
     scope = {

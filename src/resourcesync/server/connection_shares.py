@@ -26,13 +26,7 @@ class Connection(Protocol):
 
 
 class ConnectionShares:
-    """The connections of each client; the one that is idle longest makes room for a new one.
-
-    Args:
-        most: Connections from which on the longest idle one is closed, whose ever it is.
-        share: Most connections of one client address.
-        proxies: Addresses and networks of proxies: each may hold any number.
-    """
+    """The connections of each client; the one that is idle longest makes room for a new one."""
 
     def __init__(self, most: int, share: int, proxies: Iterable[str] = ()) -> None:
         self._most, self._share = most, share
@@ -96,11 +90,6 @@ class RequestShares:
     """An application whose clients may have only so many requests under way at a time.
 
     Behind a proxy all connections are the proxy's, so the share is that of the requests.
-
-    Args:
-        app: The application.
-        share: Most requests of one client address.
-        shares: Knows the proxies, whose own requests have no limit.
     """
 
     def __init__(self, app: ASGIApp, share: int, shares: ConnectionShares) -> None:

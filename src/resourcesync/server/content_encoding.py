@@ -161,11 +161,7 @@ def _compress_all(body: bytes, coding: Coding) -> bytes:
 
 @final
 class Encoder:
-    """Compressor of documents with a cache of the most recently used.
-
-    Args:
-        kept: Size of the cache in bytes.
-    """
+    """Compressor of documents with a cache of the most recently used."""
 
     def __init__(self, *, kept: int = _CACHE_BYTES) -> None:
         self._most = kept
@@ -193,17 +189,7 @@ class Encoder:
     async def encode(
         self, opened: OpenFile, condition: FileState, coding: Coding, where: Hashable
     ) -> bytes | None:
-        """Return a document in ``coding``; ``None`` when it is no longer as ``condition``.
-
-        Args:
-            opened: The document.
-            condition: Its state.
-            coding: The coding.
-            where: Identifies its place.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """Return a document in ``coding``; ``None`` when it is no longer as ``condition``."""
         key = (where, condition, coding.name)
         body = self._bodies.get(key)
         if body is not None:

@@ -70,11 +70,7 @@ _CachedEntry = tuple[float, ServedEntry, bytes]
 
 @final
 class EntryFields:
-    """The fields of entries, which are cached for a second.
-
-    Args:
-        find: Returns the entry of a resource.
-    """
+    """The fields of entries, which are cached for a second."""
 
     def __init__(self, find: FindEntry, clock: Clock) -> None:
         self._find = find
@@ -88,14 +84,7 @@ class EntryFields:
         place: tuple[str, str],
         condition: FileState,
     ) -> None:
-        """Add the fields of the entry to an answer that has the file, or a part of it.
-
-        Args:
-            response: The answer.
-            request: The request.
-            place: The arguments of the function that finds the entry.
-            condition: The state of the file.
-        """
+        """Add the fields of the entry to an answer that has the file, or a part of it."""
         if response.status_code not in _WITH_ENTRY:
             return
         entry, link = self._find_cached(place)
@@ -124,12 +113,7 @@ def _signatures(condition: FileState) -> tuple[str, str]:
 
 
 def digest_headers(hash_: str, wanted: str) -> Headers:
-    """Return the ``Repr-Digest`` of an answer, if there is one to send.
-
-    Args:
-        hash_: Digests of the representation, as in a ``hash`` attribute.
-        wanted: The request's ``Want-Repr-Digest``; empty for none.
-    """
+    """Return the ``Repr-Digest`` of an answer, if there is one to send."""
     value = _all_digests(hash_)
     if wanted:
         value = format_digest_field(choose_digests(wanted, parse_digests(hash_)))

@@ -62,11 +62,7 @@ class ServedLocation(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class FileSender:
-    """Sender of the files of locations.
-
-    Args:
-        entries: Adds the fields of entries; ``None``: resources have no entries here.
-    """
+    """Sender of the files of locations."""
 
     __slots__ = ("_clock", "_encoder", "_entries", "_old")
 
@@ -82,9 +78,6 @@ class FileSender:
 
         If the file changes while it is sent, the response raises an ``OriginalChangedError``, and
         the server cuts the connection.
-
-        Raises:
-            StorageError: It cannot be read now, or must exist and does not.
         """
         for _ in range(_TRIES):
             opened = place.folder.open(place.names)
@@ -206,19 +199,7 @@ async def stream(
     is_intact: Callable[[], bool],
     watch: Callable[[bytes], None] = _ignore,
 ) -> AsyncIterator[bytes]:
-    """Yield the pieces of a file in chunks.
-
-    Args:
-        opened: The file.
-        pieces: The pieces.
-        is_intact: Returns true if all chunks are bytes of one state; called before the last one is
-            yielded.
-        watch: Called with each chunk.
-
-    Raises:
-        OriginalChangedError: The file changed; the last bytes were not yielded.
-        StorageError: It cannot be read.
-    """
+    """Yield the pieces of a file in chunks."""
     chunk = b""
     for step in chunk_ranges(pieces, CHUNK):
         if chunk:

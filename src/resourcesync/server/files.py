@@ -91,11 +91,7 @@ class OpenFile:
         os.close(self._descriptor)
 
     def duplicate(self) -> "OpenFile":
-        """Return a second handle of the same file, which lives longer than this one.
-
-        Raises:
-            StorageError: No more files can be opened.
-        """
+        """Return a second handle of the same file, which lives longer than this one."""
         try:
             return OpenFile(os.dup(self._descriptor), self.found)
         except OSError as error:
@@ -114,11 +110,7 @@ class OpenFile:
         return now.st_size == since.size and now.st_mtime_ns == since.modified_ns
 
     def read(self, start: int, length: int) -> bytes:
-        """Return up to ``length`` bytes from ``start``; fewer only where the file ends.
-
-        Raises:
-            StorageError: The disk cannot read them.
-        """
+        """Return up to ``length`` bytes from ``start``; fewer only where the file ends."""
         try:
             found = os.pread(self._descriptor, length, start)
             while len(found) < length:
@@ -153,13 +145,6 @@ class ServedFolder:
     be reached by a link: the operator named it. Below it, folders that are links are not entered; a
     file that is a link is served when it leads, through at most 8 links, to a file below the same
     folder that is not hidden.
-
-    Args:
-        path: The folder.
-        closed: The names of an excluded folder below it; empty for none.
-        required: True if it is a fault that the folder itself is absent (not mounted, perhaps), and
-            not just the absence of all its files.
-        is_open: Returns true if the target of a link may be served.
     """
 
     __slots__ = ("_closed", "_is_open", "_path", "_required")
@@ -178,12 +163,7 @@ class ServedFolder:
         self._closed = tuple(name.lower() for name in closed)
 
     def open(self, names: Names) -> OpenFile | None:
-        """Open the file at ``names``; ``None`` when there is no such regular file.
-
-        Raises:
-            StorageError: It, or the folder, cannot be opened now; that is not the same as absent.
-                The code is ``forbidden`` when this process may not read it.
-        """
+        """Open the file at ``names``; ``None`` when there is no such regular file."""
         opened = self._open_directly(names)
         if opened is not None:
             return opened
@@ -280,12 +260,6 @@ def read_path(raw: bytes) -> Names | None:
     Refused are empty and dot parts, encoded slashes, NUL, and invalid escapes. A backslash is an
     ordinary character in a name that is never joined to a path, and such files are listed. A target
     in absolute form loses its scheme and host: they are ignored.
-
-    Args:
-        raw: ``raw_path`` of the ASGI scope, without the query.
-
-    Returns:
-        The names; the empty tuple is ``/`` itself.
     """
     if not raw.startswith(b"/"):
         raw = without_authority(raw)
@@ -318,13 +292,7 @@ def is_hidden(names: Names) -> bool:
 
 
 def follow_link(names: Names, target: bytes, roots: Iterable[bytes]) -> Names | None:
-    """Return the target of a symbolic link at ``names``; ``None`` when it is outside the tree.
-
-    Args:
-        names: The link's place; every folder above it is a real one.
-        target: The content of the link.
-        roots: The absolute paths of the tree's folder, for links that are absolute.
-    """
+    """Return the target of a symbolic link at ``names``; ``None`` when it is outside the tree."""
     stack = list(names[:-1])
     if target.startswith(b"/"):
         inside = [root for root in roots if target.startswith(root.rstrip(b"/") + b"/")]

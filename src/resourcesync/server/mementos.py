@@ -82,11 +82,7 @@ class ServedVersions(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class MementoApplication:
-    """ASGI application that serves versions.
-
-    Args:
-        versioned: The versions to serve.
-    """
+    """ASGI application that serves versions."""
 
     def __init__(self, versioned: ServedVersions) -> None:
         self._index = versioned.index
@@ -231,11 +227,7 @@ class MementoApplication:
     def _content(
         self, request: HttpRequest, sha256: str, headers: Mapping[str, str]
     ) -> Response | None:
-        """Return the response with a content; the last bytes of the whole only if its digest fits.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """Return the response with a content; the last bytes only if the digest fits."""
         opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
         if opened is None:
             return None

@@ -65,15 +65,7 @@ class ResponseValidators(msgspec.Struct, frozen=True, kw_only=True):
 def evaluate_preconditions(
     fields: Mapping[str, str], validators: ResponseValidators
 ) -> PreconditionOutcome:
-    """Return the outcome of the preconditions of a GET or HEAD (§13.2.2).
-
-    Args:
-        fields: The request's fields by lower-case name, repeated ones joined by commas.
-        validators: Those of the present representation.
-
-    Returns:
-        ``send`` for 200 or 206, ``not modified`` for 304, ``failed`` for 412.
-    """
+    """Return the outcome of the preconditions of a GET or HEAD (§13.2.2)."""
     if _CONDITIONS.isdisjoint(fields):
         return "send"
     if not _is_expected(fields, validators):
@@ -106,13 +98,7 @@ def allows_range(fields: Mapping[str, str], validators: ResponseValidators) -> b
 
 
 def has_tag(field: str, etag: str, *, weak: bool) -> bool:
-    """True if a list of entity tags contains ``etag``; ``*`` contains any. One pass over the field.
-
-    Args:
-        field: The value of ``If-Match`` or ``If-None-Match``; the rest after a fault is not read.
-        etag: A strong tag; the empty one is in no list.
-        weak: True if a weak tag in the list may match (§8.8.3.2).
-    """
+    """True if a list of entity tags contains ``etag``; ``*`` contains any."""
     if field.strip(" \t") == "*":
         return True
     if not etag:
@@ -187,13 +173,6 @@ def select_ranges(field: str, size: int) -> SelectedRanges:
     gap, are merged (§15.3.7.2). So no byte is sent twice, whatever is requested. A field of another
     unit, of wrong grammar or of more than 16 ranges selects the whole, as a server may always
     answer (§14.2).
-
-    Args:
-        field: The field's value; empty when the request has none.
-        size: Bytes of the representation.
-
-    Returns:
-        Spans for a 206, ``whole`` for a 200, or ``unsatisfiable`` for a 416.
     """
     unit = _BYTES.match(field)
     if unit is None:
@@ -284,10 +263,6 @@ def file_validators(condition: FileState, now: int) -> ResponseValidators:
 
     The tag is strong: size, both times and inode. Two states can share none of that, since the
     system sets ``changed_ns`` at every write and the writes are more than a tick apart.
-
-    Args:
-        condition: The state from ``stat``.
-        now: Nanoseconds since 1970.
     """
     tag = (
         f"{condition.size:x}-{condition.modified_ns & (2**64 - 1):x}"
@@ -306,14 +281,7 @@ def file_validators(condition: FileState, now: int) -> ResponseValidators:
 def plan_response(
     request: HttpRequest, size: int, validators: ResponseValidators, headers: Headers
 ) -> ChunkedResponse:
-    """Return the response to a GET or HEAD, without the bytes of its pieces.
-
-    Args:
-        request: The request.
-        size: Bytes of the representation.
-        validators: The validators of its present state.
-        headers: Further fields of a 200, such as the media type.
-    """
+    """Return the response to a GET or HEAD, without the bytes of its pieces."""
     marks = _validator_fields(validators)
     match evaluate_preconditions(request.fields, validators):
         case "failed":

@@ -219,19 +219,6 @@ def serve_forever(
 
     In another thread than the main one no signal is handled, so it does not return. The process may
     open as many files afterwards as the connections may need, if it is allowed to.
-
-    Args:
-        app: The application.
-        host: The address or name to listen on.
-        port: The port; 0 chooses a free one.
-        on_ready: Called once with the server's URI, such as ``http://127.0.0.1:8080/``, when
-            requests are answered; then with that of ``aside`` too, where there is one.
-        limits: The limits for clients.
-        aside: A second application; its connections do not count among those of ``app``.
-
-    Raises:
-        ConfigurationError: An address cannot be listened on, or the application cannot start.
-        ResourceSyncError: The same, raised by the application itself.
     """
     _allow_files(limits.connections)
     with contextlib.ExitStack() as stack:
@@ -277,17 +264,7 @@ class _ShutdownReply:
 
 @final
 class ServerThread:
-    """A server in a thread of its own, for as long as the ``with`` block runs.
-
-    Args:
-        app: The application.
-        host: The address or name to listen on.
-        port: The port; 0 chooses a free one.
-        limits: The limits for clients.
-
-    Raises:
-        ConfigurationError: The address cannot be listened on.
-    """
+    """A server in a thread of its own, for as long as the ``with`` block runs."""
 
     def __init__(
         self,

@@ -58,12 +58,7 @@ _TOO_LONG: Final = 413
 
 @final
 class HubWorker:
-    """Thread that verifies and delivers for a hub.
-
-    Args:
-        deliveries: The pending verifications and deliveries.
-        messenger: The messenger; used by this thread alone.
-    """
+    """Thread that verifies and delivers for a hub."""
 
     def __init__(self, deliveries: Deliveries, messenger: Messenger) -> None:
         self._deliveries = deliveries
@@ -118,12 +113,7 @@ class HubWorker:
 
 @final
 class HubApplication:
-    """The ASGI application of a hub, to be mounted at its address.
-
-    Args:
-        worker: The worker; started and ended with the application.
-        on_end: Called after the end.
-    """
+    """The ASGI application of a hub, to be mounted at its address."""
 
     def __init__(self, hub: Hub, worker: HubWorker, on_end: Callable[[], None]) -> None:
         self._hub = hub
@@ -184,13 +174,7 @@ def _answering(
     start: Callable[[], None],
     end: Callable[[], None],
 ) -> Router:
-    """Return the application that answers all requests by ``respond``.
-
-    Args:
-        respond: Returns the response; an ``HTTPException`` of it is a refusal.
-        start: Called at the start; a ``ResourceSyncError`` of it prevents the start.
-        end: Called at the end, in a thread: it may block.
-    """
+    """Return the application that answers all requests by ``respond``."""
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -233,11 +217,7 @@ def _nothing() -> None:
 
 @final
 class CallbackApplication:
-    """The ASGI application of a subscriber, to be mounted at its ``callback_base``.
-
-    Args:
-        start, end: Called at the start and the end of the server.
-    """
+    """The ASGI application of a subscriber, to be mounted at its ``callback_base``."""
 
     def __init__(
         self,

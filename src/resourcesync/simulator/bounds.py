@@ -103,11 +103,7 @@ _STEPS: Final = frozenset({"clock_steps", "rollbacks"})
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse a scenario that cannot be simulated, or would mean nothing.
-
-    Raises:
-        ConfigurationError: A value is out of its bounds, or two exclude each other.
-    """
+    """Refuse a scenario that cannot be simulated, or would mean nothing."""
     for place, value, bound in _bounded(scenario):
         if not bound.allows(value):
             _refuse(f"{place} must be {bound.text}", value, unit=bound.unit)
@@ -141,11 +137,7 @@ def faults_after_end(scenario: Scenario) -> Iterator[str]:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Return a time zone by its name.
-
-    Raises:
-        ConfigurationError: There is no time zone of that name.
-    """
+    """Return a time zone by its name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:

@@ -12,11 +12,7 @@ _SECOND: Final = 1_000_000
 
 
 class SimulatedClock:
-    """A ``Clock``, and the events that are due at their times.
-
-    Args:
-        start: The first moment, UTC.
-    """
+    """A ``Clock``, and the events that are due at their times."""
 
     def __init__(self, start: datetime) -> None:
         self._start = self._now = to_microseconds(start)
@@ -68,11 +64,7 @@ class SimulatedClock:
 
 
 class SteppingClock:
-    """The time of another clock plus steps: the clock of a Source whose clock is wrong.
-
-    Args:
-        true: The other clock.
-    """
+    """The time of another clock plus steps: the clock of a Source whose clock is wrong."""
 
     def __init__(self, true: SimulatedClock) -> None:
         self._true = true

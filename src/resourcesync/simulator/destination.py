@@ -38,10 +38,6 @@ class SimulatedCopies:
     """``Copies`` without bytes.
 
     A process that crashes loses no installed copy, and all staged ones.
-
-    Args:
-        on_change: Called for each copy that is installed or removed.
-        injector: The faults of the process and its disk.
     """
 
     def __init__(self, on_change: OnChange, injector: FaultInjector) -> None:
@@ -140,11 +136,7 @@ class SimulatedCopies:
         return None if copy is None else copy[0]
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
-        """Return the length and digests of a copy, or ``None`` when there is none.
-
-        Raises:
-            StorageError: A requested digest was not computed when the copy was staged.
-        """
+        """Return the length and digests of a copy, or ``None`` when there is none."""
         copy = self._copies.get(path)
         if copy is None:
             return None
@@ -198,12 +190,7 @@ class SimulatedCopies:
 
 
 class SimulatedStaged:
-    """A staged copy (``StagedCopy``).
-
-    Args:
-        algorithms: Digests to compute.
-        check_room: Raises where there is no room for more bytes.
-    """
+    """A staged copy (``StagedCopy``)."""
 
     def __init__(self, algorithms: Sequence[str], check_room: Callable[[], None]) -> None:
         self._check_room = check_room
@@ -220,11 +207,7 @@ class SimulatedStaged:
         """Ignore the validator: a partial copy is never resumed."""
 
     def write(self, chunk: bytes) -> None:
-        """Write the next bytes.
-
-        Raises:
-            DiskFullError: There is no room for them.
-        """
+        """Write the next bytes."""
         self._check_room()
         self._file.write(chunk)
 
@@ -272,16 +255,7 @@ _SCRATCH_IN_MEMORY: Final = 1 << 24
 
 
 class SimulatedDestination:
-    """A Destination whose state is in a folder, and whose copies have no bytes.
-
-    Args:
-        folder: The folder of its state; its owner removes it.
-        network: The network.
-        options: The options of its pulls.
-        clock: The clock.
-        on_change: Called for each copy that is installed or removed.
-        injector: The faults of its process and its disk.
-    """
+    """A Destination whose state is in a folder, and whose copies have no bytes."""
 
     def __init__(
         self,

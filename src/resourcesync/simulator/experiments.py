@@ -38,14 +38,6 @@ def results_folder(out: Path) -> Iterator[Path]:
     """Yield a working folder; all of it moves to ``out`` when the block ends without an error.
 
     Otherwise all of it is removed, as are the remains of killed runs.
-
-    Args:
-        out: A folder that is empty, or does not exist.
-
-    Raises:
-        ConfigurationError: It is not empty; nothing was changed.
-        LockedError: Another run is writing into this folder.
-        StorageError: It cannot be made or written.
     """
     work = out / _UNFINISHED
     descriptor = _lock_folder(out, work)
@@ -193,17 +185,7 @@ def plan_runs(
     repeat: int = 1,
     seed: int | None = None,
 ) -> list[PlannedSimulation]:
-    """Return the runs of a scenario with all combinations of some values, all of them checked.
-
-    Args:
-        written: The parsed scenario.
-        swept: Keys, and the values of each.
-        repeat: Number of seeds, one after the other.
-        seed: The first of them; ``None`` is that of the scenario.
-
-    Raises:
-        ConfigurationError: A scenario cannot be simulated, or there are too many.
-    """
+    """Return the runs of a scenario with all combinations of some values, all of them checked."""
     if "destination" in swept:
         raise ConfigurationError(
             "destinations cannot be swept as a whole",
@@ -221,17 +203,7 @@ def plan_runs(
 def simulate_runs(
     tasks: Sequence[PlannedSimulation], *, events: Path | None = None, jobs: int | None = None
 ) -> Generator[SimulationRun, None, None]:
-    """Simulate; yield the runs in order. No process is left when the iterator is closed.
-
-    Args:
-        tasks: The runs.
-        events: The folder for the events of each, as ``NUMBER.ndjson``; ``None`` for none.
-        jobs: Processes; ``None`` for as many as there are processors.
-
-    Raises:
-        StorageError: Events, or a Destination's state, cannot be written.
-        EngineError: A process died.
-    """
+    """Simulate; yield the runs in order. No process is left when the iterator is closed."""
     logs = [
         None if events is None else events / f"{place:06d}.ndjson" for place in range(len(tasks))
     ]
@@ -289,11 +261,7 @@ def summarise(runs: Sequence[SimulationRun]) -> list[Summary]:
 
 
 def write_table(runs: Sequence[SimulationRun], path: Path) -> None:
-    """Write all figures of all runs as CSV.
-
-    Raises:
-        StorageError: It cannot be written.
-    """
+    """Write all figures of all runs as CSV."""
     text = StringIO()
     keys = [key for key in (runs[0].values if runs else ()) if key != "seed"]
     table = csv.writer(text, lineterminator="\n")
@@ -307,11 +275,7 @@ def write_table(runs: Sequence[SimulationRun], path: Path) -> None:
 
 
 def join_events(folder: Path, path: Path) -> None:
-    """Write the events of all runs into one compressed file; the same runs give the same bytes.
-
-    Raises:
-        StorageError: It cannot be written.
-    """
+    """Write the events of all runs into one compressed file; the same runs give the same bytes."""
 
     def write() -> None:
         with (

@@ -20,14 +20,7 @@ class Crash(BaseException):
 
 
 class FaultInjector:
-    """Faults of a Destination while it writes.
-
-    Args:
-        faults: The rates and times of faults.
-        seed: The seed of all random choices.
-        clock: The clock.
-        on_fault: Called for each fault.
-    """
+    """Faults of a Destination while it writes."""
 
     def __init__(self, faults: Faults, seed: int, clock: SimulatedClock, on_fault: OnFault) -> None:
         self._faults = faults
@@ -39,25 +32,13 @@ class FaultInjector:
         self._is_dead = False
 
     def die(self, fault: str, what: str) -> NoReturn:
-        """Crash the Destination.
-
-        Args:
-            fault: The kind of the fault.
-            what: The object of the fault.
-
-        Raises:
-            Crash: Always.
-        """
+        """Crash the Destination."""
         self._is_dead = True
         self.on_fault(fault, what)
         raise Crash
 
     def check_alive(self) -> None:
-        """Raise if the process has crashed: code that runs while the stack unwinds has no effect.
-
-        Raises:
-            Crash: It has crashed.
-        """
+        """Raise if the process has crashed: what runs while the stack unwinds has no effect."""
         if self._is_dead:
             raise Crash
 
@@ -66,28 +47,13 @@ class FaultInjector:
         self._is_dead = False
 
     def step(self, what: str) -> None:
-        """Pass the point before or after a write.
-
-        Args:
-            what: The object that is written, for the report.
-
-        Raises:
-            Crash: The Destination crashes at this point.
-        """
+        """Pass the point before or after a write."""
         self.check_alive()
         if self._happens(self._faults.crash_writing):
             self.die("crash_writing", what)
 
     def check_room(self, what: str) -> None:
-        """Check the room on the disk.
-
-        Args:
-            what: The object to be written.
-
-        Raises:
-            DiskFullError: The disk is full.
-            Crash: The Destination has crashed.
-        """
+        """Check the room on the disk."""
         self.check_alive()
         elapsed = self._clock.elapsed
         full = is_within(elapsed, self._faults.disk_full)
@@ -96,11 +62,7 @@ class FaultInjector:
             raise DiskFullError("no space is left", evidence=(("place", what),))
 
     def survivors(self, many: int) -> frozenset[int] | None:
-        """Return which of a batch of copies survive a power cut; ``None`` without one.
-
-        Args:
-            many: Number of copies that are installed together.
-        """
+        """Return which of a batch of copies survive a power cut; ``None`` without one."""
         if not self._happens(self._faults.power_cut):
             return None
         return frozenset(number for number in range(many) if self._random.random() < 0.5)  # noqa: PLR2004
@@ -110,12 +72,7 @@ class FaultInjector:
 
 
 class CrashingState:
-    """A ``MirrorStateStore`` of a Destination that may crash before and after each commit.
-
-    Args:
-        state: The store.
-        injector: The faults.
-    """
+    """A ``MirrorStateStore`` of a Destination that may crash before and after each commit."""
 
     def __init__(self, state: "MirrorStateStore", injector: FaultInjector) -> None:
         self._state = state
@@ -126,12 +83,7 @@ class CrashingState:
         return getattr(self._state, name)
 
     def commit(self, step: "StateTransaction") -> None:
-        """Store a step.
-
-        Raises:
-            Crash: The Destination crashes before or after it.
-            DiskFullError: There is no room for it; nothing of it is stored.
-        """
+        """Store a step."""
         self._injector.check_room("memory")
         self._injector.step("memory")
         self._state.commit(step)

@@ -15,14 +15,7 @@ _MOST_DIGITS: Final = 12
 
 
 def mean_text(summary: "Summary", name: str, form: str, none: str = NO_FIGURE) -> str:
-    """Return the mean of a figure.
-
-    Args:
-        summary: The row.
-        name: The name of the figure.
-        form: The format of a number.
-        none: The text if no run has the figure.
-    """
+    """Return the mean of a figure."""
     mean = summary.mean(name)
     return none if mean is None else format(mean, form)
 

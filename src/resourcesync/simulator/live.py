@@ -59,15 +59,6 @@ class ScenarioSource:
     """Answers for the Source of a scenario, whose time passes as its owner says.
 
     Thread-safe.
-
-    Args:
-        scenario: The scenario; after its duration nothing changes or fails any more.
-        base: The URI of the resources' root.
-        clock: The clock of the Source.
-        source: The Source.
-        elapsed: Returns the number of seconds since the start that should have passed.
-        stretch: Seconds, by ``elapsed``, that due events may take; the rest waits for the next
-            request, so that a slow machine still answers.
     """
 
     def __init__(
@@ -100,13 +91,7 @@ class ScenarioSource:
         self._is_stopped = True
 
     def answer(self, path: str, *, uncached: bool = False) -> LiveAnswer:
-        """Return the answer for a path now, with the faults of the network.
-
-        Args:
-            path: Below the root, without a slash at its start; empty for a page about this Source,
-                which has no faults.
-            uncached: True to bypass caches, which may have an older version.
-        """
+        """Return the answer for a path now, with the faults of the network."""
         with self._lock:
             self._advance()
             if not path:

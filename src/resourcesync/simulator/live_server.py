@@ -54,11 +54,7 @@ class LiveAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveApplication:
-    """Answers for a live Source (ASGI).
-
-    Args:
-        clock: Time.
-    """
+    """Answers for a live Source (ASGI)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -130,17 +126,7 @@ class RunningSimulation:
 def serve_live(
     scenario: Scenario, place: LiveAddress, *, clock: Clock
 ) -> AbstractContextManager[RunningSimulation]:
-    """Serve a live Source while the ``with`` block runs.
-
-    Args:
-        scenario: The scenario.
-        place: The address to serve at.
-        clock: Time.
-
-    Raises:
-        ConfigurationError: The address cannot be listened on or used by clients; or the scenario
-            cannot be simulated.
-    """
+    """Serve a live Source while the ``with`` block runs."""
     if place.base_uri:
         place = replace(place, base_uri=SourceNaming(base_uri=place.base_uri).base_uri)
     return _LiveSimulation(scenario, place, clock)

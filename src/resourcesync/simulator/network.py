@@ -41,16 +41,7 @@ STORM: Final[Mapping[int, type[SourceError]]] = {
 
 
 class SimulatedNetwork:
-    """A ``Fetcher`` in virtual time: a number of requests at a time, each with its duration.
-
-    Args:
-        source: The Source.
-        settings: The speed of the network.
-        faults: The faults of transfers.
-        seed: The seed of all random choices.
-        clock: Passes while requests are in flight.
-        injector: The faults of the client, which may crash; called for each fault.
-    """
+    """A ``Fetcher`` in virtual time: a number of requests at a time, each with its duration."""
 
     def __init__(
         self,
@@ -79,11 +70,7 @@ class SimulatedNetwork:
         self._recent = deque[float]()
 
     def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
-        """Carry out the requests; yield each outcome when its time has come.
-
-        Raises:
-            Crash: The Destination crashes.
-        """
+        """Carry out the requests; yield each outcome when its time has come."""
         waiting, numbers = iter(requests), count()
         under_way: list[tuple[float, int, Callable[[], FetchResponse | FetchFailure]]] = []
         is_over = False

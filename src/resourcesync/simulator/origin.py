@@ -53,14 +53,7 @@ class OriginChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulatedOrigin:
-    """The resources as they are now.
-
-    Args:
-        settings: Their properties and changes.
-        seed: The seed of all random choices.
-        now: Returns the time, UTC.
-        base: The URI of their root, with a slash at its end.
-    """
+    """The resources as they are now."""
 
     def __init__(
         self, settings: OriginSettings, seed: int, now: Callable[[], datetime], base: str = BASE
@@ -171,11 +164,7 @@ def length_of(sizes: Sizes, luck: random.Random) -> int:
 
 
 def burst_times(burst: Burst, start: datetime, duration: float) -> Iterator[float]:
-    """Yield the times of a burst, in seconds since the start.
-
-    Raises:
-        ConfigurationError: There is no such time zone.
-    """
+    """Yield the times of a burst, in seconds since the start."""
     zone = zone_of(burst.zone)
     day = start.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(1)
     while True:

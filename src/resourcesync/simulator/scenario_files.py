@@ -42,17 +42,7 @@ Reader = Callable[[Any], Any]
 def read_table(
     table: object, readers: Mapping[str, Reader], name: str, tables: Iterable[str] = ()
 ) -> Table:
-    """Return the values of a table, each as its reader returns it.
-
-    Args:
-        table: The parsed table.
-        readers: Readers by the permitted keys.
-        name: The table's name for messages.
-        tables: Further permitted keys, which are read elsewhere.
-
-    Raises:
-        ConfigurationError: It has another key, or an invalid value.
-    """
+    """Return the values of a table, each as its reader returns it."""
     if not isinstance(table, dict):
         raise ConfigurationError(f"{name} must be a table")
     values: Table = {}
@@ -247,11 +237,7 @@ SCALE: Final = bounds.Bound(1e-9, 1e6, "from 0.000000001 to 1,000,000")
 
 
 def read_scenario(path: Path) -> Table:
-    """Read and parse a scenario.
-
-    Raises:
-        ConfigurationError: It cannot be read, or is not TOML.
-    """
+    """Read and parse a scenario."""
     try:
         with path.open("rb") as stream:
             text = stream.read(_MOST_BYTES + 1)
@@ -269,11 +255,7 @@ def read_scenario(path: Path) -> Table:
 
 
 def parse_scenario(text: str, name: str) -> Table:
-    """Parse the text of a scenario.
-
-    Raises:
-        ConfigurationError: It is not TOML.
-    """
+    """Parse the text of a scenario."""
     try:
         written = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a number with too many digits
@@ -299,17 +281,7 @@ def _nested_values(value: object) -> Iterator[object]:
 
 
 def with_value(written: Table, key: str, value: str) -> Table:
-    """Return a scenario with one value replaced, as for a sweep.
-
-    Args:
-        written: The parsed scenario.
-        key: The key of the value, such as ``publish.rotate``; ``destination.every`` is that of all.
-            ``variant`` replaces all values of the scenario's variant of this name.
-        value: The value in TOML; a string needs no quotes.
-
-    Raises:
-        ConfigurationError: There is no such table, or no such variant.
-    """
+    """Return a scenario with one value replaced, as for a sweep."""
     if key != _VARIANT:
         return _with_one_value(written, key.split("."), _plain(value))
     variants = _table(written, _VARIANT)
@@ -323,11 +295,7 @@ def with_value(written: Table, key: str, value: str) -> Table:
 
 
 def values_of(text: str) -> list[str]:
-    """Return the values of a sweep: separated by commas outside lists, tables and strings.
-
-    Args:
-        text: Such as ``5m,1h`` or ``["1h..2h","3h..4h"],[]``.
-    """
+    """Return the values of a sweep: separated by commas outside lists, tables and strings."""
     found, depth, quote = [""], 0, ""
     for letter in text:
         if letter == "," and not depth and not quote:
@@ -376,11 +344,7 @@ def _with_one_value(written: Table, names: Sequence[str], value: object) -> Tabl
 
 
 def scenario_of(written: Table) -> Scenario:
-    """Return the scenario of a parsed file.
-
-    Raises:
-        ConfigurationError: It has a mistake, or one of its variants has one.
-    """
+    """Return the scenario of a parsed file."""
     plain = {key: value for key, value in written.items() if key != _VARIANT}
     variants = _table(written, _VARIANT)
     for name in variants:

@@ -44,16 +44,6 @@ def simulate(
     """Let one Destination follow a Source from the start to the end.
 
     The events at the Source are the same for every Destination: they follow from the seed.
-
-    Args:
-        scenario: The scenario.
-        destination: The Destination.
-        on_event: Called for each event.
-        within: The parent of temporary folders, see ``make_folders``.
-
-    Raises:
-        ConfigurationError: The scenario cannot be simulated.
-        StorageError: Temporary folders cannot be made.
     """
     bounds.check(scenario)
     with make_folders(within) as folders:
@@ -66,19 +56,7 @@ def simulate(
 def simulate_source(
     scenario: Scenario, base: str
 ) -> Iterator[tuple[SimulatedClock, SimulatedSource]]:
-    """Run a Source as in ``simulate``, with a Destination that never pulls.
-
-    Args:
-        scenario: The scenario.
-        base: The URI of its resources' root, with a slash at its end.
-
-    Yields:
-        The clock, which drives all events, and the Source, which has published once.
-
-    Raises:
-        ConfigurationError: The scenario cannot be simulated.
-        StorageError: Temporary folders cannot be made.
-    """
+    """Run a Source as in ``simulate``, with a Destination that never pulls."""
     bounds.check(scenario)
     with make_folders() as folders:
         world = _Simulation(scenario, scenario.destinations[0], folders, _nothing, base)

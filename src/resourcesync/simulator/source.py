@@ -48,9 +48,6 @@ class SimulatedContents:
     """The bytes of the resources and of all former versions (``Contents``).
 
     So a Change Dump contains every version, as where versions are stored until they are packed.
-
-    Args:
-        origin: The origin.
     """
 
     def __init__(self, origin: SimulatedOrigin) -> None:
@@ -85,11 +82,7 @@ class SimulatedContents:
 
 
 class PackedDocuments(MemoryDocuments):
-    """A ``DocumentStore`` in memory, but for packages, which are as large as the resources.
-
-    Args:
-        folder: The folder of packages; its owner removes it.
-    """
+    """A ``DocumentStore`` in memory, but for packages, which are as large as the resources."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -109,11 +102,7 @@ class PackedDocuments(MemoryDocuments):
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
     ) -> int:
-        """Put a whole document in place, if ``check`` accepts it; return its size.
-
-        Raises:
-            StorageError: There is no room for a package.
-        """
+        """Put a whole document in place, if ``check`` accepts it; return its size."""
         self.fault_hook(name)
         if not name.endswith(PACKAGE):
             length = super().write(name, chunks, check)
@@ -162,12 +151,7 @@ class PackedDocuments(MemoryDocuments):
 
 
 class _PackedFile:
-    """A file that is deleted with the last reference to it.
-
-    Args:
-        folder: Its folder.
-        number: Its number.
-    """
+    """A file that is deleted with the last reference to it."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self.number = number
@@ -211,17 +195,7 @@ class SavedSource(msgspec.Struct):
 
 
 class SimulatedSource:
-    """A Source that publishes an origin.
-
-    Args:
-        origin: The resources.
-        scenario: The settings of the publication, and the faults.
-        documents: The store of the documents.
-        clock: The true time; the Source's own may be wrong.
-        on_listed: Called for each resource whose listed state changed: its name and SHA-256, empty
-            when it is no longer listed.
-        on_fault: Called for each fault of the Source.
-    """
+    """A Source that publishes an origin."""
 
     def __init__(
         self,
@@ -297,14 +271,7 @@ class SimulatedSource:
         return bool(done.written)
 
     def published_at(self, as_of: int) -> float:
-        """Return the time of a moment of the Source's own clock, in seconds since the start.
-
-        Args:
-            as_of: Microseconds, as in its lists.
-
-        Returns:
-            The time when all changes up to it were published; 0 where it is not known.
-        """
+        """Return the time of a moment of the Source's own clock, in seconds since the start."""
         place = bisect_right(self._moments, (as_of, float("inf"))) - 1
         return self._moments[place][1] if place >= 0 else 0.0
 
@@ -338,12 +305,7 @@ class SimulatedSource:
         return sorted(name for name in names if before.get(name) != saved.versions.get(name))
 
     def answer(self, path: str, *, stale: bool = False) -> SimulatedAnswer | None:
-        """Return the answer for a path; ``None`` when nothing is there.
-
-        Args:
-            path: Below the base.
-            stale: True for an older version, if there was one.
-        """
+        """Return the answer for a path; ``None`` when nothing is there."""
         if path == self._dropped and not self._is_healthy:
             return None
         opened: BinaryIO | None = self._documents.open(path)
@@ -509,12 +471,7 @@ class SimulatedSource:
             self._on_fault("dropped", self._dropped)
 
     def _maybe_fail(self, name: str) -> None:
-        """Pass the point before or after a document is written.
-
-        Raises:
-            Crash: The Source crashes at this point.
-            DiskFullError: There is no room for it.
-        """
+        """Pass the point before or after a document is written."""
         elapsed, faults = self._true.elapsed, self._faults
         if self._is_dead:  # code that runs while the stack unwinds has no effect
             raise Crash

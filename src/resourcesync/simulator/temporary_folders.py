@@ -36,13 +36,6 @@ def make_folders(within: TemporaryFolders | None = None) -> Iterator[TemporaryFo
     """Make folders that are removed with all in them after the block.
 
     The folders of a run that was killed more than a minute ago are removed, too.
-
-    Args:
-        within: The parent folder, whose owner removes the leftovers of a killed process; ``None``
-            for the folders of the system.
-
-    Raises:
-        StorageError: They cannot be made.
     """
     memory, disk = within or (MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None, None)
     with ExitStack() as held:

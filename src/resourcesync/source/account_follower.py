@@ -66,12 +66,7 @@ class PublishableFilter:
     def select(
         self, told: Iterator[_Entry], known: Callable[[str], _Entry | None] = lambda _: None
     ) -> Iterator[_Entry]:
-        """Yield the entries that can be published; the others are counted and do not stop the rest.
-
-        Args:
-            told: The entries.
-            known: Returns the former entry, which stays in place of one that cannot be used.
-        """
+        """Yield the entries that can be published; the others are counted."""
         while batch := list(islice(told, _BATCH)):
             if not _fault(batch):
                 yield from batch
@@ -127,14 +122,7 @@ class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountFollower:
-    """An account, and the catalogue that follows it.
-
-    Args:
-        account: The other system.
-        catalogue: The catalogue that follows it.
-        publish: Publishes the catalogue.
-        clock: Time.
-    """
+    """An account, and the catalogue that follows it."""
 
     def __init__(
         self,
@@ -162,15 +150,7 @@ class AccountFollower:
         self._left: int | None = None
 
     def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
-        """Update the catalogue: by the changes where possible, else by reading all.
-
-        Args:
-            allow_empty: True if all resources may be gone.
-            most: Seconds after which the changes so far are enough, if there are still more.
-
-        Returns:
-            What was recorded.
-        """
+        """Update the catalogue: by the changes where possible, else by reading all."""
         position = self._position()
         if self._account.can_list_resources and (not position or self._is_due()):
             return self._fill(allow_empty=allow_empty)
@@ -186,9 +166,6 @@ class AccountFollower:
         """Record the changes of the next seconds, or read all if a full read is due.
 
         If the system announces changes, this ends with the first ones.
-
-        Returns:
-            What was recorded.
         """
         position = self._position()
         if self._account.can_list_resources and self._is_due():
@@ -202,13 +179,7 @@ class AccountFollower:
         return self._fill(allow_empty=allow_empty)
 
     def follow_rest(self, counts: Posted, most: float, *, allow_empty: bool = False) -> Posted:
-        """Record also what was committed meanwhile, and the rest of a large transaction.
-
-        Args:
-            counts: What ``follow`` recorded.
-            most: Seconds after which the changes so far are enough.
-            allow_empty: True if all resources may be gone.
-        """
+        """Record also what was committed meanwhile, and the rest of a large transaction."""
         warnings = self._told
         rest = self.synchronize(allow_empty=allow_empty, most=most)
         self._told = self._told or warnings

@@ -15,16 +15,7 @@ from resourcesync.source.plan import MOST_LISTS, Offer, PublicationPlan, Superse
 
 
 def write_archive(writer: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
-    """Write an archive of these documents, oldest first, unless it is stored already.
-
-    Args:
-        writer: The document writer.
-        capability: The kind of archive, such as ``Capability.RESOURCE_DUMP_ARCHIVE``.
-        parts: The documents, 50,000 at most.
-
-    Raises:
-        StorageError: The archive could not be written; the one before is still in place.
-    """
+    """Write an archive of these documents, oldest first, unless it is stored already."""
     listed = tuple(parts)
     name, key = naming.ARCHIVES[capability], repr(listed)
     if not writer.has(name, key):
@@ -53,47 +44,21 @@ def resource_list_parts(
 
 
 def archive_resource_list(writer: DocumentWriter, superseded_list: SupersededList) -> bool:
-    """Copy a Resource List to its place in the archive before a newer one takes its own.
-
-    Returns:
-        True if it is in the archive; a list that was lost before it was copied cannot be archived.
-
-    Raises:
-        StorageError: The list could not be copied.
-    """
+    """Copy a Resource List to its place in the archive before a newer one takes its own."""
     if writer.confirm_unharmed(superseded_list.name):
         return True
     return writer.copy(naming.RESOURCE_LIST, superseded_list.name, str(superseded_list.at))
 
 
 def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
-    """Return the archived dumps that are younger than the retention time.
-
-    Args:
-        former: Dumps in archives, oldest first.
-        keep: Retention time in microseconds; 0 retains none.
-        now: The present moment, in microseconds.
-    """
+    """Return the archived dumps that are younger than the retention time."""
     return tuple(dump for dump in former if keep and now - dump.since <= keep)[-MOST_LISTS:]
 
 
 def archive_resource_dump(
     writer: DocumentWriter, packages: Sequence[PublishedPackage], parts: Iterable[str], now: int
 ) -> ArchivedDump | None:
-    """Copy the Resource Dump to its place in the archive before a newer one takes its own.
-
-    Args:
-        writer: The document writer.
-        packages: The packages of the dump.
-        parts: The names of its parts, when it is an index.
-        now: The present moment, in microseconds; the archived dump is named after it.
-
-    Returns:
-        ``None`` if the dump is altered or missing, or if it is archived already.
-
-    Raises:
-        StorageError: It could not be copied.
-    """
+    """Copy the Resource Dump to its place in the archive before a newer one takes its own."""
     head, name = naming.RESOURCE_DUMP, naming.archived_resource_dump(from_microseconds(now))
     known = writer.known.get(head)
     if known is None or not packages or name in writer.known:
@@ -112,11 +77,7 @@ def archive_resource_dump(
 def close_change_dump(
     writer: DocumentWriter, packages: Sequence[PublishedPackage], now: int
 ) -> ArchivedDump:
-    """Write a closed Change Dump of packages that are no longer listed.
-
-    Raises:
-        StorageError: It could not be written.
-    """
+    """Write a closed Change Dump of packages that are no longer listed."""
     start, until = packages[0].since, packages[-1].until
     name = naming.archived_change_dump(from_microseconds(until))
     header = Header(
@@ -142,11 +103,7 @@ def close_change_dump(
 def write_dump_archive(
     writer: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]
 ) -> None:
-    """Write the archive of one kind of dump, unless it would be empty or is stored already.
-
-    Raises:
-        StorageError: It could not be written; the one before is still in place.
-    """
+    """Write the archive of one kind of dump, unless it would be empty or is stored already."""
     archive = capability.archive
     assert archive is not None, "dumps have archives"
     if own := [dump for dump in former if dump.capability == capability.value]:

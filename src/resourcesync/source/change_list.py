@@ -30,12 +30,6 @@ def extend(
     A list is closed at the time of its last change, and the next one starts there: since every
     change has a time of its own, none is in neither. A closed list never changes again, nor does
     the order: a change is listed only when every earlier one is.
-
-    Args:
-        plan: The plan so far.
-        changes: The changes after those of the plan, in order.
-        writer: The document writer.
-        limits: The most that a list contains.
     """
     # The longest header that such a list can have: closed, in an index, times to the microsecond.
     latest = from_microseconds(plan.open.start).replace(microsecond=1)
@@ -71,13 +65,7 @@ def close(plan: PublicationPlan) -> PublicationPlan:
 
 
 def close_at(plan: PublicationPlan, moment: int, taken: Iterable[str]) -> PublicationPlan:
-    """Return the plan with all its changes in closed lists, the last of which ends at ``moment``.
-
-    Args:
-        plan: The plan.
-        moment: The end of that list, in microseconds; every later change is dated later.
-        taken: Names that are in use already.
-    """
+    """Return the plan with all its changes in closed lists; the last ends at ``moment``."""
     name = naming.dated_change_list(from_microseconds(moment))
     alternatives = (name.replace(".xml", f"-{number}.xml") for number in count(2))
     in_use = {*taken, *(span.name for span in plan.closed)}
@@ -116,11 +104,7 @@ def offered(plan: PublicationPlan, shape: ChangeLists) -> dict[Capability, str]:
 def publish(
     writer: DocumentWriter, plan: PublicationPlan, snapshot: CatalogueSnapshot, shape: ChangeLists
 ) -> None:
-    """Write the planned Change Lists that are missing, oldest first, and then their head.
-
-    Raises:
-        StorageError: One could not be written; the next run continues with it.
-    """
+    """Write the planned Change Lists that are missing, oldest first, and then their head."""
     is_part = shape is not ChangeLists.ARCHIVE and len(plan.closed) > 0
     for span in (*plan.retired, *plan.closed):
         if not writer.has(span.name, _closed_key(span, is_part=is_part)):
@@ -157,11 +141,7 @@ def _write(
 
 
 def write_index(writer: DocumentWriter, plan: PublicationPlan, shape: ChangeLists) -> None:
-    """Write the index of the planned Change Lists, at least one of them closed, if it is missing.
-
-    Raises:
-        StorageError: It could not be written; the one before is still in place.
-    """
+    """Write the index of the planned Change Lists, one of them closed, if it is missing."""
     has_open, has_archive = shape is ChangeLists.APPEND, bool(plan.retired)
     spans = [(span.start, span.reached, span.name) for span in plan.closed]
     key = _key((spans, has_open, has_archive))
@@ -200,14 +180,7 @@ def _closed_header(writer: DocumentWriter, span: Span, *, is_part: bool) -> Head
 def header_of(
     writer: DocumentWriter, start: datetime, until: datetime | None, *, is_part: bool
 ) -> Header:
-    """Return the header of a Change List.
-
-    Args:
-        writer: The document writer.
-        start: The ``from`` of the list.
-        until: Its ``until``; ``None`` for an open list.
-        is_part: True if an index leads to it.
-    """
+    """Return the header of a Change List."""
     links: tuple[Link, ...] = (description.up_link(writer.naming, naming.CAPABILITY_LIST),)
     if is_part:
         links = (*links, description.index_link(writer.naming, naming.CHANGE_LIST))

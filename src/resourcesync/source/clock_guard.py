@@ -30,17 +30,6 @@ def check_clock(catalogue: CatalogueStore, now: datetime, step: PublicationStep)
     ``Step.REBASE`` and ``Step.INITIALISE`` confirm that the clock is right now. Where it was ahead
     before, everything dated later than now is forgotten and the lists start over: with a Resource
     List of the present state, and no changes.
-
-    Args:
-        catalogue: The catalogue, with the latest recorded time.
-        now: The present moment.
-        step: The requested step.
-
-    Raises:
-        StateError: The clock is a day or more behind the latest recorded time (code
-            ``clock-behind``), or more than a year ahead of it (``clock-ahead``). Nothing was
-            written.
-        StorageError: The catalogue cannot be read or written.
     """
     latest = catalogue.latest()
     if latest is None:
@@ -55,16 +44,7 @@ def check_clock(catalogue: CatalogueStore, now: datetime, step: PublicationStep)
 
 
 def is_behind(latest: datetime, now: datetime, *, is_meant: bool) -> bool:
-    """True if the lists must start over, since recorded times are far ahead of the clock.
-
-    Args:
-        latest: The newest recorded time.
-        now: The present moment.
-        is_meant: True if the operator confirmed that the clock is right now.
-
-    Raises:
-        StateError: The operator did not confirm it (code ``clock-behind``).
-    """
+    """True if the lists must start over, since recorded times are far ahead of the clock."""
     if latest - now <= AHEAD:
         return False
     if not is_meant:
@@ -73,11 +53,7 @@ def is_behind(latest: datetime, now: datetime, *, is_meant: bool) -> bool:
 
 
 def check_silence(latest: datetime, now: datetime) -> None:
-    """Refuse to publish after so long a silence that the clock may be ahead.
-
-    Raises:
-        StateError: The silence is longer than ``SILENCE`` (code ``clock-ahead``).
-    """
+    """Refuse to publish after so long a silence that the clock may be ahead."""
     if now - latest > SILENCE:
         raise _clock_error("clock-ahead", "more than a year later", latest, now)
 

@@ -16,12 +16,7 @@ _EPOCH: Final = from_microseconds(0)
 
 
 class PresentContents:
-    """The present bytes of the originals; former versions are not stored (``Contents``).
-
-    Args:
-        originals: The originals.
-        opening: The function that opens an original; by default the originals' own.
-    """
+    """The present bytes of the originals; former versions are not stored (``Contents``)."""
 
     def __init__(self, originals: OriginalReader, opening: OpenOriginal | None = None) -> None:
         self._originals = originals
@@ -33,11 +28,7 @@ class PresentContents:
         return False
 
     def open(self, resource: Resource) -> BinaryIO | None:
-        """Open the bytes that are at a resource's URI now; ``None`` when there are none.
-
-        Raises:
-            StorageError: The bytes exist and cannot be read.
-        """
+        """Open the bytes that are at a resource's URI now; ``None`` when there are none."""
         return self._opening(resource.uri)
 
     def open_patch(self, patch: Link) -> BinaryIO | None:
@@ -47,12 +38,7 @@ class PresentContents:
         return none
 
     def measure(self, uri: str) -> Resource | None:
-        """Measure the resource at a URI; ``None`` when there is none any more.
-
-        Raises:
-            OriginalChangedError: It changed during each attempt to read it.
-            StorageError: It cannot be read.
-        """
+        """Measure the resource at a URI; ``None`` when there is none any more."""
         try:
             resource, _ = self._originals.measure(Original(uri, "", 0, _EPOCH))
         except OriginalChangedError:

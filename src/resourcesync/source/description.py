@@ -58,19 +58,7 @@ def publish(
     *,
     monitored_since: int | None = None,
 ) -> None:
-    """Write the Capability List and the Source Description, in this order, where they differ.
-
-    Args:
-        writer: The document writer.
-        offered: The name of the document for each capability that is offered.
-        described_by: The URI of a document about the resources; empty writes one of our own.
-        hubs: Hubs where notifications can be subscribed to; with any, the Capability List leads to
-            the channel of changes and the Source Description to that of documents (Notification
-            §5).
-        monitored_since: The moment, in microseconds, from which the Change List leads to all that
-            the Resource List has. A link ``monitor`` (RFC 5989) says so: mirrors that have read the
-            one since, and follow the other, need not read it again.
-    """
+    """Write the Capability List and the Source Description, in this order, where they differ."""
     if not described_by:
         described_by = writer.naming.uri(naming.ABOUT)
         writer.put_text(naming.ABOUT, render_about(writer.naming))
@@ -108,13 +96,7 @@ def publish(
 def _lists(
     names: SourceNaming, offers: Sequence[tuple[Capability, str]], since: int | None
 ) -> Iterator[CapabilityEntry]:
-    """Yield the entries of the offered documents.
-
-    Args:
-        names: The names and addresses of the documents.
-        offers: The capability and the name of each.
-        since: The moment from which the Change List leads to all of the Resource List.
-    """
+    """Yield the entries of the offered documents."""
     monitor = dict(offers).get(Capability.CHANGE_LIST)
     for capability, name in offers:
         entry = _entry(names, name, capability)

@@ -30,9 +30,6 @@ def render_checked(render: Callable[[Sequence[Any]], T], entries: Sequence[Any])
 
     Programs may post entries to a catalogue that no document can express, such as a link without a
     target.
-
-    Raises:
-        StateError: One of the entries cannot be published.
     """
     try:
         return render(entries)
@@ -82,13 +79,6 @@ class DocumentWriter:
     """Writer of the documents in a store, with a record of those that were written before.
 
     Each document is read back before it takes its place: see ``ReadBackCheck``.
-
-    Args:
-        naming: The names and addresses of the documents.
-        known: The records of the documents that were written before.
-        dialect: The version of the format.
-        moment: The moment that the documents describe; before 0.9.1 every document must have a
-            time.
     """
 
     def __init__(
@@ -140,12 +130,7 @@ class DocumentWriter:
         return True
 
     def body(self, name: str, body: str) -> DocumentRecord | None:
-        """Return the record of a document whose entries can be copied; ``None`` otherwise.
-
-        Args:
-            name: The name of the document.
-            body: Identifies the sequence of entries that its own must be the beginning of.
-        """
+        """Return the record of a document whose entries can be copied; ``None`` otherwise."""
         known = self.known.get(name)
         is_it = known is not None and known.body == self._dialect_key(body)
         return known if is_it and self.confirm_unharmed(name) else None
@@ -173,35 +158,14 @@ class DocumentWriter:
         *,
         dialect: Dialect | None = None,
     ) -> None:
-        """Write a document durably, read it back, and record it.
-
-        Args:
-            name: The name of the document.
-            key: Identifies its content.
-            header: Its header.
-            body: Its rendered entries.
-            dialect: The version, if it differs from that of the writer.
-
-        Raises:
-            StorageError: It could not be written, or does not read back (code ``read-back``); the
-                document before is still in place.
-        """
+        """Write a document durably, read it back, and record it."""
         content = _DocumentContent(self._dated(header), body, name, dialect or self.dialect)
         self._put(name, key, content)
 
     def put_growing(
         self, name: str, key: str, header: Header, entries: Iterable[Entry], *, body: str, last: int
     ) -> None:
-        """Write a document to which entries will be added later, as ``put`` does.
-
-        Args:
-            name: The name of the document.
-            key: Identifies its content.
-            header: Its header.
-            entries: Its entries.
-            body: Identifies the sequence that these are the beginning of.
-            last: The number of the last change in it.
-        """
+        """Write a document to which entries will be added later, as ``put`` does."""
         self.put_entries(name, key, header, entries)
         self.known[name] = replace(self.known[name], body=self._dialect_key(body), last=last)
 
@@ -215,22 +179,7 @@ class DocumentWriter:
         source: str,
         last: int,
     ) -> bool:
-        """Write a document with the entries of another before its own; their bytes are copied.
-
-        Args:
-            name: The name of the document.
-            key: Identifies its content.
-            header: Its header.
-            entries: Its further entries.
-            source: The document with the first entries; it may be the one to be replaced.
-            last: The number of the last change in it.
-
-        Returns:
-            False if the document to copy from was altered; nothing is written then.
-
-        Raises:
-            StorageError: As ``put`` says.
-        """
+        """Write a document with the entries of another before its own; their bytes are copied."""
         known = self.known[source]
         stream = self._store.open(source)
         if stream is None:
@@ -260,12 +209,7 @@ class DocumentWriter:
         self._note_written(name, content.header.capability)
 
     def content(self, name: str, known: DocumentRecord) -> bytes | None:
-        """Return the bytes of a document that is as it was written; ``None`` otherwise.
-
-        Args:
-            name: The name of the document.
-            known: Its record.
-        """
+        """Return the bytes of a document that is as it was written; ``None`` otherwise."""
         stream = self._store.open(name)
         if stream is None:
             return None
@@ -278,11 +222,7 @@ class DocumentWriter:
         self.known[name] = replace(self.known[name], start=start, is_plain=is_plain)
 
     def put_text(self, name: str, text: bytes) -> None:
-        """Write a file that is no document of the format, unless it is stored already.
-
-        Raises:
-            StorageError: It could not be written; the one before is still in place.
-        """
+        """Write a file that is no document of the format, unless it is stored already."""
         digest = hashlib.sha256(text).hexdigest()
         if self.has(name, digest):
             return
@@ -296,11 +236,7 @@ class DocumentWriter:
         )
 
     def copy(self, source: str, name: str, key: str) -> bool:
-        """Copy a document to another name; return whether it was stored with this content.
-
-        Raises:
-            StorageError: It could not be written.
-        """
+        """Copy a document to another name; return whether it was stored with this content."""
         stream = self._store.open(source) if self.has(source, key) else None
         if stream is None:
             return False
@@ -371,11 +307,7 @@ class _DocumentContent:
         self._source = stream, known
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes, many entries at a time.
-
-        Raises:
-            _AlteredError: The document to copy from was altered.
-        """
+        """Yield the bytes, many entries at a time."""
         self.proof.add(self.opening)
         yield self.opening
         if self._source is not None:

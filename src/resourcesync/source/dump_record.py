@@ -98,11 +98,7 @@ class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_dumps(catalogue: CatalogueStore) -> DumpRecord:
-    """Return the record of the dumps; an empty one before the first.
-
-    Raises:
-        StateError: The note is damaged.
-    """
+    """Return the record of the dumps; an empty one before the first."""
     return read_note(catalogue, _NOTE, _record) or DumpRecord()
 
 

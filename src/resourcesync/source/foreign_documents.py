@@ -38,16 +38,6 @@ def refuse_foreign(
 
     To begin anew (``PublicationStep.INITIALISE``) takes the place of a Source of the same address,
     whose documents are recognised by their links, and of nothing else.
-
-    Args:
-        documents: The store of the documents.
-        names: The names and addresses of the publication.
-        written: The records of the documents that this catalogue wrote, here or elsewhere.
-        step: The requested step.
-
-    Raises:
-        ConfigurationError: There are such documents.
-        StorageError: What is there cannot be read.
     """
     own = DocumentWriter(documents, names, written)
     for name in (*_ABOVE, naming.ABOUT):
@@ -61,12 +51,7 @@ def refuse_foreign(
 
 
 def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) -> None:
-    """Refuse to dump where a file of somebody else would be replaced.
-
-    Raises:
-        ConfigurationError: A dump already exists and was not written by this package.
-        StorageError: What is there cannot be read.
-    """
+    """Refuse to dump where a file of somebody else would be replaced."""
     ours = read_dumps(catalogue).documents
     for name in _DUMPS:
         if name not in ours:
@@ -74,16 +59,7 @@ def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) ->
 
 
 def refuse_foreign_sitemap(documents: DocumentStore, record: PublicationRecord | None) -> None:
-    """Refuse to write a plain sitemap where a file of somebody else would be replaced.
-
-    Args:
-        documents: The store of the documents.
-        record: The record of the last publication.
-
-    Raises:
-        ConfigurationError: The file with its name, or that of a part, is not a sitemap.
-        StorageError: The existing file cannot be read.
-    """
+    """Refuse to write a plain sitemap where a file of somebody else would be replaced."""
     ours = set() if record is None else {*record.documents, *record.orphans}
     for name in documents.names():
         if naming.is_sitemap(name) and name not in ours and not _is_plain_sitemap(documents, name):
@@ -132,9 +108,6 @@ def _read_ours(documents: DocumentStore, name: str) -> str | None:
     """Return the address that a document of ours leads to; ``None`` if there is no such document.
 
     The description of the set leads nowhere: it is empty.
-
-    Raises:
-        ConfigurationError: It was not written by this package.
     """
     stream = documents.open(name)
     if stream is None:

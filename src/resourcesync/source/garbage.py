@@ -24,15 +24,7 @@ def find_orphans(
     before: Mapping[str, int],
     now: int,
 ) -> dict[str, int]:
-    """Return our own stored documents that nothing refers to, and since when.
-
-    Args:
-        documents: The store.
-        wanted: The names that are referred to.
-        known: The documents that this package wrote, whatever their names.
-        before: The orphans of the last time.
-        now: The present moment, in microseconds.
-    """
+    """Return our own stored documents that nothing refers to, and since when."""
     return {
         name: min(before.get(name, now), now)
         for name in documents.names()
@@ -46,14 +38,6 @@ def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int)
     A head that is no longer offered is removed at once: to its followers it would say for ever that
     nothing is new. A follower that finds it gone starts discovery again, and the documents below it
     still exist.
-
-    Args:
-        documents: The store.
-        found: The result of ``find_orphans``.
-        now: The present moment, in microseconds.
-
-    Raises:
-        StorageError: A document could not be removed.
     """
     left = dict(found)
     for name, since in found.items():
@@ -80,16 +64,7 @@ class VersionRetention(msgspec.Struct, frozen=True, kw_only=True):
 def drop_unlisted_versions(
     index: VersionIndex, store: VersionStore, retention: VersionRetention, reach: int, now: int
 ) -> None:
-    """Drop former versions that no document leads to any more.
-
-    Args:
-        index: The index of versions.
-        store: Their bytes.
-        retention: The versions to retain in any case.
-        reach: Versions that were current or changed since this moment are listed, or still to be
-            packed; in microseconds.
-        now: The present moment, in microseconds.
-    """
+    """Drop former versions that no document leads to any more."""
     before = min(reach, now) - GRACE
     if retention.keep:
         before = min(before, now - retention.keep)

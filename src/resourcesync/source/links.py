@@ -87,9 +87,6 @@ def parse_rule(text: str) -> LinkRule:
     """Read a rule: ``REL:TEMPLATE [only=GLOB] [type=MIME] [pri=N] [always]``.
 
     A relation that is a URI is followed by a blank instead of a colon.
-
-    Raises:
-        ConfigurationError: The text is no rule.
     """
     head, *words = text.split() or [""]
     relation, _, template = head.partition(":")
@@ -143,14 +140,7 @@ def _rule_error(text: str, reason: str) -> ConfigurationError:
 def links_by_rule(
     resource: Resource, rules: Iterable[LinkRule], base: str, exists: Callable[[str], bool]
 ) -> tuple[Link, ...]:
-    """Return the links that rules give a resource, in their order.
-
-    Args:
-        resource: The resource.
-        rules: The rules.
-        base: The URI of the resources' root, with a slash at its end.
-        exists: Returns True if there is a resource at a URI below the base.
-    """
+    """Return the links that rules give a resource, in their order."""
     path = resource.uri.removeprefix(base)
     found: list[Link] = []
     for rule in rules:
@@ -191,9 +181,6 @@ class LinkedOriginals:
 
     The links are computed when a resource is read. The existence of a target is checked then, and
     not again before the resource, or the rules, change.
-
-    Args:
-        base: The URI of their root.
     """
 
     def __init__(self, originals: ScannableOriginals, rules: Sequence[LinkRule], base: str) -> None:
@@ -207,12 +194,7 @@ class LinkedOriginals:
         self.runs = originals.runs if isinstance(originals, BatchedOriginals) else None
 
     def measure(self, original: Original) -> tuple[Resource, str]:
-        """Read the bytes once; return the resource with its links, and its fingerprint.
-
-        Raises:
-            OriginalChangedError: It changed or vanished meanwhile.
-            StorageError: It cannot be read.
-        """
+        """Read the bytes once; return the resource with its links, and its fingerprint."""
         resource, fingerprint = self._originals.measure(original)
         links = links_by_rule(resource, self._rules, self._base, self._exists)
         return replace(resource, links=(*resource.links, *links)), fingerprint
@@ -259,15 +241,7 @@ def republished_links(
     *,
     all_hops: bool = False,
 ) -> tuple[Link, ...]:
-    """Return the links of a copy that is published again.
-
-    Args:
-        upstream: The upstream entry.
-        length: The size of the copy.
-        digests: The digests of the copy.
-        own: Returns the published address of our copy of a URI; ``None`` without a copy.
-        all_hops: True to list each hop, as before 1.0.
-    """
+    """Return the links of a copy that is published again."""
     hops = [_via_link(link, length, digests) for link in upstream.links if link.rel == Relation.VIA]
     via = EntryLink(Relation.VIA, upstream.uri, "", upstream.hash, length, upstream.modified)
     hops.append(_via_link(via, length, digests))

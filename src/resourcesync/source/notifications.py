@@ -91,17 +91,6 @@ def notify(
 
     A new hub gets no notice: it cannot have subscribers yet. What cannot be sent now is sent the
     next time, in one notice with later changes.
-
-    Args:
-        catalogue: The catalogue of the Source, with its public record.
-        documents: Takes the payloads before any notice: each can be read at its topic.
-        settings: The hubs, and the form of documents.
-        clock: Time.
-        send: Sends the notices; ``None`` only records new hubs.
-
-    Raises:
-        StateError: The catalogue's note is damaged.
-        StorageError: A payload or the note could not be stored.
     """
     record = read_record(catalogue)
     if record is None or not settings.hubs:

@@ -59,10 +59,6 @@ class Paginator(Generic[E]):
     """Entries cut into pages that are read one after the other, each as full as it may be.
 
     It is true while there is a page to read. Some hundred entries are in memory.
-
-    Args:
-        render: Returns the bytes of some entries.
-        block: The most entries that are rendered together.
     """
 
     def __init__(
@@ -93,12 +89,7 @@ class Paginator(Generic[E]):
         return bool(self._ahead)
 
     def page(self, size: int, entries: int = 0) -> Iterator[Block[E]]:
-        """Yield the blocks of the next page; read it to its end before the next one.
-
-        Args:
-            size: Bytes around the entries, and of entries that are in the document already.
-            entries: Number of entries that are in the document already.
-        """
+        """Yield the blocks of the next page; read it to its end before the next one."""
         while self._ahead:
             block = self._ahead[-1]
             count, length = entries + len(block.entries), size + len(block.text)

@@ -189,29 +189,17 @@ class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_plan(catalogue: CatalogueStore) -> PublicationPlan | None:
-    """Return the last plan, or ``None`` before the first.
-
-    Raises:
-        StateError: The note is damaged.
-    """
+    """Return the last plan, or ``None`` before the first."""
     return read_note(catalogue, _PLAN, _plan)
 
 
 def read_record(catalogue: CatalogueStore) -> PublicationRecord | None:
-    """Return the record of the last publication, or ``None`` before the first.
-
-    Raises:
-        StateError: The note is damaged.
-    """
+    """Return the record of the last publication, or ``None`` before the first."""
     return read_note(catalogue, _RECORD, _record)
 
 
 def read_offers(catalogue: CatalogueStore) -> tuple[Offer, ...]:
-    """Return the offers besides the lists, in the order they were stored.
-
-    Raises:
-        StateError: The note is damaged.
-    """
+    """Return the offers besides the lists, in the order they were stored."""
     return read_note(catalogue, _OFFERS, _offers) or ()
 
 
@@ -277,11 +265,7 @@ def _record(fields: dict[str, Any]) -> PublicationRecord:
 def read_note(
     catalogue: CatalogueStore | FillableCatalogue, key: str, make: Callable[[Any], T]
 ) -> T | None:
-    """Return the result of ``make`` for a note; ``None`` without such a note.
-
-    Raises:
-        StateError: The note is damaged.
-    """
+    """Return the result of ``make`` for a note; ``None`` without such a note."""
     text = catalogue.note(key)
     if text is None:
         return None
@@ -352,11 +336,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         sitemap: True if a plain sitemap is written too, for search engines.
         dialect: The version of the format that is written.
         hubs: Hubs of the channels of notifications; empty for no channels.
-
-    Raises:
-        ConfigurationError: A time is below zero, the dialect cannot be written or lacks a requested
-            feature (open Change Lists, archives of Resource Lists, notifications), or a hub has no
-            address.
     """
 
     change_lists: ChangeLists = ChangeLists.APPEND
@@ -430,13 +409,6 @@ def supersede(
     A run that could not write the planned one, or ended before it recorded it, leaves the one
     before in place, possibly for long. Whoever starts from that, or from one that was planned
     since, needs the changes since.
-
-    Args:
-        plan: The plan.
-        at: The moment of its Resource List, in microseconds; its own for the same.
-        former: Its own Resource List, as a superseded one.
-        public: The ``at`` of the one that is recorded as public, in microseconds; ``None`` where
-            that is not known, or is the planned one.
     """
     superseded = plan.superseded
     if public is not None and public < plan.at:
@@ -476,12 +448,6 @@ def retain(
 
     There is always a Change List that reaches back to the oldest state that somebody may start from
     now, or may just have started from. One closed list stays, so that an index stays one.
-
-    Args:
-        plan: The plan.
-        policy: The policy with the ages.
-        offered: The states that Destinations can start from besides the Resource List's.
-        now: The present moment, in microseconds.
     """
     longest = max(GRACE, policy.archive)
     superseded = tuple(

@@ -29,11 +29,7 @@ _SECOND: Final = 1_000_000
 
 
 def publication_policy(settings: PublicationSettings) -> Policy:
-    """Return the policy for closing, storing, archiving and rewriting lists.
-
-    Raises:
-        ConfigurationError: There is no such policy.
-    """
+    """Return the policy for closing, storing, archiving and rewriting lists."""
     return Policy(
         change_lists=ChangeLists(settings.change_lists),
         rotate=int(settings.rotate * _SECOND),
@@ -55,12 +51,7 @@ def limits_of(settings: PublicationSettings) -> PageLimits:
 def dump_options_of(
     settings: PublicationSettings, second: SecondProcess | None = None
 ) -> "DumpOptions":
-    """Return the options of dumps.
-
-    Args:
-        settings: The settings of the publication.
-        second: Packs every other package, if it can.
-    """
+    """Return the options of dumps."""
     from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - few publications need it
 
     return dump_publication.DumpOptions(
@@ -92,11 +83,7 @@ def entry_settings_of(settings: PublicationSettings) -> tuple[object, ...]:
 
 
 def read_settings(catalogue: CatalogueStore, note: str) -> PublicationSettings:
-    """Return the settings in a note, or the defaults of a first publication.
-
-    Raises:
-        StateError: They are damaged.
-    """
+    """Return the settings in a note, or the defaults of a first publication."""
     return decode_settings(catalogue.note(note))
 
 

@@ -87,17 +87,6 @@ class ListPublisher:
     documents are put in place children first, and only heads are ever replaced (open Change List,
     indexes, archives, Capability List, Source Description). Each is read back before it takes its
     place. The next run writes missing and altered documents.
-
-    Args:
-        catalogue: The catalogue; nothing else may write it meanwhile.
-        base_uri: The URI of the resources' root.
-        documents_uri: The URI of the documents' folder; empty for ``resourcesync/`` below the base.
-        limits: The limits of one document.
-        policy: When lists are closed, dropped, archived and written again.
-        described_by: The URI of a document about the resources; empty writes one (§8, §9).
-
-    Raises:
-        ConfigurationError: A URI cannot be a base.
     """
 
     def __init__(  # noqa: PLR0913 - what is published, where, and how
@@ -134,17 +123,6 @@ class ListPublisher:
         Lists. A Resource List that is lost or altered is replaced by one of the present state.
         Another base than the last time starts over, as ``Step.INITIALISE`` does: with a Resource
         List, and no changes.
-
-        Args:
-            step: The step; by default what is due.
-            anew: Write a Resource List of the present state in any case.
-            now: A moment up to which the catalogue knows of every change, such as the start of the
-                scan; the present one by default. Lists that are closed now end there.
-
-        Raises:
-            StateError: Nothing was recorded yet, or the catalogue is damaged.
-            StorageError: A document could not be written, or does not read back. The public set is
-                consistent, and the next run continues.
         """
         planned, record = read_plan(self._catalogue), read_record(self._catalogue)
         task = self._task(planned, record, step, now or self._clock.now(), anew=anew)

@@ -49,10 +49,6 @@ class ReadBackCheck:
     two kinds of entries: those that were copied from a verified document, and plain ones, which
     were proven while they were written, see ``_are_plain``.
 
-    Args:
-        name: The document's name, for messages.
-        dialect: The version of the format.
-
     Attributes:
         digest: The running SHA-256 of the bytes up to now.
     """
@@ -90,11 +86,7 @@ class ReadBackCheck:
             self._running = hash((self._running, mark))
 
     def __call__(self, stream: BinaryIO) -> None:
-        """Read a document.
-
-        Raises:
-            StorageError: It differs from what was written (code ``read-back``).
-        """
+        """Read a document."""
         try:
             fault = self._fault(_UnprovenBytes(stream, self._lengths))
         except DocumentError as error:
@@ -146,12 +138,7 @@ def _are_plain(entries: Sequence[Any], chunk: bytes) -> bool:
 
 
 class _UnprovenBytes:
-    """The stored bytes of a document, of which those that are proven are not returned.
-
-    Args:
-        stream: The stored document.
-        lengths: Lengths of its stretches, and whether each is proven.
-    """
+    """The stored bytes of a document, of which those that are proven are not returned."""
 
     def __init__(self, stream: BinaryIO, lengths: Sequence[tuple[int, bool]]) -> None:
         self._stream = stream

@@ -63,12 +63,7 @@ class NewPage(msgspec.Struct, kw_only=True):
 
 
 def format_page(resources: Paginator[Resource], size: int) -> NewPage:
-    """Return the next page of some resources, rendered while it is read.
-
-    Args:
-        resources: The resources; read the page before the next one is requested.
-        size: Bytes of the document around its entries.
-    """
+    """Return the next page of some resources, rendered while it is read."""
     page = NewPage(blocks=())
 
     def blocks() -> Iterator[Block[object]]:
@@ -84,14 +79,7 @@ def format_page(resources: Paginator[Resource], size: int) -> NewPage:
 
 
 class PageRebase:
-    """Conversion of the last Resource List's pages into those of the next.
-
-    Args:
-        writer: The document writer with the last list.
-        snapshot: The catalogue with the edits since.
-        header: The header of the next list's parts.
-        limits: The limits of a part.
-    """
+    """Conversion of the last Resource List's pages into those of the next."""
 
     def __init__(
         self,
@@ -125,9 +113,6 @@ class PageRebase:
 
         A page that is too full is split in halves, but the last one stays full, since many Sources
         only add at the end. Neighbours that fill less than half a page together are merged.
-
-        Args:
-            old: The last list's pages, at least one, their ranges in order.
         """
         # The first page's range begins before all others, whatever its first URI is.
         starts = ("", *(page.known.start for page in old[1:]))
@@ -257,15 +242,6 @@ def publish_resource_list(
     Unchanged entries of the last list are copied, see ``PageRebase``. Parts have names of their own
     for each snapshot and are written first; the head is replaced last, so that a reader finds the
     old list or the new one, whole.
-
-    Args:
-        writer: The document writer.
-        snapshot: The catalogue with the resources.
-        limits: The limits of one document.
-        has_archive: True to link an archive of former ones.
-
-    Raises:
-        StorageError: It could not be written; the old list is still there.
     """
     last = _last_pages(writer)
     header = head = _header(writer, snapshot.at)
@@ -378,15 +354,6 @@ def publish_sitemap(
 
     Search engines read it with the next crawl, so nothing depends on its parts being of one moment:
     each is replaced in its place.
-
-    Args:
-        writer: The document writer.
-        at: The moment of its Resource List.
-        snapshot: The catalogue with the resources.
-        limits: The limits of one document.
-
-    Raises:
-        StorageError: It could not be written.
     """
     key = str(at)
     pages = Paginator(

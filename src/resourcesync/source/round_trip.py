@@ -28,11 +28,7 @@ _HEADERS: Final = {
 
 
 def check_resource(resource: Resource) -> Resource:
-    """Return a resource if it can be published.
-
-    Raises:
-        ConfigurationError: Destinations would refuse its URI, or its length is out of range.
-    """
+    """Return a resource if it can be published."""
     try:
         normalise(resource.uri)
     except OutOfScopeError as error:
@@ -47,13 +43,7 @@ def check_resource(resource: Resource) -> Resource:
 
 
 def check_own_resource(resource: Resource) -> Resource:
-    """Return a resource of somebody who makes its values, and not only passes them on.
-
-    Raises:
-        ConfigurationError: As for ``check_resource``; or it is no resource, its length is no whole
-            number, its time has no zone, or a digest no value, or not that of its algorithm
-            (``sha256`` is not the name of one).
-    """
+    """Return a resource of somebody who makes its values, and not only passes them on."""
     if type(resource) is not Resource:
         raise ConfigurationError(
             f"{resource!r:.300} is no resource", hint="fill with resources; post changes"

@@ -98,20 +98,6 @@ def scan(
 
     An original with the same metadata is not read. The entry of one that cannot be read, or that
     changes while it is, stays as it is: one bad file stops neither the others nor the next run.
-
-    Args:
-        originals: The originals.
-        catalogue: The catalogue.
-        now: A moment before the scan: the catalogue includes every change up to it afterwards.
-        anew: Read all originals, also those with the same metadata, for other digests.
-        allow_empty: True if there may be no originals at all.
-        settle: Called before all is recorded; an exception of it prevents the recording.
-
-    Raises:
-        ConfigurationError: There are no originals, and there must be some: a disk that is not
-            mounted looks the same.
-        StorageError: The originals cannot be listed, or the catalogue cannot be written. The
-            catalogue is unchanged.
     """
     with catalogue.record(now) as recording:
         found = _Scan(originals, catalogue, recording)
@@ -274,11 +260,6 @@ def _stretches(
     """Yield the differing parts of two listings, each stretch with less than some thousand.
 
     Nearly all of a scan is this comparison, so equal runs are compared as a whole.
-
-    Args:
-        known: The catalogue, in rising URI order.
-        runs: The originals, in the same order.
-        anew: True if none is equal.
     """
     waiting: list[_Pair] = []
     last = ""
@@ -333,13 +314,7 @@ def _differ(_before: _Known, _after: Original) -> bool:
 
 
 def _has_same_bytes(known: Resource, resource: Resource, *, is_same: bool) -> bool:
-    """True if an original has the bytes that are known, whatever its metadata.
-
-    Args:
-        known: The resource in the catalogue.
-        resource: The original as it was read now.
-        is_same: True if its fingerprint is the known one; perhaps it has other digests.
-    """
+    """True if an original has the bytes that are known, whatever its metadata."""
     if is_same:
         return not disagree(known.digests, resource.digests)
     return agree(known.digests, resource.digests)

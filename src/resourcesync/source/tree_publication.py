@@ -70,11 +70,7 @@ class OpenTree(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TreePublication:
-    """The publication of a tree that is open.
-
-    Args:
-        clock: Time.
-    """
+    """The publication of a tree that is open."""
 
     def __init__(self, tree: OpenTree, clock: Clock) -> None:
         self._tree = tree

@@ -178,21 +178,13 @@ class ElementParser:
         return "" if declared.lower() in _ENCODINGS else declared
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes.
-
-        Raises:
-            StopError: They cannot be checked.
-        """
+        """Feed the next bytes."""
         keep_from = self._open[1].offset if len(self._open) > 1 else self._parser.CurrentByteIndex
         self.window.push(block, keep_from=max(0, keep_from))
         self._driver.feed(block)
 
     def close(self) -> None:
-        """End the document.
-
-        Raises:
-            StopError: It is not complete.
-        """
+        """End the document."""
         self._driver.close()
 
     def drain(self) -> list[ElementNode]:

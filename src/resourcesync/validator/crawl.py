@@ -54,22 +54,13 @@ class TargetAccess(Protocol):
         """Further origins that a Source may have its documents at."""
 
     def open(self, target: str) -> AbstractContextManager[OpenedTarget]:
-        """Open a target.
-
-        Raises:
-            ConfigurationError: There is no such file, or a setting cannot work.
-            ResourceMissingError: The folder has no document to begin at.
-        """
+        """Open a target."""
 
     def is_folder(self, target: str) -> bool:
         """True if a target is a folder of this machine."""
 
     def documents_in(self, target: str, most: int) -> list[str]:
-        """Return the documents and packages in a folder; none for other targets.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """Return the documents and packages in a folder; none for other targets."""
 
     def identity(self, place: str) -> str:
         """Return a text that is the same for two names of one file."""
@@ -139,12 +130,7 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
             yield uri, announced
 
     def packages(self, size: SampleSize | None) -> tuple[list[ListedPackage], int]:
-        """Return the packages to open, and the number of the other listed ones.
-
-        Args:
-            size: Sample of each dump. Without it all packages on this machine are opened, and none
-                that must be fetched.
-        """
+        """Return the packages to open, and the number of the other listed ones."""
         chosen: list[ListedPackage] = []
         known, listed = self.known(), 0
         for dump in self.summaries:

@@ -141,13 +141,7 @@ _MOST_STEPS: Final = 10
 def judge_together(
     documents: Sequence[DocumentSummary], *, whole_source: bool = False
 ) -> Iterator[RuleFinding]:
-    """Compare documents with each other.
-
-    Args:
-        documents: The summaries, every address once.
-        whole_source: True if these are all the documents of the Source, so that what is missing
-            here is missing there.
-    """
+    """Compare documents with each other."""
     known = {document.uri: document for document in documents}
     for document in documents:
         yield from _judge_climb(document, known)

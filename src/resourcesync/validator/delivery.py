@@ -134,12 +134,7 @@ def judge_document_response(response: DeliveredResponse) -> Iterator[RuleFinding
 
 
 def judge_hub_links(uri: str, links: str) -> Iterator[RuleFinding]:
-    """Check the hubs and the topic that a document is served with (WebSub §4).
-
-    Args:
-        uri: The document's address.
-        links: The ``Link`` fields of the answer.
-    """
+    """Check the hubs and the topic that a document is served with (WebSub §4)."""
     hubs, topics = (find_targets(links, name, uri) for name in ("hub", "self"))
     if hubs and len(topics) != 1:
         yield without_place("NT06", f"{len(topics)} self links beside the link to a hub", uri)
@@ -155,14 +150,7 @@ def judge_page_link(
     in_head: bool,
     listed: Collection[str] | None = None,
 ) -> Iterator[RuleFinding]:
-    """Check a ``resourcesync`` link of an HTML page (§6.3.3).
-
-    Args:
-        page: The page's address.
-        target: The document its link leads to; ``None`` when that is no document at all.
-        in_head: True if the link is in the head of the page.
-        listed: The resources of the set, when they were all read.
-    """
+    """Check a ``resourcesync`` link of an HTML page (§6.3.3)."""
     if not in_head:
         yield without_place("DI01", "the link is not in the head of the page", page)
     yield from _judge_covering("DI01", page, target, listed)

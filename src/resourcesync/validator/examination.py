@@ -48,19 +48,7 @@ def validate_document(
     on_resource: Callable[[ListedResource], None] | None = None,
     store: MarkStore | None = None,
 ) -> "Examination":
-    """Check a document; nothing is read before the first finding is requested.
-
-    Args:
-        chunks: The document's bytes in pieces of any size; gzip is unpacked.
-        uri: Its address, for the findings.
-        profile: The text that it is checked against.
-        on_resource: Called with every entry that is a resource, a change or a package.
-        store: The store of the marks of its entries; ``None`` for memory.
-
-    Returns:
-        The findings, as they are met; after the last of them its ``summary`` is complete.
-        Broken and hostile bytes are findings too, never exceptions.
-    """
+    """Check a document; nothing is read before the first finding is requested."""
     summary = DocumentSummary(
         uri=uri, resources=Marks(store), changes=Marks(store), change_times=Marks(store)
     )

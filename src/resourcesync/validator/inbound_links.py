@@ -39,12 +39,7 @@ class _InboundLink(NamedTuple):
 
 
 class _SetMembership:
-    """The members of a set among the pages that link to it, by the digests in summaries.
-
-    Args:
-        documents: The lists of the set.
-        pages: The pages whose membership will be checked.
-    """
+    """The members of a set among the pages that link to it, by the digests in summaries."""
 
     def __init__(self, documents: list[DocumentSummary], pages: set[int]) -> None:
         self._documents = documents
@@ -59,14 +54,7 @@ class _SetMembership:
 
 
 class InboundLinks:
-    """Collects links to a Source and checks their targets.
-
-    Args:
-        source: The address of the Source.
-        documents: Fetches documents.
-        profile: The text of the standard to check against.
-        known: The documents of the Source that were read, by their addresses; it may grow.
-    """
+    """Collects links to a Source and checks their targets."""
 
     def __init__(
         self,
@@ -160,12 +148,7 @@ class InboundLinks:
         yield from judge_robots(robots, targets)
 
     def _target(self, uri: str) -> DocumentSummary | None:
-        """Return the target of a link; ``None`` when it is not a document of ResourceSync.
-
-        Raises:
-            SourceError: It cannot be fetched, though it may exist.
-            StorageError: It cannot be stored.
-        """
+        """Return the target of a link; ``None`` when it is not a document of ResourceSync."""
         if uri in self._known:
             return self._known[uri]
         if uri not in self._fetched:

@@ -21,11 +21,7 @@ AT_ONCE: Final = 500_000
 
 
 class MarkStore:
-    """A store of the marks of many documents: one temporary file, made for the first full block.
-
-    Args:
-        spill: Opens the file.
-    """
+    """A store of the marks of many documents: one temporary file, made for the first full block."""
 
     def __init__(self, spill: Callable[[], BinaryIO]) -> None:
         self._spill = spill
@@ -33,11 +29,7 @@ class MarkStore:
         self._end = 0
 
     def write(self, block: "array[int]") -> int:
-        """Store a block; return its place.
-
-        Raises:
-            StorageError: The disk is full.
-        """
+        """Store a block; return its place."""
         try:
             if self._file is None:
                 self._file = self._spill()
@@ -49,11 +41,7 @@ class MarkStore:
         return place
 
     def read(self, place: int, count: int) -> "array[int]":
-        """Return a block again.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """Return a block again."""
         assert self._file is not None, "nothing was stored"
         block = array("q")
         try:
@@ -74,11 +62,7 @@ def _failed(error: OSError) -> StorageError:
 
 
 class Marks:
-    """The marks of one document, in its order.
-
-    Args:
-        store: Their store; ``None`` for memory.
-    """
+    """The marks of one document, in its order."""
 
     __slots__ = ("_count", "_places", "_store", "_tail")
     __hash__ = None  # type: ignore[assignment]  # it changes
@@ -90,11 +74,7 @@ class Marks:
         self._count = 0
 
     def append(self, mark: int) -> None:
-        """Append the next one.
-
-        Raises:
-            StorageError: The disk is full.
-        """
+        """Append the next one."""
         self._tail.append(mark)
         self._count += 1
         if self._store is not None and len(self._tail) == BLOCK_MARKS:
@@ -102,11 +82,7 @@ class Marks:
             self._tail = array("q")
 
     def flush(self) -> None:
-        """Put the rest away: no more will come.
-
-        Raises:
-            StorageError: The disk is full.
-        """
+        """Put the rest away: no more will come."""
         if self._store is not None and len(self._tail) > SMALL_TAIL:
             self._places.append(self._store.write(self._tail))
             self._tail = array("q")

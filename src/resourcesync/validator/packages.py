@@ -53,15 +53,7 @@ def judge_package(
     *,
     dump: Capability | None = None,
 ) -> Iterator[RuleFinding]:
-    """Check a package.
-
-    Args:
-        uri: Its address or file.
-        members: Its members, the manifest included.
-        manifest: The summary of its manifest; ``None`` when it has none that can be read.
-        listed: The entries of the manifest.
-        dump: Kind of dump that lists the package, if known.
-    """
+    """Check a package."""
     if not any(member.name == MANIFEST for member in members):
         similar = [
             member.name for member in members if member.name.rpartition("/")[2].lower() == MANIFEST
@@ -77,12 +69,7 @@ def judge_package(
 def judge_manifest(
     manifest: DocumentSummary, *, dump: Capability | None = None
 ) -> Iterator[RuleFinding]:
-    """Check that the manifest of a package is one, and of the kind wanted.
-
-    Args:
-        manifest: Its summary.
-        dump: Kind of dump that lists the package, if known.
-    """
+    """Check that the manifest of a package is one, and of the kind wanted."""
     kind = manifest.capability
     if dump in _MANIFESTS:
         wanted, rule = _MANIFESTS[dump]
@@ -128,14 +115,7 @@ def _judge_member(member: PackageFile, entry: ListedResource) -> Iterator[RuleFi
 def judge_listed_package(
     dump: DocumentSummary, package: ListedTarget, length: int, hashes: Mapping[str, str]
 ) -> Iterator[RuleFinding]:
-    """Compare the bytes of a package with its entry in the dump (§7).
-
-    Args:
-        dump: Lists it.
-        package: Its entry in the dump.
-        length: Bytes that it has.
-        hashes: Its digests: algorithm to lower-case hex; the requested ones.
-    """
+    """Compare the bytes of a package with its entry in the dump (§7)."""
     if package.length not in (None, length):
         message = f"{package.uri} has {length} bytes instead of {package.length}"
         yield at_target("RD07", message, dump, package)
@@ -188,12 +168,6 @@ class ListedPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 class PackageValidator:
     """Checks one package.
-
-    Args:
-        uri: Its address or file.
-        profile: The text of the standard for its manifest.
-        listed: Its entry in a dump, if any.
-        store: Stores digests of its entries.
 
     Attributes:
         manifest: Summary of its manifest; ``None`` before reading, or when there is none.

@@ -22,11 +22,7 @@ def is_page(media_type: str) -> bool:
 
 
 def page_links(page: bytes) -> list[PageLink]:
-    """Return the ``resourcesync`` links of an HTML page, the first ten, resolved with its ``base``.
-
-    Args:
-        page: Its bytes from the first on; those after 64 KiB are ignored.
-    """
+    """Return the first ten ``resourcesync`` links of an HTML page, resolved with its ``base``."""
     base, links = pages.page_links(pages.head_of(BytesIO(page)))
     return [link._replace(href=resolve_reference(base, link.href)) for link in links[:_MOST_LINKS]]
 

@@ -213,12 +213,7 @@ def find_rule(name: str) -> Rule | None:
 
 
 def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> frozenset[str]:
-    """Return the ids of the rules that are wanted.
-
-    Args:
-        select: Beginnings of codes or ids, such as ``RS4`` or ``CH05``; none means every rule.
-        ignore: Beginnings of those to leave out.
-    """
+    """Return the ids of the rules that are wanted."""
     wanted, unwanted = _beginnings(select) or ("",), _beginnings(ignore)
     return frozenset(
         rule.id

@@ -56,11 +56,7 @@ class _SampledEntry(NamedTuple):
 
 
 class Sample:
-    """Chooses resources as they are listed, in memory that is bounded by the sample.
-
-    Args:
-        random: Source of the random choices.
-    """
+    """Chooses resources as they are listed, in memory that is bounded by the sample."""
 
     def __init__(self, size: SampleSize, random: RandomChoices) -> None:
         self._size = size

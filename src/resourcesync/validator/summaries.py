@@ -120,11 +120,7 @@ class DocumentSummary(msgspec.Struct, kw_only=True):
     change_times: Marks = msgspec.field(default_factory=Marks)
 
     def flush(self) -> None:
-        """Put the marks away: the document was read to its end.
-
-        Raises:
-            StorageError: The disk is full.
-        """
+        """Put the marks away: the document was read to its end."""
         for marks in (self.resources, self.changes, self.change_times):
             marks.flush()
 

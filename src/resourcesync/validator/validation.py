@@ -44,12 +44,7 @@ _TOP: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST, Non
 
 
 class Validator:
-    """Checks targets.
-
-    Args:
-        access: Opens targets, on this machine and in the network.
-        random: Chooses samples.
-    """
+    """Checks targets."""
 
     def __init__(
         self,
@@ -64,18 +59,7 @@ class Validator:
         self._opened: set[str] = set()
 
     def judge(self, target: str) -> Iterator[ValidationEvent]:
-        """Yield the findings of a target, and what was read.
-
-        Args:
-            target: A document, a package, the folder of a published tree, or one of documents and
-                packages, each of which is checked by itself; or the address of a document, a
-                package or a Source.
-
-        Raises:
-            SourceError: Nothing was found at the address, or it cannot be fetched.
-            StorageError: A file cannot be read.
-            ConfigurationError: There is no such file, or a setting cannot work.
-        """
+        """Yield the findings of a target, and what was read."""
         for event in self._judge_any(target):
             if not isinstance(event, RuleFinding) or self._is_selected(event):
                 yield event

@@ -114,14 +114,7 @@ class FinishedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchLoop:
-    """Synchronizes mirrors until it is asked to stop.
-
-    Args:
-        work: Runs a job.
-        tell: Receives each outcome.
-        clock: Time.
-        most: Most jobs at a time; as many hand-overs to other programs run beside them.
-    """
+    """Synchronizes mirrors until it is asked to stop."""
 
     def __init__(
         self, rota: Scheduler, work: JobRunner, tell: OnJobEnd, clock: Clock, most: int
@@ -151,12 +144,7 @@ class WatchLoop:
         return self._rota.failing()
 
     def record_pull(self, mirror: str, moment: float) -> None:
-        """Record that another program pulled a mirror; on the thread of the loop only.
-
-        Args:
-            mirror: The mirror.
-            moment: End of that pull, in seconds since 1970, UTC.
-        """
+        """Record that another program pulled a mirror; on the thread of the loop only."""
         self._rota.record_pull(mirror, moment, self._now())
 
     def next_pull(self, mirror: str) -> "NextPull | None":
@@ -228,13 +216,7 @@ class WatchLoop:
         return self._most - len(self._threads) + telling, self._most - telling
 
     def finish(self, grace: float) -> bool:
-        """Ask all work to stop, and wait for it; return True if all of it stopped.
-
-        Args:
-            grace: Seconds to wait. Work that takes longer is abandoned, and earlier if it does not
-                hear the request, as on a disk that hangs: every step of it is safe to be
-                interrupted.
-        """
+        """Ask all work to stop, and wait for it; return True if all of it stopped."""
         for _, cancel, _ in self._threads.values():
             cancel.cancel()
         until = self._clock.monotonic() + grace

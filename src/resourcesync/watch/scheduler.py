@@ -47,13 +47,7 @@ class Timetable(Protocol):
     """Computes the next time that something is due."""
 
     def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
-        """Return the moment, by the steady clock, from which it is due again.
-
-        Args:
-            last: Time of the last start.
-            now: The present moment, not before ``last``.
-            dice: Source of random delays.
-        """
+        """Return the moment, by the steady clock, from which it is due again."""
 
 
 class Every(msgspec.Struct, frozen=True):
@@ -77,9 +71,6 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
     Attributes:
         line: Five fields, and the name of a time zone when it is not UTC, such as
             ``5 2 * * * Europe/Vienna``. Around a change of the clock it does as Debian's cron does.
-
-    Raises:
-        ConfigurationError: The line is not valid.
     """
 
     line: str
@@ -149,13 +140,7 @@ _SPREAD: Final = 0.1
 
 
 def retry_pause(failures: int, every: float, longest: float = LONGEST_PAUSE) -> float:
-    """Return the seconds from a failure to the next try.
-
-    Args:
-        failures: Number of failures in a row, at least 1: each further one doubles the pause.
-        every: Seconds between two tries when all is well; a first retry comes no later.
-        longest: Most seconds; of what is tried more than hourly, an hour is the most.
-    """
+    """Return the seconds from a failure to the next try."""
     most = min(max(every, LONGEST_OFTEN), longest)
     return min(min(FIRST_PAUSE, every) * 2.0 ** min(failures - 1, 30), most)
 
@@ -306,11 +291,7 @@ class _ScheduleRow(msgspec.Struct):
 
 
 class Scheduler:
-    """Decides which job of which mirror is due.
-
-    Args:
-        dice: Source of random delays.
-    """
+    """Decides which job of which mirror is due."""
 
     def __init__(self, dice: Jitter) -> None:
         self._dice = dice
@@ -327,11 +308,6 @@ class Scheduler:
 
         Running jobs continue, even if their mirror is removed and named again meanwhile; a pause
         after a failure stays.
-
-        Args:
-            wanted: Schedules by the names of the mirrors.
-            past: Recorded runs of new mirrors.
-            now: The present moment.
         """
         rows = {}
         for name, schedule in wanted.items():
@@ -451,12 +427,7 @@ class Scheduler:
         return PlannedPull(moment, reason, failures, row.is_paused)
 
     def preempt(self, now: Now, room: int) -> list[str]:
-        """Return the mirrors whose pulls are to stop, since others wait for their workers.
-
-        Args:
-            now: The present moment.
-            room: Number of free workers for pulls and audits.
-        """
+        """Return the mirrors whose pulls are to stop, since others wait for their workers."""
         stopping = sum(row.is_stopping for row in self._rows.values())
         over = sorted(
             (row.turn_ends, name)
@@ -472,12 +443,6 @@ class Scheduler:
         """Return the jobs to start now, the longest waiting first; they count as running.
 
         Pulls that were interrupted for others use all workers but one: quick jobs always have one.
-
-        Args:
-            now: The present moment.
-            room: Number of free workers for pulls and audits.
-            room_to_tell: Number of free workers for hand-overs to other programs; these may take as
-                long as they like.
         """
         left = {True: room_to_tell, False: room}
         busy = [row.running for row in self._rows.values()] + list(self._left.values())
@@ -522,12 +487,7 @@ class Scheduler:
         return self._is_long_full and kind is JobKind.PULL and row.preemptions > 0
 
     def next_moment(self, *, work: bool = True, tell: bool = True) -> float:
-        """Return the time, by the steady clock, of the next job; ``inf`` when none is due.
-
-        Args:
-            work: True if pulls and audits count.
-            tell: True if hand-overs to other programs count.
-        """
+        """Return the time, by the steady clock, of the next job; ``inf`` when none is due."""
         return min(
             (
                 _begin_moment(row, kind, due)
@@ -548,11 +508,7 @@ class Scheduler:
         return True
 
     def record_end(self, errand: MirrorJob, how: JobOutcome, now: Now) -> float:
-        """Record the outcome of a job.
-
-        Returns:
-            Its next time, by the steady clock; ``inf`` when that is not known.
-        """
+        """Record the outcome of a job."""
         row = self._rows.get(errand.mirror)
         if row is None:
             left = self._left.get(errand.mirror, set())

@@ -44,13 +44,7 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def channels_of(uri: str, header: Header, entries: Iterable[Entry]) -> list[Channel]:
-    """Return the channels that a Capability List or a Source Description declares.
-
-    Args:
-        uri: The address of the document.
-        header: The header of its root.
-        entries: Its entries.
-    """
+    """Return the channels that a Capability List or a Source Description declares."""
     roots = _absolute(uri, (link.href for link in header.hubs))
     found = []
     for entry in entries:
@@ -66,13 +60,7 @@ def channels_of(uri: str, header: Header, entries: Iterable[Entry]) -> list[Chan
 
 
 def channel_of_response(uri: str, link: str, header: Header | None) -> Channel | None:
-    """Return the channel that the answer of a topic declares; the field precedes the body.
-
-    Args:
-        uri: The address of the topic.
-        link: Its ``Link`` fields.
-        header: The header of its body's root; ``None`` when the body is no such document.
-    """
+    """Return the channel that the answer of a topic declares; the field precedes the body."""
     topics, hubs = read_links(link, uri)
     if header is not None:
         own = (header.itself,) if header.itself is not None else ()
@@ -124,14 +112,6 @@ def find_channels(
     and then the root of its body. A document that cannot be fetched, and a channel without a hub,
     are left out: a Source without channels is polled. A temporary failure makes the result
     incomplete.
-
-    Args:
-        documents: Fetches the documents.
-        messenger: Fetches the topics.
-        addresses: Of the Capability List, and of the Source Description.
-
-    Raises:
-        StorageError: A document could not be stored.
     """
     found: dict[str, Channel] = {}
     is_all = True

@@ -98,12 +98,6 @@ class Deliveries:
 
     Attributes:
         counts: Number of outcomes, by ``OUTCOMES``.
-
-    Args:
-        store: The hub's store.
-        rules: Returns the rules of the hub now: its address may change.
-        chance: Returns a number from 0 to 1, for jitter.
-        challenge: Returns an unguessable text.
     """
 
     def __init__(
@@ -147,12 +141,7 @@ class Deliveries:
         return 0.0 if self._is_woken else max(0.0, (until - self._now()) / MICROSECONDS)
 
     def requests(self) -> Iterator[FetchRequest | None]:
-        """Yield requests to send now, ``None`` while there is none; end when all are done.
-
-        Raises:
-            StoppedError: ``stop`` was called.
-            StorageError: The store failed.
-        """
+        """Yield requests to send now, ``None`` while there is none; end when all are done."""
         while True:
             if self._is_stopped:
                 raise StoppedError("the hub is stopped")

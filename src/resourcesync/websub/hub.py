@@ -31,11 +31,7 @@ _REMEMBERED: Final = 10_000
 
 
 class RateLimiter:
-    """Token buckets for at most 10,000 clients, full at first, refilled as time passes.
-
-    Args:
-        per_minute: The size of a bucket, and its refill in each minute.
-    """
+    """Token buckets for at most 10,000 clients, full at first, refilled as time passes."""
 
     def __init__(self, per_minute: float) -> None:
         self._most = per_minute
@@ -130,14 +126,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hub:
-    """A hub's answers to publishers and subscribers; thread-safe.
-
-    Args:
-        store: The hub's store.
-        rules: Returns the hub's rules now: its address and its topics may change.
-        look: Returns the Source's present notification of a topic, after a ping. ``None`` for none.
-        wake: Called when there is something to deliver or to verify.
-    """
+    """A hub's answers to publishers and subscribers; thread-safe."""
 
     def __init__(
         self,
@@ -159,12 +148,7 @@ class Hub:
         self._submissions = RateLimiter(60 * limits.pings)
 
     def handle_form(self, body: bytes, peer: str) -> TextResponse:
-        """Answer a form: a request to subscribe or to unsubscribe, or a ping.
-
-        Args:
-            body: The form.
-            peer: The address that the request came from.
-        """
+        """Answer a form: a request to subscribe or to unsubscribe, or a ping."""
         fields = messages.read_fields(body)
         if fields is None:
             return TextResponse(status=400, text="This is not a form.")

@@ -45,36 +45,18 @@ def bounded_lease(
 
 
 def renewal_time(now: int, lease: int, chance: float) -> int:
-    """Return when to renew a lease that begins now, between 50 and 80 % of it.
-
-    Args:
-        now: The moment, in microseconds.
-        lease: Seconds that it lasts.
-        chance: From 0 to 1; so that not all renew at the same time.
-    """
+    """Return when to renew a lease that begins now, between 50 and 80 % of it."""
     return now + int(lease * MICROSECONDS * (0.5 + 0.3 * chance))
 
 
 def retry_delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY) -> float:
-    """Return the seconds to wait after failures in a row: doubled each time, with jitter.
-
-    Args:
-        attempts: Number of failures so far, at least 1.
-        chance: From 0 to 1.
-        longest: Most seconds.
-    """
+    """Return the seconds to wait after failures in a row: doubled each time, with jitter."""
     doublings = min(max(attempts, 1) - 1, _MOST_DOUBLINGS)
     return float(min(_FIRST_DELAY * 2**doublings, longest) * (0.5 + chance / 2))
 
 
 class MonotonicTime:
-    """Time for leases, in microseconds, which never goes back when the machine's clock does.
-
-    Args:
-        wall: The machine's time now.
-        elapsed: Its monotonic time now, in seconds.
-        latest: The latest moment that was ever used, by this process or the one before.
-    """
+    """Time for leases, in microseconds, which never goes back when the machine's clock does."""
 
     def __init__(self, wall: int, elapsed: float, latest: int = 0) -> None:
         self._begin = max(wall, latest)
@@ -103,12 +85,6 @@ def is_signed(
     """True if a body has exactly one signature, and that is valid.
 
     The time of the comparison does not depend on the position of a wrong byte.
-
-    Args:
-        secret: The shared secret.
-        body: The bytes as they came.
-        values: The values of all ``X-Hub-Signature`` fields.
-        methods: The accepted methods.
     """
     if len(values) != 1:
         return False

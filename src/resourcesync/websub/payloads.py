@@ -35,15 +35,7 @@ def change_notification(
     until: datetime,
     dialect: Dialect = Dialect.V1_1,
 ) -> bytes:
-    """Return the notification of changes of resources (Notification §3).
-
-    Args:
-        links: Those of its root: ``up`` to the Capability List, ``self``, ``hub``.
-        changes: The changes, oldest first.
-        since: The start of the interval: earlier changes are in earlier notifications.
-        until: The end of the interval.
-        dialect: The version of the format.
-    """
+    """Return the notification of changes of resources (Notification §3)."""
     header = Header(
         capability=Capability.CHANGE_NOTIFICATION, from_=since, until=until, links=tuple(links)
     )
@@ -53,13 +45,7 @@ def change_notification(
 def framework_notification(
     links: Iterable[Link], changes: Iterable[DocumentChange], *, dialect: Dialect = Dialect.V1_1
 ) -> bytes:
-    """Return the notification of changes of the Source's documents.
-
-    Args:
-        links: Those of its root: ``up`` to the Source Description, ``self``, ``hub``.
-        changes: The changes of the documents.
-        dialect: The version of the format.
-    """
+    """Return the notification of changes of the Source's documents."""
     header = Header(capability=Capability.FRAMEWORK_NOTIFICATION, links=tuple(links))
     return b"".join(writer.write(header, changes, dialect))
 
@@ -88,10 +74,6 @@ def merge(bodies: Sequence[bytes], *, most: int = MOST_PAYLOAD) -> bytes:
     It contains the newest change of each URI, from the start of the first payload to the end of the
     last. When that would be too large, or one cannot be read, it is the last payload alone, whose
     own ``from`` shows that earlier changes exist.
-
-    Args:
-        bodies: The payloads, at least one.
-        most: Most bytes of the result, if it is not the last payload.
     """
     last = bodies[-1]
     if len(bodies) == 1 or sum(map(len, bodies)) > 4 * most:

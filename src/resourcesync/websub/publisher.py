@@ -51,11 +51,6 @@ def send_notices(
 
     A hub that accepts no payload, as those that are not of ResourceSync do, gets a ping for the
     topic (``hub.mode=publish``).
-
-    Args:
-        messenger: The messenger.
-        notices: The notices.
-        key: Signs the payloads; empty for none.
     """
     fat = {_payload(notice, key): notice for notice in notices}
     found: list[NoticeOutcome] = []

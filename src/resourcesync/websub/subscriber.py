@@ -41,14 +41,7 @@ from resourcesync.websub.subscription_status import (
 
 
 class HintThrottle:
-    """Rate limiter of hints to poll; a flood of them becomes one hint now and one later.
-
-    Args:
-        on_hint: Called with the name of a mirror that should poll now; it must return at once.
-        wake: Called when a hint is delayed: ``send_due`` is due sooner than before.
-        every: Seconds between two hints for a mirror, at least.
-        counts: Counts ``hinted`` and ``coalesced``.
-    """
+    """Rate limiter of hints to poll; a flood of them becomes one hint now and one later."""
 
     def __init__(
         self,
@@ -65,12 +58,7 @@ class HintThrottle:
         self._delayed: dict[str, float] = {}
 
     def send(self, name: str, every: float | None = None) -> None:
-        """Send a hint that a mirror should poll: at once, or after the interval since the last.
-
-        Args:
-            name: The mirror.
-            every: Seconds between this hint and the last; ``None`` for the default.
-        """
+        """Send a hint that a mirror should poll: at once, or after the interval since the last."""
         now = self._clock.monotonic()
         last = self._last_sent.get(name)
         due = now if last is None else last + (self._every if every is None else every)
@@ -130,16 +118,6 @@ class Subscriber:
         counts: Number of events: ``hinted``, ``coalesced``, ``discarded``, ``unknown``,
             ``confirmed``, ``denied``.
         ledger: The status of the subscriptions.
-
-    Args:
-        store: The store of subscriptions.
-        messenger: Sends requests to hubs.
-        callback_base: The URI below which hubs reach this program.
-        on_hint: Called with the name of a mirror that should poll now; it must return at once.
-        token: Returns an unguessable text of at least 128 bits.
-        chance: Returns a number from 0 to 1, for jitter.
-        wake: Called when a hint is delayed: the next ``tick`` is due sooner than it returned.
-        hint_every: Seconds between two hints for a mirror, at least; ten for a repeated delivery.
     """
 
     def __init__(  # noqa: PLR0913 - its ports, and the operator's choices
@@ -174,21 +152,11 @@ class Subscriber:
                 )  # its hub delivers to the former address
 
     def reports(self) -> list[SubscriptionReport]:
-        """Return the status of all subscriptions.
-
-        Raises:
-            StorageError: The store failed.
-        """
+        """Return the status of all subscriptions."""
         return self.ledger.reports(self._store.subscriptions())
 
     def follow(self, name: str, channels: Iterable[Channel], *, is_all: bool = True) -> None:
-        """Subscribe a mirror to channels at the next tick, and end its other subscriptions.
-
-        Args:
-            name: The mirror.
-            channels: The channels.
-            is_all: True if the Source has no others; otherwise its other subscriptions stay.
-        """
+        """Subscribe a mirror to channels at the next tick, and end its other subscriptions."""
         wanted = {channel.topic: channel.hubs[0] for channel in channels if channel.hubs}
         known = {
             subscription.topic: subscription
@@ -223,14 +191,7 @@ class Subscriber:
             )
 
     def tick(self) -> float:
-        """Do what is due: requests to hubs, renewals, delayed hints.
-
-        Returns:
-            Seconds until the next work, at most a minute.
-
-        Raises:
-            StorageError: The store failed.
-        """
+        """Do what is due: requests to hubs, renewals, delayed hints."""
         self._hints.send_due()
         now = self._now()
         soon = now + _FARTHEST  # nothing is ever due later, unless the clock was set back
@@ -414,13 +375,7 @@ class Subscriber:
         return follower is not None and token in {follower.token, follower.next_token}
 
     def deliver(self, token: str, signatures: Sequence[str], body: bytes) -> TextResponse:
-        """Accept a delivery; the callback alone identifies its subscription (§7).
-
-        Args:
-            token: The last part of the callback.
-            signatures: The values of ``X-Hub-Signature``.
-            body: The bytes as they came.
-        """
+        """Accept a delivery; the callback alone identifies its subscription (§7)."""
         follower = self._store.find_token(token)
         if follower is None:
             self.counts["unknown"] += 1

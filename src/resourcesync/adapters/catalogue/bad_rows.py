@@ -76,15 +76,7 @@ class BadRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
-    """Yield the rows of a catalogue that cannot be published; nothing is written.
-
-    Args:
-        path: The catalogue.
-        fault: Checks the content of rows.
-
-    Raises:
-        StateError: The file is damaged.
-    """
+    """Yield the rows of a catalogue that cannot be published; nothing is written."""
     with open_snapshot(path, CATALOGUE_FORMAT) as connection:
         connection.text_factory = _text
         yield from _bad_changes(connection, fault)
@@ -104,16 +96,6 @@ def quarantine_rows(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fa
     A resource whose row cannot be published still exists: only the URI of its row is retained. A
     change whose row cannot be published still happened: the resource as it is now is reported as
     updated, or as deleted if there is none.
-
-    Args:
-        path: The catalogue; it is not published meanwhile.
-        rows: The rows.
-        now: The present moment.
-        fault: Checks the content of rows.
-
-    Raises:
-        DiskFullError: No space is left; nothing was moved.
-        StateError: The file is damaged.
     """
     moment, uris = to_microseconds(now), dict[str, None]()
     with SqliteFile(path, CATALOGUE_FORMAT) as file:

@@ -133,16 +133,7 @@ _MOST: Final = 1_024
 
 
 class PublishLock:
-    """A lock from construction to ``close``, or to the end of the process in any way.
-
-    Args:
-        path: The lock's file; it names the holder, and remains, empty, when the lock is free.
-        clock: Dates the lock.
-
-    Raises:
-        LockedError: Another run holds it.
-        StorageError: The file cannot be made.
-    """
+    """A lock from construction to ``close``, or to the end of the process in any way."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         try:
@@ -182,16 +173,7 @@ def _describe(content: bytes) -> str:
 
 
 def read_note(path: Path, key: str) -> str | None:
-    """Return a note of the catalogue in a file; ``None`` when there is no such note, or no file.
-
-    Args:
-        path: The file; it is neither created nor changed.
-        key: The note's name.
-
-    Raises:
-        StateError: The file is damaged.
-        StorageError: It cannot be read.
-    """
+    """Return a note of the catalogue in a file; ``None`` when there is no such note, or no file."""
     if not path.exists():
         return None
     if not os.access(path, os.R_OK):

@@ -62,13 +62,6 @@ class PostedCatalogue:
 
     Several programs may write at a time, also during a publish: each transaction waits for the
     one before it.
-
-    Args:
-        path: The file; it and its folder are created if missing.
-
-    Raises:
-        StateError: It is damaged, or was written by another version.
-        StorageError: It cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,12 +84,7 @@ class PostedCatalogue:
         return self._file.note(key)
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Store notes of the publisher, and nothing else.
-
-        Raises:
-            DiskFullError: No space is left; nothing was stored.
-            StateError: The file is damaged.
-        """
+        """Store notes of the publisher, and nothing else."""
         self._file.write_notes(notes)
 
     def count(self) -> int:
@@ -118,19 +106,6 @@ class PostedCatalogue:
         A repeated report is recorded again, but never wrongly: a creation of a known resource is an
         update, an update of an unknown one a creation, and an unknown one cannot be deleted. The
         catalogue gives each change its time.
-
-        Args:
-            changes: The changes, in order.
-            now: The present moment.
-            notes: Notes to store in the same transaction.
-            keeps_times: Retain a change's own time, if that is later than all recorded before and
-                not after ``now``.
-            loss: A limit on deletions; ``None`` for no limit.
-
-        Raises:
-            ConfigurationError: More would be deleted; nothing was recorded (code ``many-gone``).
-            DiskFullError: No space is left; nothing was recorded.
-            StateError: The file is damaged.
         """
         counts: Counter[str] = Counter()
         with self._recording(now, notes) as recording:
@@ -172,22 +147,6 @@ class PostedCatalogue:
         """Record the resources as they are, all or nothing; order does not matter.
 
         The first time no changes are logged: the Resource List will have all resources.
-
-        Args:
-            resources: The resources.
-            now: A time before the first of them was read.
-            is_all: Record known resources that are not among them as deleted.
-            notes: Notes to store in the same transaction.
-            most_gone: The largest part of the known resources that may be deleted at once, 0 to 1;
-                `MIN_ALLOWED_LOSS` always may.
-            allow_empty: All known resources may be deleted because there is none; a program that
-                failed gives none.
-
-        Raises:
-            ConfigurationError: A resource occurs twice; or more would be deleted (code
-                ``many-gone``). Nothing was recorded.
-            DiskFullError: No space is left; nothing was recorded.
-            StateError: The file is damaged.
         """
         with self._recording(now, notes) as recording, self._temporary_table(resources):
             twice = self._connection.execute(_DUPLICATE).fetchone()
@@ -214,11 +173,7 @@ class PostedCatalogue:
                 yield from snapshot.resources(start, end)
 
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
-        """Yield ``(number, change)`` in order of time, those after number ``after``.
-
-        Raises:
-            ChangesLostError: Some after ``after`` are deleted from the log; 0 accepts the rest.
-        """
+        """Yield ``(number, change)`` in order of time, those after number ``after``."""
         forgotten = self._file.read_note(FORGOTTEN_NOTE, int) or 0
         if 0 < after < forgotten:
             raise ChangesLostError(

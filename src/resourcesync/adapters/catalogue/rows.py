@@ -54,11 +54,7 @@ def to_rows(resources: ResourceRun, *more: Iterable[object]) -> Iterator[Row]:
 
 
 def from_row(row: Row) -> Resource:
-    """Return the resource of a row, equal to the one that was stored; more columns may follow.
-
-    Raises:
-        StateError: Another program wrote an unknown value.
-    """
+    """Return the resource of a row, equal to the one that was stored; more columns may follow."""
     uri, lastmod, length, digests, media_type, more = row[:6]
     try:
         if type(length) not in _NUMBER:
@@ -80,20 +76,12 @@ def from_row(row: Row) -> Resource:
 
 
 def links_of(uri: str, more: object) -> tuple[Link, ...]:
-    """Return the links in a row's column ``more``.
-
-    Raises:
-        StateError: Another program wrote an unknown value.
-    """
+    """Return the links in a row's column ``more``."""
     return from_row((uri, None, None, "", "", more)).links
 
 
 def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
-    """Return the resources of many rows, as ``from_row`` does; as columns, if ``more`` is empty.
-
-    Raises:
-        StateError: Another program wrote a value that cannot be published.
-    """
+    """Return the resources of many rows, as ``from_row`` does; as columns, if ``more`` is empty."""
     columns = list(zip(*rows, strict=True))
     if any(not _TYPES[at].issuperset(map(type, column)) for at, column in enumerate(columns)):
         for row in rows:
@@ -111,11 +99,7 @@ def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
 
 
 def check_types(row: Row) -> None:
-    """Refuse a row with a value of a type that cannot be published.
-
-    Raises:
-        StateError: The row has one.
-    """
+    """Refuse a row with a value of a type that cannot be published."""
     for name, types, value in zip(_NAMES, _TYPES, row, strict=True):
         if type(value) not in types:
             raise StateError(
@@ -127,11 +111,7 @@ def check_types(row: Row) -> None:
 
 
 def change_from_row(number: int, kind: object, moment: object, row: Row) -> Change:
-    """Return the change of a row.
-
-    Raises:
-        StateError: Another program wrote an invalid row.
-    """
+    """Return the change of a row."""
     if kind not in _KINDS:
         raise StateError(
             f"change {number} in the catalogue, of {row[0]!s:.300}, is called {kind!r:.300}",
@@ -143,11 +123,7 @@ def change_from_row(number: int, kind: object, moment: object, row: Row) -> Chan
 
 
 def moment_of(value: object, what: str) -> datetime:
-    """Return a time that a row must have.
-
-    Raises:
-        StateError: The value is no time.
-    """
+    """Return a time that a row must have."""
     try:
         if type(value) is int:
             return from_microseconds(value)

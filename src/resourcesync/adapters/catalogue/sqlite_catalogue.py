@@ -84,15 +84,6 @@ class FileCatalogue:
     The file and its folder are for their owner alone: they may lie in a tree that a web server
     serves. Times that are recorded rise strictly whatever the clock does: a clock that steps back
     gives times a microsecond apart until it has caught up.
-
-    Args:
-        path: The file; it and its folder are created if missing.
-        clock: Dates the lock.
-
-    Raises:
-        LockedError: Another run has the lock.
-        StateError: It is damaged, or was written by another version.
-        StorageError: It cannot be opened.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -136,9 +127,6 @@ class FileCatalogue:
         """Yield the URI of each resource with the fingerprint of its original, in URI order.
 
         Both are as they were when the reading began.
-
-        Raises:
-            StateError: The file is damaged.
         """
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             rows = connection.execute(_FINGERPRINTS)
@@ -146,11 +134,7 @@ class FileCatalogue:
                 yield from self._file.errors.decode(some, list[tuple[str, str]])
 
     def find(self, uri: str) -> Resource | None:
-        """Return a resource as it was last recorded; ``None`` if it is not known.
-
-        Raises:
-            StateError: The file is damaged, or the row is invalid.
-        """
+        """Return a resource as it was last recorded; ``None`` if it is not known."""
         with self._file.errors:
             return find_resource(self._file.connection, uri)
 
@@ -159,10 +143,6 @@ class FileCatalogue:
         """Open the one writing transaction; it commits when the block ends without an error.
 
         The first recording logs no changes: the Resource List will have all resources.
-
-        Raises:
-            DiskFullError: No space is left; nothing was recorded.
-            StateError: The file is damaged.
         """
         with self._file.writing() as connection:
             recording = FileRecording(connection, to_microseconds(now))
@@ -171,11 +151,7 @@ class FileCatalogue:
 
     @contextmanager
     def snapshot(self) -> Iterator["FileSnapshot"]:
-        """Open a snapshot: later recordings are not in it.
-
-        Raises:
-            StateError: Nothing was ever recorded, or the file is damaged.
-        """
+        """Open a snapshot: later recordings are not in it."""
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             yield FileSnapshot(connection)
 
@@ -189,11 +165,7 @@ class FileCatalogue:
             self._file.connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
 
     def forget_changes(self, last: int) -> bool:
-        """Delete some thousand of the oldest changes, up to a number; return whether more are left.
-
-        Raises:
-            StateError: The file is damaged.
-        """
+        """Delete some thousand of the oldest changes; return whether more are left."""
         with self._file.errors:
             numbers = self._file.connection.execute(_OLDEST, (last, MAX_FORGOTTEN + 1)).fetchall()
         if not numbers:
@@ -205,21 +177,13 @@ class FileCatalogue:
         return len(numbers) > MAX_FORGOTTEN
 
     def latest(self) -> datetime | None:
-        """Return the latest time that was assigned, ``None`` before the first.
-
-        Raises:
-            StateError: The file is damaged.
-        """
+        """Return the latest time that was assigned, ``None`` before the first."""
         with self._file.errors:
             latest = latest_moment(self._file.connection)
         return None if latest is None else from_microseconds(latest)
 
     def rewind(self, moment: datetime) -> None:
-        """Delete the changes dated later than a moment; later ones are dated from there again.
-
-        Raises:
-            StateError: The file is damaged.
-        """
+        """Delete the changes dated later than a moment; later ones are dated from there again."""
         with self._file.writing() as connection:
             until = (to_microseconds(moment),)
             connection.execute("DELETE FROM change WHERE datetime_us > ?", until)
@@ -241,11 +205,7 @@ def find_resource(connection: Connection, uri: str) -> Resource | None:
 
 
 def latest_moment(connection: Connection) -> int | None:
-    """Return the latest time that was assigned, ``None`` before the first.
-
-    Raises:
-        StateError: Another program wrote an invalid time.
-    """
+    """Return the latest time that was assigned, ``None`` before the first."""
     found: object = connection.execute(
         "SELECT max(latest) FROM (SELECT latest_us AS latest FROM moment"
         " UNION ALL SELECT max(datetime_us) FROM change)"
@@ -431,46 +391,23 @@ FROM change WHERE datetime_us >= :since GROUP BY 1, 2
 
 
 class FileChangeLog:
-    """The change log in a catalogue's file, which is neither locked nor written.
-
-    Args:
-        path: The file.
-    """
+    """The change log in a catalogue's file, which is neither locked nor written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def last(self) -> tuple[int, int]:
-        """Return number and time of the newest change, in microseconds; 0 when there is none.
-
-        Raises:
-            StateError: The file is damaged.
-            StorageError: It cannot be read.
-        """
+        """Return number and time of the newest change, in microseconds; 0 when there is none."""
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return _newest_change(connection)
 
     def resources(self) -> int:
-        """Return the number of resources now.
-
-        Raises:
-            StateError: The file is damaged.
-            StorageError: It cannot be read.
-        """
+        """Return the number of resources now."""
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return int(connection.execute("SELECT count(*) FROM resource").fetchone()[0])
 
     def rates(self, since: int, width: int) -> dict[tuple[int, str], int]:
-        """Return the number of changes of each kind in each interval of time.
-
-        Args:
-            since: Start of the first interval, in microseconds.
-            width: Length of each interval, in microseconds.
-
-        Raises:
-            StateError: The file is damaged.
-            StorageError: It cannot be read.
-        """
+        """Return the number of changes of each kind in each interval of time."""
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             rows = connection.execute(_RATES, {"since": since, "width": width}).fetchall()
         return {(number, kind): count for number, kind, count in rows}
@@ -490,9 +427,6 @@ class FileEntryReader:
 
     Its connection is closed after a second, and opened again when it is needed: the file may be
     another one then, and a publisher who ends finds it free.
-
-    Args:
-        path: The file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -501,12 +435,7 @@ class FileEntryReader:
         self._connection: Connection | None = None
 
     def find(self, uri: str) -> tuple[str, str, tuple[Link, ...]] | None:
-        """Return ``hash``, fingerprint and links of a resource; ``None`` if it is not known.
-
-        Raises:
-            StateError: The file, or the row, is damaged.
-            StorageError: It cannot be read now.
-        """
+        """Return ``hash``, fingerprint and links of a resource; ``None`` if it is not known."""
         with self._lock, SqliteErrors(self._path, CATALOGUE_FORMAT):
             row = self._open().execute(_ENTRY, (uri,)).fetchone()
         if row is None:

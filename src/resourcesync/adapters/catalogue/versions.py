@@ -35,11 +35,7 @@ UPDATE version SET former_us = ? WHERE uri = ? AND former_us IS NULL
 
 
 class FileVersions:
-    """A ``VersionIndex`` by the connection that writes the catalogue.
-
-    Args:
-        file: The catalogue's open file.
-    """
+    """A ``VersionIndex`` by the connection that writes the catalogue."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
@@ -161,29 +157,17 @@ class FileVersions:
 
 
 class FileVersionReader:
-    """The versions in a catalogue that other processes may write meanwhile (``VersionReader``).
-
-    Args:
-        path: The catalogue's file. Each call opens it, so any thread may call.
-    """
+    """The versions in a catalogue that other processes may write meanwhile (``VersionReader``)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def find(self, uri: str, moment: int) -> ResourceVersion | None:
-        """Return one version of a resource.
-
-        Raises:
-            StorageError: The catalogue cannot be read.
-        """
+        """Return one version of a resource."""
         return next(iter(self._find_all(_OF + " AND moment_us = ?", uri, moment)), None)
 
     def at(self, uri: str, moment: int | None) -> ResourceVersion | None:
-        """Return the version that a resource had at a moment; see ``VersionReader``.
-
-        Raises:
-            StorageError: The catalogue cannot be read.
-        """
+        """Return the version that a resource had at a moment; see ``VersionReader``."""
         if moment is None:
             return next(iter(self._find_all(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)), None)
         query = _OF + " AND since_us <= ? ORDER BY since_us DESC, moment_us DESC LIMIT 1"
@@ -199,11 +183,7 @@ class FileVersionReader:
         return next(iter(first), None), self.at(version.uri, None)
 
     def versions(self, uri: str, after: int, most: int) -> list[ResourceVersion]:
-        """Return up to ``most`` versions stored after a moment, oldest first.
-
-        Raises:
-            StorageError: The catalogue cannot be read.
-        """
+        """Return up to ``most`` versions stored after a moment, oldest first."""
         return self._find_all(
             _OF + " AND moment_us > ? ORDER BY moment_us LIMIT ?", uri, after, most
         )

@@ -25,11 +25,7 @@ _GROUP: Final = 1_000
 
 
 def open_root(root: Path) -> int:
-    """Return a descriptor of the tree's root; the root itself may be a link.
-
-    Raises:
-        StorageError: It cannot be opened.
-    """
+    """Return a descriptor of the tree's root; the root itself may be a link."""
     try:
         return os.open(root, ROOT)
     except OSError as error:
@@ -81,11 +77,7 @@ class FolderStack:
         return bool(self._folders)
 
     def deepest(self) -> tuple[ScannedFolder, int]:
-        """Return the folder being scanned and its descriptor.
-
-        Raises:
-            StorageError: It had to be opened again and cannot be.
-        """
+        """Return the folder being scanned and its descriptor."""
         folder = self._folders[-1]
         if folder.descriptor is None:
             assert self._root.descriptor is not None
@@ -112,11 +104,7 @@ class FolderStack:
 
 
 def grouped_keys(listing: Callable[[], Iterator[str]]) -> Iterator[list[str]]:
-    """Yield the keys of a folder in rising order: some hundred of files, or one of a folder.
-
-    Args:
-        listing: Lists the folder again, in any order.
-    """
+    """Yield the keys of a folder in rising order: some hundred of files, or one of a folder."""
     for window in _sorted_windows(listing):
         start = 0
         folders = [at for at, key in enumerate(window) if key[-1] == "/"]
@@ -151,17 +139,7 @@ class LinkNotFollowedError(Exception):
 
 
 def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names, from the root, of the final target of a link in the tree.
-
-    Args:
-        root: Descriptor of the tree's root.
-        real_root: The root's own path, free of links; absolute targets must lie below it.
-        names: The link's own path.
-
-    Raises:
-        LinkNotFollowedError: It leads out of the tree, through a link to a folder, or nowhere.
-        OSError: A part of the path cannot be read.
-    """
+    """Return the names, from the root, of the final target of a link in the tree."""
     for _ in range(_MAX_HOPS):
         target = _read_link(root, names)
         if target is None:

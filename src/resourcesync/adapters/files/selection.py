@@ -65,13 +65,7 @@ class PathFilter:
         return (*self._include.unmatched, *self._exclude.unmatched) if self._chooses else ()
 
     def exclusion_of_file(self, folder: str, name: str) -> str | None:
-        """Return ``None`` to publish a file, else the reason, ``LEFT_OUT`` for one on purpose.
-
-        Args:
-            folder: The path of its folder relative to the root, with a ``/`` at its end; empty
-                for the root.
-            name: Its name.
-        """
+        """Return ``None`` to publish a file, else the reason, ``LEFT_OUT`` for one on purpose."""
         path = folder + name
         if path in self._skip or (not folder and self._is_own(name)):
             return LEFT_OUT
@@ -80,12 +74,7 @@ class PathFilter:
         return self._exclusion_of_name(name) if name[0] == "." or name[-1] == "~" else None
 
     def publishes_all(self, folder: str, names: Sequence[str]) -> bool:
-        """True if all of some files of a folder are surely published: a fast test for most.
-
-        Args:
-            folder: As for ``exclusion_of_file``.
-            names: Their names.
-        """
+        """True if all of some files of a folder are surely published: a fast test for most."""
         if self._chooses or folder[:-1] in self._skip_folders:
             return False
         if not folder and any(map(self._is_own, names)):
@@ -194,12 +183,7 @@ class RereadSchedule(NamedTuple):
 
     @classmethod
     def since(cls, note: str | None, now: int) -> Self:
-        """Return the schedule of a scan now.
-
-        Args:
-            note: The `note` of the last scan; ``None`` for the first.
-            now: Microseconds.
-        """
+        """Return the schedule of a scan now."""
         try:
             kept = msgspec.json.decode(note or "null", type=_RereadState | None)
         except msgspec.MsgspecError:
@@ -216,12 +200,7 @@ class RereadSchedule(NamedTuple):
         return msgspec.json.encode(_RereadState(at=self.now, place=place)).decode()
 
     def due(self, inodes: Sequence[int], modified: Sequence[int]) -> list[int]:
-        """Return the places of the files that are due, among some files.
-
-        Args:
-            inodes: Inode of each, which determines its turn in the round.
-            modified: Time of modification of each, nanoseconds.
-        """
+        """Return the places of the files that are due, among some files."""
         place, width, after, until = self.place, self.width, self.written_after, self.written_until
         found = [at for at, inode in enumerate(inodes) if (inode * _MIXER - place) % _ROUND < width]
         if max(modified, default=0) > after:

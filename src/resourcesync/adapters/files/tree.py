@@ -54,14 +54,7 @@ _CHUNK: Final = 262_144
 
 
 class Digester:
-    """A reader of files that computes their digests.
-
-    Args:
-        algorithms: Digest algorithms, the strongest first; at least one.
-
-    Raises:
-        ConfigurationError: One of them cannot be published.
-    """
+    """A reader of files that computes their digests."""
 
     def __init__(self, algorithms: Sequence[str]) -> None:
         self._hashes = tuple((name, _hash_constructor(name)) for name in algorithms or ("",))
@@ -103,12 +96,6 @@ class SiblingCache:
     """An opener of files by URI, fast for files in the same folder; for one thread.
 
     Special cases take the slow path: links, invalid names, missing files.
-
-    Args:
-        root: A descriptor of the tree's root; the caller closes it.
-        base: The URI of the root.
-        judge: The filter of what is published.
-        slowly: Opens any file, by the slow path.
     """
 
     def __init__(self, root: int, base: str, judge: PathFilter, slowly: FileOpener) -> None:
@@ -126,11 +113,7 @@ class SiblingCache:
             self._folder = None
 
     def __call__(self, uri: str) -> BinaryIO | None:
-        """Open a published file for reading; ``None`` when the URI stands for none.
-
-        Raises:
-            StorageError: It is there, but cannot be read.
-        """
+        """Open a published file for reading; ``None`` when the URI stands for none."""
         folder, _, segment = uri.rpartition("/")
         if folder != self._folder and not self._open_folder(folder):
             return self._slowly(uri)
@@ -178,14 +161,6 @@ class FileTreeOriginals:
     the tree. Links to files inside the tree are followed, links to folders never.
 
     One scan at a time; ``open`` and ``locate`` may be called from other threads meanwhile.
-
-    Args:
-        root: The folder.
-        base_uri: The URI of the root; a ``/`` is added when it does not end with one.
-        clock: The clock; files changed just now are not trusted by their times.
-        selection: The files to publish; by default all but hidden files and backups.
-        algorithms: Digests to compute, the strongest first.
-        rereading: The schedule of files that are read again though they look unchanged.
     """
 
     def __init__(
@@ -218,19 +193,12 @@ class FileTreeOriginals:
         The media type comes from ``measure``.
 
         Memory and descriptors stay bounded, however deep or wide the tree is.
-
-        Raises:
-            StorageError: A folder cannot be listed. What was yielded so far is not the tree.
         """
         for run in self.runs():
             yield from run
 
     def runs(self) -> Iterator[OriginalRun]:
-        """Yield the same as ``scan``, as runs that are not empty, each of files in one folder.
-
-        Raises:
-            StorageError: As ``scan``.
-        """
+        """Yield the same as ``scan``, as runs that are not empty, each of files in one folder."""
         self._omissions = []
         root = ScannedFolder(open_root(self._root), (), self._base)
         descent = FolderStack(root)
@@ -406,10 +374,6 @@ class FileTreeOriginals:
 
         Length, digests, times and fingerprint are all of the same bytes: the status is read before
         and after the bytes, and if it changed the file is read again, up to three times in all.
-
-        Raises:
-            OriginalChangedError: It is gone, or was being written all the time.
-            StorageError: It cannot be read (code ``unreadable-file``).
         """
         uri, seen, length = original.uri, original.fingerprint, original.length
         for _ in range(_TRIES):
@@ -483,11 +447,7 @@ class FileTreeOriginals:
         return "/".join(names)
 
     def open(self, uri: str) -> BinaryIO | None:
-        """Open a published file for reading; ``None`` when the URI stands for none.
-
-        Raises:
-            StorageError: It is there, but cannot be read.
-        """
+        """Open a published file for reading; ``None`` when the URI stands for none."""
         if self.locate(uri) is None:
             return None
         try:
@@ -565,12 +525,7 @@ class FileTreeOriginals:
         return to_microseconds(self._clock.now()) * 1_000
 
     def _is_fresh(self, found: os.stat_result, looked: int) -> bool:
-        """True if a later write might not change the signature of a file.
-
-        Args:
-            found: The status of the file.
-            looked: A time before that, in nanoseconds.
-        """
+        """True if a later write might not change the signature of a file."""
         latest = self._now() + _FRESH_WHOLE
         for time in (found.st_mtime_ns, found.st_ctime_ns):
             margin = _FRESH_WHOLE if time % _SECOND == 0 else _FRESH

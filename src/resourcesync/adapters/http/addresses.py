@@ -43,12 +43,7 @@ _new_address: Final[Callable[[tuple[str, str]], Address]] = partial(tuple.__new_
 
 
 def parse_address(uri: str) -> Address:
-    """Return the address of a URI.
-
-    Raises:
-        SourceRefusedError: ``uri``: no plain absolute http or https URI; it has user information,
-            control characters, a disguised host, or is too long.
-    """
+    """Return the address of a URI."""
     ascii_uri = percent_encode(uri)
     match = _URI.match(ascii_uri)
     if match is None:
@@ -84,13 +79,7 @@ def without_query(uri: str) -> str:
 
 
 def follow_redirect(uri: str, location: str, *, left: int) -> Address:
-    """Return the target of a redirect from ``uri``; ``left`` is the number still allowed.
-
-    Raises:
-        BadResponseError: ``location``: there is no usable ``Location``.
-        SourceRefusedError: ``redirect``: there are too many, or it leads to a scheme other than
-            http and https, or from https to http.
-    """
+    """Return the target of a redirect from ``uri``; ``left`` is the number still allowed."""
     if left <= 0:
         raise SourceRefusedError("the server redirects too often", uri=uri, code="redirect")
     target = _read_location(location)

@@ -25,11 +25,7 @@ def system_authorities() -> str:
 
 
 def check_authorities(ca_file: str) -> None:
-    """Refuse an invalid file of authorities; an empty name means no file.
-
-    Raises:
-        ConfigurationError: It cannot be read, is larger than 16 MiB, or has no certificate.
-    """
+    """Refuse an invalid file of authorities; an empty name means no file."""
     reason = _fault(ca_file)
     if reason:
         raise ConfigurationError(

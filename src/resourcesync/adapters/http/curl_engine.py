@@ -94,11 +94,7 @@ class CurlEngine:
             transfer.proxy = proxy
 
     def poll(self) -> Iterator[HttpTransfer]:
-        """Advance all transfers; yield those that ended, with their result; reusable after that.
-
-        Raises:
-            BaseException: A sink raised an error that sinks may not raise, or an interrupt arrived.
-        """
+        """Advance all transfers; yield those that ended, with their result; reusable after that."""
         self._multi.perform()
         while self._opened:
             self._opened.pop().close()  # PycURL made a descriptor of its own

@@ -104,18 +104,6 @@ class CurlFetcher:
     Connections and the state of each origin last from one ``fetch`` to the next. A ``fetch`` may
     begin while another one is in progress, in the same thread; a fetcher is not for several
     threads at once.
-
-    Args:
-        settings: Limits, politeness and secrets.
-        random: Source of the jitter of back-off.
-        known_origins: Stores ``robots.txt``, and where the Source's name leads, for later fetchers.
-        on_shortened: Receives an origin whose ``robots.txt`` asks for more than 30 seconds between
-            two requests, and that delay, which is not obeyed.
-        cancel: The request to stop, checked in each turn of the loop.
-
-    Raises:
-        ConfigurationError: The file of authorities is invalid. It is not read if only plain
-            http was named; a request by https then fails.
     """
 
     def __init__(
@@ -152,11 +140,7 @@ class CurlFetcher:
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]
     ) -> Generator[bytes, None, FetchResponse]:
-        """Yield the bytes of a 200 response as they arrive; return the response when it ends.
-
-        Raises:
-            SourceError: There is no such response, or it broke off.
-        """
+        """Yield the bytes of a 200 response as they arrive; return the response when it ends."""
         sink = StreamSink()
         request = FetchRequest(
             uri=uri, sink=sink, purpose=Purpose.STREAM, fields=fields, on_start=sink.begin

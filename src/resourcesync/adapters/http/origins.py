@@ -131,12 +131,7 @@ class Origins:
         self._known: OrderedDict[str, OriginState] = OrderedDict()
 
     def find(self, authority: str, uri: str) -> OriginState:
-        """Return the origin of the authority of ``uri``.
-
-        Raises:
-            SourceRefusedError: ``uri``: an impossible port; ``egress``: its host is an address that
-                policy forbids, or that only a resolver reads as one.
-        """
+        """Return the origin of the authority of ``uri``."""
         name = origin_of(authority)
         if name is None:
             raise SourceRefusedError("the port is invalid", uri=uri, code="uri")

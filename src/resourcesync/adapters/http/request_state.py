@@ -63,11 +63,7 @@ class RequestState:
         self.hops = 0
 
     def request_whole(self) -> None:
-        """Request the whole body from now on.
-
-        Raises:
-            StorageError: The sink cannot discard its bytes.
-        """
+        """Request the whole body from now on."""
         self.part, self.whole = None, True
         self.request.sink.restart()
 

@@ -127,12 +127,7 @@ def _field(name: str) -> re.Pattern[str]:
 
 
 def parse_head(text: str, uri: str) -> ResponseHead | None:
-    """Parse the lines before the body; ``None`` if no final head is complete.
-
-    Raises:
-        BadResponseError: ``headers``: they are too large; ``interim``: too many interim responses;
-            ``framing``: lines that are no head, or an ambiguous end of the body.
-    """
+    """Parse the lines before the body; ``None`` if no final head is complete."""
     if len(text) > LARGEST:
         raise _bad_head(uri, "headers", f"more than {LARGEST} bytes of headers")
     plain = _PLAIN_HEAD.match(text)
@@ -246,14 +241,7 @@ def is_whole(head: ResponseHead) -> bool:
 def is_remainder(
     head: ResponseHead, part: PartialBody, uri: str, proof: Proof = Proof.NONE
 ) -> bool:
-    """True if a 206 has all bytes after a part, of the same body.
-
-    Args:
-        head: The head of the 206.
-        part: The part.
-        uri: The address of the 206, after redirects.
-        proof: The means by which the whole is checked.
-    """
+    """True if a 206 has all bytes after a part, of the same body."""
     match = _CONTENT_RANGE.fullmatch(head.get("content-range", ""))
     if match is None or head.codings:
         return False

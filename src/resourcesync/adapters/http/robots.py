@@ -87,11 +87,7 @@ class RobotsSink:
         self.content = bytearray()
 
     def write(self, chunk: bytes) -> None:
-        """Store the next bytes.
-
-        Raises:
-            EnoughReadError: The limit is reached.
-        """
+        """Store the next bytes."""
         self.content += chunk[: READ_AT_MOST - len(self.content)]
         if len(self.content) == READ_AT_MOST:
             raise EnoughReadError("the rest of robots.txt is not read")

@@ -74,9 +74,6 @@ class FetchSettings(msgspec.Struct, frozen=True, kw_only=True):
             policy only the rules on literal addresses are left.
         ca_file: PEM file of the trusted authorities; empty for the system's.
         body_limits: Most bytes of a body, on the wire and decoded, by purpose.
-
-    Raises:
-        ConfigurationError: A value is invalid.
     """
 
     jobs: int = 100

@@ -76,14 +76,7 @@ class TransferCounts(msgspec.Struct):
 
 
 class TransferRun:
-    """The state of one ``fetch``.
-
-    Args:
-        settings: Limits, politeness and secrets.
-        random: Source of the jitter of back-off.
-        lend: Lends an engine while the outcomes are read.
-        counts: Running totals.
-    """
+    """The state of one ``fetch``."""
 
     def __init__(
         self,

@@ -12,13 +12,6 @@ class Database:
     """An SQLite file with one connection, for several threads that take turns.
 
     Only the owner may read the file: it contains secrets.
-
-    Args:
-        path: The file; created if missing.
-
-    Raises:
-        StateError: It is damaged, of another kind, or from another version.
-        StorageError: It cannot be opened.
     """
 
     def __init__(self, path: Path, kind: SqliteFormat) -> None:

@@ -94,15 +94,7 @@ _OWED: Final = """
 
 
 class FileHub:
-    """The state of a hub in one file; for several threads.
-
-    Args:
-        path: The file.
-
-    Raises:
-        StateError: It is damaged, of another kind, or from another version.
-        StorageError: It cannot be opened.
-    """
+    """The state of a hub in one file; for several threads."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path, _FORMAT)

@@ -22,22 +22,14 @@ _decode = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class AuditFiles:
-    """The files of audit findings.
-
-    Args:
-        own: The mirror's folder ``.resourcesync``.
-    """
+    """The files of audit findings."""
 
     def __init__(self, own: Path) -> None:
         self._folder = own / "reports"
 
     @contextmanager
     def write_findings(self) -> Iterator["AuditFindingWriter"]:
-        """Store the findings of one audit; without ``set_name`` they are discarded.
-
-        Raises:
-            StorageError: They cannot be written.
-        """
+        """Store the findings of one audit; without ``set_name`` they are discarded."""
         unnamed = self._folder / "unfinished"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -55,16 +47,7 @@ class AuditFiles:
                 unnamed.unlink()
 
     def read_findings(self, audit: str) -> Iterator[Mapping[str, str]]:
-        """Yield the findings of an audit: ``kind``, ``uri``, ``path`` and ``reason`` of each.
-
-        Args:
-            audit: The audit's id, or ``last``.
-
-        Raises:
-            ConfigurationError: The audit is unknown, or its findings were deleted.
-            StateError: The file was damaged.
-            StorageError: It cannot be read.
-        """
+        """Yield the findings of an audit: ``kind``, ``uri``, ``path`` and ``reason`` of each."""
         names = self._names()
         chosen = names[-1:] if audit == "last" else [n for n in names if _id(n) == audit]
         if not chosen:
@@ -93,11 +76,7 @@ class AuditFiles:
 
 
 class AuditFindingWriter:
-    """A writer of the findings of one audit.
-
-    Args:
-        stream: The file to write.
-    """
+    """A writer of the findings of one audit."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

@@ -62,11 +62,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ChangeLogWriter:
-    """A writer of the change log; one for each writing connection.
-
-    Args:
-        file: The file; the note ``in-doubt`` of a killed run is read from it.
-    """
+    """A writer of the change log; one for each writing connection."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file, self._db = file, file.connection
@@ -172,13 +168,7 @@ def read_befores(file: SqliteFile) -> dict[str, _Before]:
 
 
 def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> _Entry:
-    """Return the entry of a copy that replaces another content.
-
-    Args:
-        copy: The copy.
-        before: Length and digests of the content before.
-        was_exposed: True if the file may have had other bytes in between.
-    """
+    """Return the entry of a copy that replaces another content."""
     length, digests = before
     same = length == copy.length and (
         copy.digests == digests or agree(parse_digests(copy.digests), parse_digests(digests))
@@ -261,23 +251,13 @@ _MOST: Final = 4096
 
 
 class ConsumerFiles:
-    """The files of ``.resourcesync/consumers``.
-
-    Args:
-        own: The mirror's folder ``.resourcesync``.
-    """
+    """The files of ``.resourcesync/consumers``."""
 
     def __init__(self, own: Path) -> None:
         self._folder = own / "consumers"
 
     def position(self, name: str) -> ChangeLogPosition | None:
-        """Return the position that ``name`` acknowledged, or ``None``.
-
-        Raises:
-            ConfigurationError: The name is invalid as a file name.
-            StateError: The file was damaged.
-            StorageError: It cannot be read.
-        """
+        """Return the position that ``name`` acknowledged, or ``None``."""
         path = self._folder / f"{_checked_name(name)}.json"
         try:
             text = read_file(path, _MOST)
@@ -296,12 +276,7 @@ class ConsumerFiles:
             ) from error
 
     def acknowledge(self, name: str, position: ChangeLogPosition) -> None:
-        """Store durably that ``name`` has processed all changes up to ``position``.
-
-        Raises:
-            ConfigurationError: The name is invalid as a file name.
-            StorageError: It cannot be written; the old position stays.
-        """
+        """Store durably that ``name`` has processed all changes up to ``position``."""
         stored = {"acknowledged": position.number, "time": position.time}
         path = self._folder / f"{_checked_name(name)}.json"
         try:

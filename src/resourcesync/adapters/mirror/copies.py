@@ -43,17 +43,7 @@ _MOST_BYTES: Final = 1 << 16
 
 
 def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> str:
-    """Move a file to the quarantine, with a note of its path; return its name there.
-
-    Args:
-        folder: Descriptor of its folder.
-        leaf: Its name in the folder.
-        path: Its path in the mirror.
-        quarantine: Descriptor of the quarantine.
-
-    Raises:
-        OSError: It could not be moved, and is unchanged.
-    """
+    """Move a file to the quarantine, with a note of its path; return its name there."""
     place = f"{os.urandom(8).hex()}-{leaf[:_LEAF]}"
     note = open_file(f"{place}{_NOTE}", quarantine, NEW)
     with os.fdopen(note, "w", encoding="utf-8") as stream:
@@ -86,14 +76,7 @@ def _names_path(quarantine: int, note: str, path: str) -> bool:
 
 
 class FileTreeCopies:
-    """The ``Copies`` of a mirror in a folder.
-
-    Args:
-        root: Descriptor of the mirror's root folder; the caller closes it.
-        own: Descriptor of its ``.resourcesync`` folder, with ``tmp``, ``trash`` and ``quarantine``;
-            the caller closes it.
-        monotonic: Monotonic seconds, to measure the speed of the disk.
-    """
+    """The ``Copies`` of a mirror in a folder."""
 
     def __init__(self, root: int, own: int, monotonic: Callable[[], float] = lambda: 0.0) -> None:
         self._root = root
@@ -114,9 +97,6 @@ class FileTreeCopies:
         """Remove temporary files of killed runs.
 
         Large parts that a later run can resume stay.
-
-        Args:
-            oldest: Seconds since 1970; parts last written before are removed too.
         """
         self._staging.clear(oldest)
 
@@ -128,11 +108,7 @@ class FileTreeCopies:
         return self._staging.stage(algorithms, of)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedFile | None:
-        """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read.
-
-        Raises:
-            StorageError: They cannot be written.
-        """
+        """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read."""
         try:
             with self._folders() as folders:
                 folder, leaf = folders.locate(path, create=False)
@@ -161,12 +137,7 @@ class FileTreeCopies:
         return staged
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedFile | None:
-        """Start a staged copy with the bytes of one in the trash, and its time of modification.
-
-        Raises:
-            StateError: ``place`` leads out of the trash.
-            StorageError: They cannot be written.
-        """
+        """Start a staged copy with the bytes of one in the trash, and its time of modification."""
         try:
             file = open_file(one_name(place, IN_TRASH), self._trash)
             modified = os.fstat(file).st_mtime_ns
@@ -183,11 +154,7 @@ class FileTreeCopies:
         return self._staging.scratch()
 
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
-        """Put a batch in place durably; return for each its stat signature or its error.
-
-        Raises:
-            StorageError: The folders could not be made durable; nothing may be committed.
-        """
+        """Put a batch in place durably; return for each its stat signature or its error."""
         with self._folders() as folders:
             synced = self._syncer.sync(batch)
             results = [
@@ -253,11 +220,7 @@ class FileTreeCopies:
         return agree(found, digests)
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
-        """Move a batch to the trash durably; return the new place of each (empty: no file).
-
-        Raises:
-            StorageError: The folders could not be made durable; nothing may be committed.
-        """
+        """Move a batch to the trash durably; return the new place of each (empty: no file)."""
         del reason  # the state stores it; the file needs none
         with self._folders() as folders:
             results = [self._move_to_trash(folders, removal) for removal in batch]
@@ -301,11 +264,7 @@ class FileTreeCopies:
         return place
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
-        """Move copies to other paths durably; return for each its signature or its error.
-
-        Raises:
-            StorageError: The folders could not be made durable; nothing may be committed.
-        """
+        """Move copies to other paths durably; return for each its signature or its error."""
         # Two sets of folders: opening one more never closes the other end of a move. The old folder
         # is synced only after the new ones: no power cut loses both names.
         with self._folders() as sources, self._folders(at_once=True) as targets:
@@ -373,12 +332,7 @@ class FileTreeCopies:
                     name = name.rpartition("/")[0]
 
     def purge(self, place: str) -> None:
-        """Delete one file of the trash; it is no error if it is gone.
-
-        Raises:
-            StateError: ``place`` leads out of the trash.
-            StorageError: It could not be removed.
-        """
+        """Delete one file of the trash; it is no error if it is gone."""
         try:
             os.unlink(one_name(place, IN_TRASH), dir_fd=self._trash)
         except FileNotFoundError:
@@ -387,11 +341,7 @@ class FileTreeCopies:
             raise mirror_error(error, "emptying the trash") from error
 
     def trashed(self) -> Iterator[str]:
-        """Yield the names in the trash.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """Yield the names in the trash."""
         try:
             with os.scandir(self._trash) as entries:
                 yield from (entry.name for entry in entries)

@@ -45,19 +45,7 @@ _PART_SECONDS: Final = 7 * 86_400.0
 
 
 class MirrorFolder:
-    """An open mirror: locked, with its state and its files.
-
-    Args:
-        root: The mirror's folder; created if missing.
-        clock: Dates the lock.
-        open_state: Opens the state at a path, created if missing.
-
-    Raises:
-        LockedError: Another run has the lock; the message names it.
-        MirrorChangedError: The folder is not the one of its state.
-        StorageError: The folder cannot be used.
-        StateError: The state is damaged or from another version.
-    """
+    """An open mirror: locked, with its state and its files."""
 
     def __init__(
         self,
@@ -131,9 +119,6 @@ class MirrorFolder:
 
         An unmounted disk looks like an empty mirror; without this check everything would be fetched
         again, and everything that is not listed any more would seem to be gone.
-
-        Raises:
-            MirrorChangedError: It is another folder.
         """
         assert self.state is not None
         expected = self.state.note(_MARKER_NOTE)

@@ -27,13 +27,7 @@ _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
 
 
 class OpenFolders:
-    """The folders of one batch of work, each opened once, closed together.
-
-    Args:
-        root: Descriptor of the mirror's root; the caller closes it.
-        at_once: A new folder is made durable before its first file, as moves need it: a file moved
-            from a durable folder might else be in none after a power cut.
-    """
+    """The folders of one batch of work, each opened once, closed together."""
 
     def __init__(self, root: int, *, at_once: bool = False) -> None:
         self._root = root
@@ -46,10 +40,6 @@ class OpenFolders:
         """Return the same as ``parent``, for a path where a copy may be.
 
         With ``create``, a name is to be added: the folder is synced with the others.
-
-        Raises:
-            FileNotFoundError: The folder does not exist and ``create`` is false.
-            StorageError: Something that is no folder is in the way, or the path is not allowed.
         """
         folder, _, leaf = path.rpartition("/")
         if not is_copy_path(leaf if folder in self._allowed else path):
@@ -66,12 +56,7 @@ class OpenFolders:
         return descriptor, leaf
 
     def parent(self, path: str, *, create: bool) -> tuple[int, str]:
-        """Return the descriptor of the folder that ``path`` is in, and the last part of it.
-
-        Raises:
-            FileNotFoundError: The folder does not exist and ``create`` is false.
-            StorageError: Something that is no folder is in the way (a link, a file).
-        """
+        """Return the descriptor of the folder that ``path`` is in, and the last part of it."""
         folder, _, leaf = path.rpartition("/")
         return self._open(folder, create=create), leaf
 
@@ -124,11 +109,7 @@ class OpenFolders:
         self._changed.add(path.rpartition("/")[0])
 
     def sync(self) -> None:
-        """Make all changed folders durable.
-
-        Raises:
-            StorageError: A folder could not be synced; nothing of the batch may be committed.
-        """
+        """Make all changed folders durable."""
         for folder in sorted(self._changed, reverse=True):
             try:
                 sync_folder(self._descriptors.get(folder, self._root))
@@ -149,11 +130,7 @@ _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENX
 
 
 class FolderCopyInspector:
-    """An inspector of files; each folder is opened once, so one moved meanwhile is read as it was.
-
-    Args:
-        root: Descriptor of the mirror's root folder; the caller closes it.
-    """
+    """An inspector of files; a folder is opened once, so one moved meanwhile is as it was."""
 
     def __init__(self, root: int) -> None:
         self._folders = OpenFolders(root)
@@ -163,11 +140,7 @@ class FolderCopyInspector:
         self._folders.close()
 
     def signature(self, path: str) -> str | None:
-        """Return the stat signature of the copy at ``path``, or ``None`` when there is none.
-
-        Raises:
-            StorageError: The file system fails.
-        """
+        """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""
         try:
             folder, leaf = self._folders.locate(path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -180,11 +153,7 @@ class FolderCopyInspector:
         return signature_of(info) if is_regular(info) else None
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
-        """Read a copy; return its length in bytes and its digests, ``None`` when there is none.
-
-        Raises:
-            StorageError: The file cannot be read.
-        """
+        """Read a copy; return its length in bytes and its digests, ``None`` when there is none."""
         file = self._open(path)
         if file is None:
             return None

@@ -35,11 +35,7 @@ def is_mirror(folder: Path) -> bool:
 
 
 def lock_holder(folder: Path) -> str:
-    """Return the run that has locked the mirror in a folder at this moment; empty for none.
-
-    Raises:
-        OSError: Its lock cannot be opened, and no run can lock it either.
-    """
+    """Return the run that has locked the mirror in a folder at this moment; empty for none."""
     try:
         lock = open_path(folder / OWN_FOLDER / LOCK_FILE)
     except FileNotFoundError:
@@ -146,12 +142,7 @@ class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_sets(root: Path) -> FollowedSets | None:
-    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable.
-
-    Raises:
-        StateError: Its file was damaged, or is from another version.
-        StorageError: It cannot be read.
-    """
+    """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable."""
     path = root / OWN_FOLDER / SETS_FILE
     try:
         text = read_file(path, _MOST)
@@ -172,11 +163,7 @@ def read_sets(root: Path) -> FollowedSets | None:
 
 
 def _check(found: FollowedSets) -> None:
-    """Check that every mirror is a folder of its own right below.
-
-    Raises:
-        ValueError: One is not.
-    """
+    """Check that every mirror is a folder of its own right below."""
     if found.version != 1:
         raise ValueError(f"version {found.version}")
     names = [followed_set.folder for followed_set in found.sets]
@@ -188,11 +175,7 @@ def _check(found: FollowedSets) -> None:
 
 
 def write_sets(root: Path, sets: FollowedSets) -> None:
-    """Store durably the sets that a folder of mirrors follows.
-
-    Raises:
-        StorageError: It cannot be written; the former file stays.
-    """
+    """Store durably the sets that a folder of mirrors follows."""
     _check(sets)
     text = msgspec.json.format(msgspec.json.encode(sets))
     try:

@@ -66,13 +66,6 @@ class PartNotes(Protocol):
 class StagedFile:
     """A staged copy: few bytes in memory until they are synced, more in a temporary file.
 
-    Args:
-        folder: Descriptor of the folder of temporary files; the caller closes it.
-        name: The file's name.
-        algorithms: Digests to compute.
-        notes: Notes of parts, used if ``of`` is given.
-        of: The resource that the bytes are of, for a later run.
-
     Attributes:
         is_noted: There is a note of this part.
         algorithms: Digests to compute.
@@ -153,11 +146,7 @@ class StagedFile:
         self._validator = validator if self._notes is not None else ""
 
     def resume(self, validator: str) -> None:
-        """Resume a part that an earlier run left in the file.
-
-        Raises:
-            OSError: It cannot be read.
-        """
+        """Resume a part that an earlier run left in the file."""
         self._exists = True
         self._file = open_file(self.name, self._folder, os.O_RDWR)
         self.is_noted = True
@@ -165,12 +154,7 @@ class StagedFile:
         self.part = PartialBody(length=self.length, validator=validator)
 
     def fill(self, source: int) -> None:
-        """Write all bytes of an open file; if the file system can, without copying them.
-
-        Raises:
-            StorageError: They cannot be written.
-            OSError: They cannot be read.
-        """
+        """Write all bytes of an open file; if the file system can, without copying them."""
         file = self._open()
         try:
             fcntl.ioctl(file, _CLONE, source)
@@ -197,11 +181,7 @@ class StagedFile:
         self.is_noted = False
 
     def restart(self) -> None:
-        """Discard all bytes so far.
-
-        Raises:
-            StorageError: They cannot be discarded.
-        """
+        """Discard all bytes so far."""
         self.forget()
         self.part, self._validator, self._small = None, "", b""
         if self._file >= 0:
@@ -214,11 +194,7 @@ class StagedFile:
         self.length = 0
 
     def take(self, place: str, length: int, digests: tuple[Digest, ...]) -> None:
-        """Take over a file of the folder that a worker staged and synced.
-
-        Raises:
-            StorageError: It is not there, or has another length.
-        """
+        """Take over a file of the folder that a worker staged and synced."""
         self.discard()
         self.part, self.length, self.digests = None, length, digests
         if "/" in place:
@@ -249,11 +225,7 @@ class StagedFile:
         return self.length, self.digests
 
     def open_sealed(self) -> BinaryIO:
-        """Open the sealed bytes to read and seek; the caller closes what is returned.
-
-        Raises:
-            StorageError: They cannot be read.
-        """
+        """Open the sealed bytes to read and seek; the caller closes what is returned."""
         if self._file < 0 and not self._is_taken:
             return BytesIO(self._small)
         try:
@@ -324,25 +296,13 @@ def _not_staged(place: str, why: str) -> StorageError:
 def digest_of(
     file: int, algorithms: Sequence[str], expected: int = -1
 ) -> tuple[int, tuple[Digest, ...]]:
-    """Read an open file from its start; return its length and digests.
-
-    Args:
-        file: Descriptor.
-        algorithms: Digests to compute.
-        expected: Probable length in bytes: a small file is then read at once; -1 if unknown.
-    """
+    """Read an open file from its start; return its length and digests."""
     length, text = content_of(file, algorithms, expected)
     return length, parse_digests(text)
 
 
 def content_of(file: int, algorithms: Sequence[str], expected: int = -1) -> tuple[int, str]:
-    """Read an open file from its start; return its length, and its digests as a text.
-
-    Args:
-        file: Descriptor.
-        algorithms: Digests to compute.
-        expected: As for `digest_of`.
-    """
+    """Read an open file from its start; return its length, and its digests as a text."""
     size = expected + 1 if 0 <= expected < _READ else _READ  # room for one byte more
     chunk = os.pread(file, size, 0)
     if len(chunk) == expected and len(algorithms) == 1:

@@ -60,11 +60,7 @@ class SavedPart(msgspec.Struct, frozen=True):
 
 
 class Parts:
-    """The parts in a folder of temporary files, at most 64 of them and 16 GiB.
-
-    Args:
-        folder: Descriptor of the folder; the caller closes it.
-    """
+    """The parts in a folder of temporary files, at most 64 of them and 16 GiB."""
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
@@ -185,15 +181,7 @@ def _guard_scratch(doing: str) -> Iterator[None]:
 
 
 def open_scratch(name: str, folder: int) -> BinaryIO:
-    """Open an unlinked temporary file to write and read.
-
-    Args:
-        name: A unique name.
-        folder: Descriptor of its folder.
-
-    Raises:
-        StorageError: It cannot be made.
-    """
+    """Open an unlinked temporary file to write and read."""
     try:
         file = open_file(name, folder, NEW)
         try:
@@ -208,11 +196,7 @@ def open_scratch(name: str, folder: int) -> BinaryIO:
 
 
 class Staging:
-    """A folder of temporary files.
-
-    Args:
-        folder: Its descriptor; the caller closes it.
-    """
+    """A folder of temporary files."""
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
@@ -221,11 +205,7 @@ class Staging:
         self._tag = os.urandom(8).hex()
 
     def clear(self, oldest: float) -> None:
-        """Remove temporary files of killed runs.
-
-        Args:
-            oldest: Large parts written since then stay; seconds since 1970.
-        """
+        """Remove temporary files of killed runs."""
         self._parts.clear(oldest)
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
@@ -239,11 +219,7 @@ class Staging:
         return StagedFile(self._folder, f"{self._tag}-{self._names}", algorithms, self._parts, of)
 
     def scratch(self) -> BinaryIO:
-        """Open a nameless temporary file, to read and write.
-
-        Raises:
-            StorageError: It cannot be made.
-        """
+        """Open a nameless temporary file, to read and write."""
         self._names += 1
         return open_scratch(f"{self._tag}-{self._names}", self._folder)
 
@@ -262,11 +238,7 @@ class Staging:
 
 @contextmanager
 def open_staging(folder: Path) -> Iterator[Staging]:
-    """Open a folder of temporary files while the block runs.
-
-    Raises:
-        StorageError: It cannot be opened.
-    """
+    """Open a folder of temporary files while the block runs."""
     try:
         descriptor = open_folder(folder)
     except OSError as error:
@@ -293,9 +265,6 @@ class FileSyncer:
     """A syncer that makes staged files durable.
 
     On a slow disk, several threads sync files that the disk has begun to write.
-
-    Args:
-        monotonic: Monotonic seconds, to measure the speed of the disk.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:

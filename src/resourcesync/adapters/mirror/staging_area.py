@@ -13,10 +13,6 @@ class FolderStagingArea:
     """The ``StagingArea`` in the folder of temporary files of a mirror.
 
     The names of files have a random part for each worker, so none writes a file of another.
-
-    Args:
-        staging: The folder of temporary files.
-        syncer: Makes files durable.
     """
 
     def __init__(self, staging: Staging, syncer: FileSyncer) -> None:

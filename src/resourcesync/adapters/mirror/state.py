@@ -63,16 +63,7 @@ ON CONFLICT (uri) DO UPDATE SET
 
 
 class SqliteMirrorState(MirrorLogs):
-    """A ``MirrorState`` in a SQLite file, or in memory for the path ``:memory:``.
-
-    Args:
-        path: The file; created if missing.
-        read_only: Open an existing file for reading only.
-        immutable: As of ``SqliteFile``.
-
-    Raises:
-        StateError: The file is damaged, is not a mirror's state, or was written by another version.
-    """
+    """A ``MirrorState`` in a SQLite file, or in memory for the path ``:memory:``."""
 
     def __init__(
         self, path: Path | str, *, read_only: bool = False, immutable: bool = False
@@ -99,11 +90,7 @@ class SqliteMirrorState(MirrorLogs):
         self._file.close()
 
     def check(self) -> None:
-        """Read the whole file and check its structure.
-
-        Raises:
-            StateError: The file is damaged.
-        """
+        """Read the whole file and check its structure."""
         with self._errors:
             verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
@@ -358,12 +345,6 @@ class StateSnapshot(SqliteMirrorState):
     """A read-only ``MirrorState``, in one transaction from its opening to its closing.
 
     A pull may run meanwhile and is not visible. The write-ahead log grows until this is closed.
-
-    Args:
-        path: The file.
-
-    Raises:
-        StateError: The file is damaged, is not a mirror's state, or was written by another version.
     """
 
     def __init__(self, path: Path) -> None:

@@ -66,16 +66,7 @@ def check_folder(folder: Path) -> Iterator[CheckResult]:
 
 
 def check_source(address: str, network: Network, clock: Clock) -> Iterator[CheckResult]:
-    """Send a Source one request, and yield the results.
-
-    Args:
-        address: Its address.
-        network: Settings for requests to it.
-        clock: Time.
-
-    Raises:
-        ConfigurationError: The address or a setting cannot work.
-    """
+    """Send a Source one request, and yield the results."""
     origin = origin_of(address)
     check_authorities(network.ca_file)
     proxy = proxy_rules(network).choose(f"{origin}/")
@@ -88,13 +79,7 @@ def check_source(address: str, network: Network, clock: Clock) -> Iterator[Check
 
 
 def judge_answer(origin: str, found: Probe, now: datetime) -> Iterator[CheckResult]:
-    """Yield the results for the answer of a Source.
-
-    Args:
-        origin: The origin that was requested.
-        found: Its answer.
-        now: Time of our clock then, UTC.
-    """
+    """Yield the results for the answer of a Source."""
     if found.is_tls_failure:
         hint = "the Source must renew it; if its authority is your own, name its file"
         text = f"{origin} does not answer: {found.failure}"

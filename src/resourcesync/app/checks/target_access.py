@@ -24,25 +24,14 @@ from resourcesync.validator.validation import Validator
 def new_validator(
     options: ValidationOptions, *, network: Network, cancel: CancelToken
 ) -> Validator:
-    """Return a validator.
-
-    Args:
-        options: What is checked.
-        network: Settings for requests to Sources.
-        cancel: The request to stop, and the clock.
-    """
+    """Return a validator."""
     random = Random()  # noqa: S311 - samples, no secret
     access = TargetFiles(network, cancel)
     return Validator(options, access=access, random=random)
 
 
 class TargetFiles:
-    """Access to targets (``TargetAccess``).
-
-    Args:
-        network: Settings for requests to Sources.
-        cancel: The request to stop, and the clock.
-    """
+    """Access to targets (``TargetAccess``)."""
 
     def __init__(self, network: Network, cancel: CancelToken) -> None:
         self._network = network
@@ -55,12 +44,7 @@ class TargetFiles:
 
     @contextmanager
     def open(self, target: str) -> Iterator[OpenedTarget]:
-        """Open a target.
-
-        Raises:
-            ConfigurationError: There is no such file, or a setting cannot work.
-            ResourceMissingError: The folder has no document to begin at.
-        """
+        """Open a target."""
         if is_web_address(target):
             with open_fetcher(target, self._network, self._cancel) as fetcher:
                 documents = network_documents(fetcher)
@@ -77,11 +61,7 @@ class TargetFiles:
         return not is_web_address(target) and Path(target).is_dir()
 
     def documents_in(self, target: str, most: int) -> list[str]:
-        """Return the documents and packages in a folder; none for other targets.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """Return the documents and packages in a folder; none for other targets."""
         return find_documents(Path(target), most) if self.is_folder(target) else []
 
     def identity(self, place: str) -> str:

@@ -45,11 +45,7 @@ def is_mirror(folder: Path) -> bool:
 
 
 def is_folder_of_sets(folder: Path) -> bool:
-    """True if a folder has a mirror for each set of a Source, even if its state is damaged.
-
-    Raises:
-        StorageError: It cannot be read.
-    """
+    """True if a folder has a mirror for each set of a Source, even if its state is damaged."""
     try:
         return own_folder.read_sets(folder) is not None
     except StateError:
@@ -57,20 +53,12 @@ def is_folder_of_sets(folder: Path) -> bool:
 
 
 def is_present(folder: Path) -> bool:
-    """True if a folder is a mirror, or has a mirror for each set of a Source.
-
-    Raises:
-        StorageError: It cannot be read.
-    """
+    """True if a folder is a mirror, or has a mirror for each set of a Source."""
     return is_mirror(folder) or is_folder_of_sets(folder)
 
 
 def knows_source(folder: Path) -> bool:
-    """True if a folder is a mirror with a known Source: its first pull found one.
-
-    Raises:
-        StateError: The state is damaged or from another version.
-    """
+    """True if a folder is a mirror with a known Source: its first pull found one."""
     if not is_mirror(folder):
         return False
     with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
@@ -78,21 +66,13 @@ def knows_source(folder: Path) -> bool:
 
 
 def other_source(folder: Path, source: str) -> str:
-    """Return the Source that a mirror follows, if it is another one than ``source``, else empty.
-
-    Raises:
-        StateError: The state is damaged or from another version.
-    """
+    """Return the Source that a mirror follows, if it is another one than ``source``, else empty."""
     known = read_status(folder).source if is_mirror(folder) else ""
     return "" if not known or is_same(known, source) else known
 
 
 def moved_source(folder: Path, address: str) -> str:
-    """Return where the Source of a mirror is now, if it was followed from an address; else empty.
-
-    Raises:
-        StateError: The state is damaged or from another version.
-    """
+    """Return where a mirror's Source is now, if it was followed from an address; else empty."""
     with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
         identity = SyncState(state).identity
     has_moved = identity is not None and identity.was_at(address)
@@ -100,12 +80,7 @@ def moved_source(folder: Path, address: str) -> str:
 
 
 def read_status(folder: Path) -> MirrorStatus:
-    """Return a mirror's status from its own state, without a request or a lock.
-
-    Raises:
-        ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged or from another version.
-    """
+    """Return a mirror's status from its own state, without a request or a lock."""
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
     version = own_folder.state_version(folder)
@@ -150,14 +125,7 @@ class OpenChanges(NamedTuple):
         touched: bool = False,
         restart: bool = False,
     ) -> "ChangeLogReader":
-        """Return a reader of the changes.
-
-        Args:
-            consumer: The program whose position to start from; ``None`` has none.
-            since: Without a consumer: a position or a moment; ``None`` is before the oldest change.
-            touched: True if fetches that returned the same bytes are yielded too.
-            restart: True to start with everything in the mirror.
-        """
+        """Return a reader of the changes."""
         from resourcesync.destination import changelog  # noqa: PLC0415 - no pull reads changes
 
         position: ChangeLogPosition | None
@@ -181,12 +149,7 @@ class OpenChanges(NamedTuple):
 
 @contextmanager
 def open_changes(folder: Path) -> Iterator[OpenChanges]:
-    """Open a mirror's change log without locking the mirror: a pull may go on meanwhile.
-
-    Raises:
-        ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged or from another version.
-    """
+    """Open a mirror's change log without locking the mirror: a pull may go on meanwhile."""
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
     own = folder / OWN_FOLDER
@@ -202,13 +165,7 @@ def audit_files(folder: Path) -> "AuditFiles":
 
 
 def findings_of(folder: Path, audit: str) -> "list[AuditFinding]":
-    """Return the findings of an audit of a mirror; ``last`` is the newest one.
-
-    Raises:
-        ConfigurationError: There is no such audit.
-        StateError: The file of its findings was damaged.
-        StorageError: It cannot be read.
-    """
+    """Return the findings of an audit of a mirror; ``last`` is the newest one."""
     from resourcesync.destination.audits.reports import AuditFinding, FindingKind  # noqa: PLC0415 - no pull has
 
     return [
@@ -220,12 +177,7 @@ def findings_of(folder: Path, audit: str) -> "list[AuditFinding]":
 
 
 def last_findings(folder: Path) -> "list[AuditFinding]":
-    """Return the findings of the last audit with any; nothing when there was none.
-
-    Raises:
-        StateError: The file of its findings was damaged.
-        StorageError: It cannot be read.
-    """
+    """Return the findings of the last audit with any; nothing when there was none."""
     try:
         return findings_of(folder, "last")
     except ConfigurationError:

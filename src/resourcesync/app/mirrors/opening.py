@@ -90,18 +90,7 @@ _CATALOGUE = "catalogue.db"
 def open_mirror_folder(
     place: Path | Home, source: str | None, clock: Clock, *, is_expected: bool
 ) -> Iterator[MirrorFolder]:
-    """Open a mirror's folder, and lock it.
-
-    Args:
-        place: The folder, or the mirror in a store.
-        source: The address of the Source, where it was given.
-        clock: Time.
-        is_expected: True if a first pull that failed is recorded there.
-
-    Raises:
-        ConfigurationError: It is no mirror, and no Source is named; it is published at the address
-            of the Source; or it is in another mirror, or would be around one.
-    """
+    """Open a mirror's folder, and lock it."""
     home = place if isinstance(place, Home) else Home(place)
     folder = home.folder
     if home.workers is not None and home.store:
@@ -154,9 +143,6 @@ def _check_no_loop(folder: Path, source: str) -> None:
     """Refuse to make a mirror of a Source in the very folder that the Source publishes.
 
     Its copies would be published next time, and then pulled again.
-
-    Raises:
-        ConfigurationError: The folder is published at the address of the Source.
     """
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
@@ -178,9 +164,6 @@ def _check_not_nested(folder: Path, *, is_new: bool) -> None:
 
     The Source of the outer one could else list files with the paths of the inner one's. A folder of
     sets has no state of its own, so it is no mirror.
-
-    Raises:
-        ConfigurationError: It is one; nothing was changed.
     """
     place = folder.resolve()
     above = next(filter(mirror_state.is_mirror, place.parents), None)
@@ -280,22 +263,6 @@ def open_destination(
     """Open a mirror for a pull or an audit; no other run may pull it meanwhile.
 
     A folder that was not a mirror and did not become one is left as it was.
-
-    Args:
-        place: The mirror's folder, made when it does not exist; or the mirror in a store.
-        source: Address of the Source, for a mirror without a recorded one.
-        network: Settings for requests to the Source.
-        report: Receives events.
-        cancel: The request to stop, and the clock.
-        failed_pulls: Which pulls are recorded that fail before they begin, as when the store of
-            the copies does not answer; for others, it is ignored.
-
-    Raises:
-        LockedError: Another run has locked the mirror.
-        MirrorChangedError: The folder is not the one that its state names.
-        StateError: The state is damaged or from another version.
-        StorageError: The folder cannot be used.
-        ConfigurationError: A setting cannot work.
     """
     home = place if isinstance(place, Home) else Home(place)
     clock, is_expected = cancel.clock, failed_pulls is FailedPulls.ALSO_FIRST

@@ -11,12 +11,7 @@ from resourcesync.ports import Reporter
 
 
 def item_review(report: Reporter, folder: Path) -> Review:
-    """Return a review that reports each planned action as an ``item``.
-
-    Args:
-        report: Receives the events, and a warning of files at the paths of new resources.
-        folder: The mirror's folder.
-    """
+    """Return a review that reports each planned action as an ``item``."""
 
     def review(mode: Mode, decide: Callable[[], Iterator[ReviewedDecision]], same: int) -> None:
         del mode, same

@@ -56,11 +56,7 @@ class SetPlan(msgspec.Struct, frozen=True, kw_only=True):
     failure: SourceError | DocumentError | None = None
 
     def remember(self) -> None:
-        """Store the sets durably.
-
-        Raises:
-            StorageError: They cannot be written.
-        """
+        """Store the sets durably."""
         write_sets(self.folder, self.followed)
 
     def remove_if_empty(self) -> None:
@@ -90,19 +86,6 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: Cance
 
     The Source's list of sets is requested when any are named or all are requested for the first
     time, and once a day when all are followed.
-
-    Args:
-        folder: The folder of mirrors; it need not exist.
-        wish: The operator's request.
-        network: Settings for requests to the Source.
-        cancel: The request to stop, and the clock.
-
-    Raises:
-        ConfigurationError: The folder is a mirror itself or follows another Source, no address is
-            known, or a set that was named is not offered.
-        SourceError: The Source cannot be reached, and its sets are not known.
-        DocumentError: Its documents cannot be used, and its sets are not known.
-        StateError: The folder's state is damaged.
     """
     known = read_sets(folder)
     address = _address(folder, known, wish)

@@ -68,15 +68,7 @@ def is_known(address: str) -> bool:
 
 
 def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
-    """Return the mirror in a store.
-
-    Args:
-        address: The store's address.
-        state: The home; ``None`` for a folder of this user, named after the address.
-
-    Raises:
-        ConfigurationError: No plug-in handles such addresses, or there may be a secret in it.
-    """
+    """Return the mirror in a store."""
     check_plugin_address(address, plugins.STORES)
     return Home(_own_folder(address) if state is None else Path(state), address)
 
@@ -89,11 +81,7 @@ def _own_folder(address: str) -> Path:
 
 
 def check_plugin_address(address: str, group: str) -> None:
-    """Refuse an address that no plug-in of a group handles, or that may have a secret.
-
-    Raises:
-        ConfigurationError: No plug-in handles such addresses, or there may be a secret in it.
-    """
+    """Refuse an address that no plug-in of a group handles, or that may have a secret."""
     match = _ADDRESS.fullmatch(address)
     if match is None or len(address) > _MOST_BYTES:
         raise ConfigurationError(f"{address[:200]!r} is not the address of a store")
@@ -106,12 +94,7 @@ def check_plugin_address(address: str, group: str) -> None:
 
 
 def store_of(folder: Path) -> str:
-    """Return the address of the store that has the copies of a mirror; empty for the folder.
-
-    Raises:
-        ConfigurationError: The file that names it is no text.
-        StorageError: It cannot be read.
-    """
+    """Return the address of the store that has the copies of a mirror; empty for the folder."""
     try:
         return read_file(folder / OWN_FOLDER / _FILE, _MOST_BYTES).decode("ascii").strip()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -123,11 +106,7 @@ def store_of(folder: Path) -> str:
 
 
 def bind(home: Home) -> None:
-    """Record in a folder the store whose home it is.
-
-    Raises:
-        ConfigurationError: It is that of another mirror.
-    """
+    """Record in a folder the store whose home it is."""
     known = store_of(home.folder)
     if known == home.store:
         return
@@ -147,14 +126,7 @@ def bind(home: Home) -> None:
 
 @contextmanager
 def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | StoredCopies"]:
-    """Open the copies of a mirror: those in its folder, or in its store, which is locked meanwhile.
-
-    Raises:
-        LockedError: Another machine has locked the store.
-        MirrorChangedError: The store is not the one that the mirror's state names.
-        ConfigurationError: There is no plug-in for it, or it cannot be used.
-        StorageError: The store fails.
-    """
+    """Open the copies of a mirror: in its folder, or in its store, which is locked meanwhile."""
     assert mirror.state is not None
     assert mirror.copies is not None
     address = store_of(mirror.root)
@@ -171,11 +143,7 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
 
 
 def open_staging_store(address: str) -> "StagingStore":
-    """Open a store in which workers can stage; nothing is written there.
-
-    Raises:
-        ConfigurationError: They cannot, or there is no plug-in for it.
-    """
+    """Open a store in which workers can stage; nothing is written there."""
     from resourcesync.ports.stores import StagingStore  # noqa: PLC0415 - rarely
 
     store = open_store(address)
@@ -189,16 +157,7 @@ def open_staging_store(address: str) -> "StagingStore":
 
 @contextmanager
 def lock_store(store: "Store", name: Path) -> Iterator[None]:
-    """Lock a store for a folder of this machine, which is locked.
-
-    Args:
-        store: The store.
-        name: The file there with the owner's name; made when it does not exist.
-
-    Raises:
-        LockedError: Another machine has locked it.
-        StorageError: The store fails.
-    """
+    """Lock a store for a folder of this machine, which is locked."""
     from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - rarely
 
     with lock_store(store, _process_label(), _lease_name(name)):
@@ -220,11 +179,7 @@ def _lease_name(file: Path) -> str:
 
 
 def open_store(address: str) -> "Store":
-    """Open a store; nothing is written there.
-
-    Raises:
-        ConfigurationError: There is no plug-in for it, or it cannot be used.
-    """
+    """Open a store; nothing is written there."""
     scheme = address.partition(":")[0]
     factory: StoreFactory = plugins.load(plugins.STORES, scheme)
     store: Any = _call_factory(factory, address)

@@ -32,16 +32,7 @@ TrashFilter = Callable[[TrashRow], bool]
 
 
 def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilter:
-    """Return the filter for rows of the trash.
-
-    Args:
-        glob: Matches the local path or the path of the URI, or equals one of the two; empty for
-            all.
-        removed_before: Rows that were removed before this moment, microseconds.
-
-    Raises:
-        ConfigurationError: It is neither a glob nor a path.
-    """
+    """Return the filter for rows of the trash."""
     try:
         pattern = parse_glob(glob) if glob else None
     except ConfigurationError:
@@ -67,11 +58,6 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
     """Yield the rows of the trash, by path, with their bytes; ``None`` for a missing file.
 
     The trash is read as it is at one moment, without a lock: a pull may go on meanwhile.
-
-    Raises:
-        ConfigurationError: The folder is not a mirror.
-        StateError: The mirror's state is damaged or from another version.
-        StorageError: The store of the mirror fails.
     """
     if not mirror_state.is_mirror(folder):
         raise mirror_state.not_a_mirror_error(folder)
@@ -116,13 +102,7 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
 def restore(
     home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
 ) -> TrashResult:
-    """Restore files from the trash; they stay until the Source lists them again.
-
-    Raises:
-        ConfigurationError: It is not a mirror.
-        LockedError: Another run has locked the mirror.
-        StorageError: The mirror cannot be written.
-    """
+    """Restore files from the trash; they stay until the Source lists them again."""
     with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
         return trash.restore(_snapshot(home.folder, fits), dry_run=dry_run)
 
@@ -130,13 +110,7 @@ def restore(
 def empty(
     home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
 ) -> TrashResult:
-    """Remove files of the trash for good.
-
-    Raises:
-        ConfigurationError: It is not a mirror.
-        LockedError: Another run has locked the mirror.
-        StorageError: The mirror cannot be written.
-    """
+    """Remove files of the trash for good."""
     with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
         return trash.empty(_snapshot(home.folder, fits), dry_run=dry_run)
 

@@ -52,12 +52,6 @@ def open_workers(
     """Yield the fetcher of a pull with workers.
 
     The engine is opened with the first unit: most pulls have none.
-
-    Args:
-        site: The workers' way to the Source and to the mirror.
-        workers: The workers.
-        cancel: The request to stop, and the clock.
-        report: Receives events.
     """
     network = site.network
     limits = HostLimits(

@@ -31,11 +31,7 @@ _PARAMETER: Final = re.compile(r"(?:^|[?&\s:])(?:ssl)?password\s*=", re.IGNORECA
 
 
 def check_account_address(address: str) -> None:
-    """Refuse an address with a secret in it, before anything is reported or stored of it.
-
-    Raises:
-        ConfigurationError: It has one. The message has neither.
-    """
+    """Refuse an address with a secret in it, before anything is reported or stored of it."""
     if _USER.match(address) or _PARAMETER.search(address):
         scheme = address.partition(":")[0]
         hint, remedy = "give the user and the password as options", Remedy("log-in-or-secret")
@@ -50,11 +46,7 @@ def check_account_address(address: str) -> None:
 
 
 def resolve_values(given: Mapping[str, str]) -> dict[str, str]:
-    """Return values with the content that ``env:NAME`` and ``file:PATH`` refer to.
-
-    Raises:
-        ConfigurationError: It is empty or missing. The message never has the secret.
-    """
+    """Return values with the content that ``env:NAME`` and ``file:PATH`` refer to."""
     return {key: _resolve_value(key, value) for key, value in given.items()}
 
 
@@ -93,11 +85,7 @@ def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
-    """Return a catalogue's stored values: the Source's address, empty for none, and its options.
-
-    Raises:
-        StateError: The catalogue is damaged.
-    """
+    """Return a catalogue's stored values: the Source's address, empty for none, and its options."""
     text = catalogue.note(VALUES_NOTE) or catalogue.note(_INITIAL_VALUES_NOTE) or "{}"
     try:
         values = msgspec.json.decode(text, type=dict[str, str])
@@ -109,11 +97,7 @@ def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
 
 @contextmanager
 def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
-    """Open an account.
-
-    Raises:
-        ConfigurationError: No plug-in handles its address, or it cannot be used.
-    """
+    """Open an account."""
     scheme = options.address.partition(":")[0]
     factory: AccountFactory = plugins.load(plugins.ACCOUNTS, scheme)
     try:
@@ -139,14 +123,7 @@ _ANY_BASE: Final = "https://example.org/"
 
 
 def postgres_migration(values: Mapping[str, str]) -> str:
-    """Return the SQL for a table of PostgreSQL; no connection is made.
-
-    Args:
-        values: The operator's options, ``env:`` and ``file:`` not resolved.
-
-    Raises:
-        ConfigurationError: A value is unknown, missing, or cannot work.
-    """
+    """Return the SQL for a table of PostgreSQL; no connection is made."""
     from resourcesync.backends.postgresql import layout, migration  # noqa: PLC0415 - rarely needed
 
     return migration.migration(layout.parse_layout(values, _ANY_BASE))

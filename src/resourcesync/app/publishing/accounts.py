@@ -82,20 +82,7 @@ def is_account_address(text: str) -> bool:
 def publish_account(
     followed: FollowedAccount, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> PublicationResult:
-    """Update our catalogue from another system, and publish it.
-
-    Args:
-        followed: The other system and its settings.
-        chosen: As for ``publishing.publish_tree``.
-        clock: Time.
-        asked: Options of this run alone.
-
-    Raises:
-        ConfigurationError: No plug-in handles it, a value cannot work, or most of the known
-            resources are gone. Published documents stay.
-        SourceError: The other system does not answer, refuses, or was cut short; the same.
-        StorageError: The catalogue or a document cannot be written.
-    """
+    """Update our catalogue from another system, and publish it."""
     with _open_follower(followed, chosen, clock, asked) as follower:
         return follower.publish(follower.synchronize(allow_empty=asked.allow_empty), asked)
 
@@ -113,17 +100,6 @@ def publish_continuously(
     This never ends by itself. What changes all the time is published while changes still
     come. Changes that the other system announces are published at once, unless
     the last publication has just ended.
-
-    Args:
-        followed: The other system and its settings.
-        chosen: As for ``publish_account``.
-        clock: Time.
-        asked: Options of the first run.
-        every: Seconds from one publication to the next, unless changes are announced.
-
-    Raises:
-        ResourceSyncError: As for ``publish_account``. What was yielded is public; a new call
-            continues from what was recorded.
     """
     with _open_follower(followed, chosen, clock, asked) as follower:
         counts = follower.synchronize(allow_empty=asked.allow_empty, most=every)
@@ -211,20 +187,7 @@ def _open_follower(
 def post_to_account(
     address: str, values: Mapping[str, str], lines: str, *, clock: Clock
 ) -> Iterator[Posted]:
-    """Post changes from lines to another system; yield the counts of each batch.
-
-    Args:
-        address: The other system.
-        values: Values for its adapter: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
-        lines: A file, or ``-`` for standard input.
-        clock: Time.
-
-    Raises:
-        ConfigurationError: The system is read-only, or a value cannot work.
-        DocumentError: A line is not a change. What was yielded is posted, nothing else.
-        SourceError: The other system does not answer, or refuses; part of the batch may be posted,
-            and posting it again is safe.
-    """
+    """Post changes from lines to another system; yield the counts of each batch."""
     with (
         catalogues.read_change_lines(lines) as batches,
         _writable(address, values, clock) as account,
@@ -242,22 +205,7 @@ def import_into_account(
     is_all: bool = True,
     allow_empty: bool = False,
 ) -> Posted:
-    """Import the resources of lines into another system, by posting the differences.
-
-    Args:
-        address: The other system; a new one is set up.
-        values: As for ``post_to_account``.
-        lines: A file, or ``-`` for standard input.
-        clock: Time.
-        is_all: True if known resources without a line are gone.
-        allow_empty: True if all are gone when there is no line.
-
-    Raises:
-        ConfigurationError: As for ``post_to_account``; or all would be gone.
-        DocumentError: A line is not a resource. Nothing was posted.
-        SourceError: As for ``post_to_account``.
-        StorageError: The lines cannot be read, or there is no space to compare them.
-    """
+    """Import the resources of lines into another system, by posting the differences."""
     with (
         catalogues.read_resource_lines(lines) as resources,
         _writable(address, values, clock) as account,

@@ -43,13 +43,7 @@ _SHOWN_ORIGINS: Final = 3
 
 @contextmanager
 def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
-    """Open a catalogue that other programs fill.
-
-    Raises:
-        ConfigurationError: It is the catalogue of a folder, which `publish` fills.
-        StateError: It is damaged, or was written by another version.
-        StorageError: It cannot be opened.
-    """
+    """Open a catalogue that other programs fill."""
     with PostedCatalogue(path) as catalogue:
         if catalogue.note(NOTE) is not None:
             raise ConfigurationError(
@@ -63,21 +57,7 @@ def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
 def import_lines(
     path: Path, lines: str, *, clock: Clock, is_all: bool = True, allow_empty: bool = False
 ) -> Posted:
-    """Record resources from lines; see ``PostedCatalogue.fill``.
-
-    Args:
-        path: The catalogue.
-        lines: A file, or ``-`` for standard input.
-        clock: Time.
-        is_all: True if known resources without a line are gone.
-        allow_empty: True if all are gone when there is no line; a program that failed writes none.
-
-    Raises:
-        DocumentError: A line is not a resource. Nothing was recorded.
-        ConfigurationError: It is the catalogue of a folder; or all would be gone.
-        StorageError: The file cannot be read, or the catalogue not be written. Nothing was
-            recorded.
-    """
+    """Record resources from lines; see ``PostedCatalogue.fill``."""
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
         resources = _resources(stream, lines)
@@ -89,16 +69,6 @@ def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
 
     Each transaction has up to ``BATCH`` changes, so the memory is bounded, and what was yielded
     stays whatever comes after it.
-
-    Args:
-        path: The catalogue.
-        lines: A file, or ``-`` for standard input.
-        clock: Time.
-
-    Raises:
-        DocumentError: A line is not a change. What was yielded is recorded, nothing else.
-        ConfigurationError: As for ``import_lines``.
-        StorageError: It could not be recorded; the same.
     """
     with read_change_lines(lines) as batches, open_catalogue(path) as catalogue:
         for batch in batches:
@@ -106,35 +76,19 @@ def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
 
 
 def read_resources(path: Path) -> Iterator[Resource]:
-    """Yield the resources of any catalogue in URI order.
-
-    Raises:
-        ConfigurationError: There is no such catalogue.
-        StorageError: It cannot be read.
-    """
+    """Yield the resources of any catalogue in URI order."""
     with _open_existing(path) as catalogue:
         yield from catalogue.resources()
 
 
 def read_changes(path: Path, after: int) -> Iterator[tuple[int, Change]]:
-    """Yield the changes of any catalogue after a number, each with its number.
-
-    Raises:
-        ConfigurationError: There is no such catalogue.
-        DiscontinuityError: Some of them were removed.
-        StorageError: It cannot be read.
-    """
+    """Yield the changes of any catalogue after a number, each with its number."""
     with _open_existing(path) as catalogue:
         yield from catalogue.changes(after)
 
 
 def export_lines(path: Path, *, changes_after: int | None = None) -> Iterator[bytes]:
-    """Yield the resources of a catalogue as lines, or its changes after a number.
-
-    Raises:
-        ConfigurationError: There is no such catalogue.
-        StorageError: It cannot be read.
-    """
+    """Yield the resources of a catalogue as lines, or its changes after a number."""
     if changes_after is None:
         yield from map(ndjson.write, read_resources(path))
     else:
@@ -165,22 +119,7 @@ def publish(
     clock: Clock,
     asked: PublishRequest,
 ) -> PublicationResult:
-    """Publish the content of a catalogue; no folder is scanned.
-
-    Args:
-        path: The catalogue.
-        out: The folder that the documents go to, or the address of a store; ``None`` is that of
-            the last time.
-        chosen: As for ``publishing.publish_tree``.
-        clock: Time.
-        asked: Options of this run alone.
-
-    Raises:
-        ConfigurationError: There is no such catalogue, it is that of a folder, no URL or no
-            folder for the documents is known, or a setting cannot work.
-        LockedError: Another run is publishing it.
-        StorageError: It cannot be read, or a document cannot be written.
-    """
+    """Publish the content of a catalogue; no folder is scanned."""
     _check_exists(path)
     for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
         trees.check_address(str(chosen[name]))
@@ -248,21 +187,7 @@ def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
 def publish_lines(
     lines: str, out: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> PublicationResult:
-    """Publish resources from lines; their catalogue is stored with the documents.
-
-    Args:
-        lines: A file, or ``-`` for standard input, with all resources.
-        out: The folder that the documents go to.
-        chosen: As for ``publish``.
-        clock: Time.
-        asked: Options of this run alone; if there are no lines, and all would be gone, it
-            needs ``allow_empty``.
-
-    Raises:
-        DocumentError: A line is not a resource. Nothing was recorded, nothing published.
-        ConfigurationError: As for ``publish``; or all would be gone, or a dry run is requested.
-        StorageError: As for ``publish`` and ``import_lines``.
-    """
+    """Publish resources from lines; their catalogue is stored with the documents."""
     path = out / CATALOGUE
     if asked.dry_run:
         raise ConfigurationError("lines are recorded as they are read: there is no dry run")

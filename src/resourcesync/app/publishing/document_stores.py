@@ -23,15 +23,7 @@ def is_store(out: str) -> bool:
 
 
 def out_setting(root: Path, out: Path | str) -> str:
-    """Return the place of documents in the form of ``Settings.out``.
-
-    Args:
-        root: The folder that it is relative to.
-        out: A folder, or the address of a store.
-
-    Raises:
-        ConfigurationError: No plug-in handles such an address.
-    """
+    """Return the place of documents in the form of ``Settings.out``."""
     if isinstance(out, str) and is_store(out):
         stores.check_plugin_address(out, plugins.STORES)
         return out.rstrip("/")
@@ -39,15 +31,7 @@ def out_setting(root: Path, out: Path | str) -> str:
 
 
 def documents_at(root: Path, out: str) -> DocumentStore:
-    """Return the store of the documents; nothing is written or locked yet.
-
-    Args:
-        root: The folder that ``out`` is relative to.
-        out: In the form of ``Settings.out``.
-
-    Raises:
-        ConfigurationError: There is no plug-in for it, or it cannot be used.
-    """
+    """Return the store of the documents; nothing is written or locked yet."""
     if is_store(out):
         return StoredDocuments(stores.open_store(out))
     return FolderDocuments(root / out)
@@ -60,16 +44,6 @@ def locked_documents(
     """Return the same to write to: while the block runs, no other machine publishes there.
 
     A folder needs no lock: its catalogue is locked. Nor does a dry run, which writes nothing.
-
-    Args:
-        root: The folder that ``out`` is relative to.
-        out: In the form of ``Settings.out``.
-        own: The folder of the catalogue.
-        dry_run: True if nothing will be written.
-
-    Raises:
-        LockedError: Another run publishes there, or has a mirror there.
-        StorageError: The store fails.
     """
     if dry_run or not is_store(out):
         yield documents_at(root, out)
@@ -84,17 +58,7 @@ _ROBOTS_HEADER: Final = b"# Written by resourcesync publish --robots.\n"
 
 
 def check_robots(root: Path, out: str, url: str) -> None:
-    """Refuse to write ``robots.txt`` where it has no effect, or over a foreign one.
-
-    Args:
-        root: The folder that ``out`` is relative to.
-        out: The place of the documents, in the form of ``Settings.out``.
-        url: The address of the tree.
-
-    Raises:
-        ConfigurationError: One of these.
-        StorageError: The existing file cannot be read.
-    """
+    """Refuse to write ``robots.txt`` where it has no effect, or over a foreign one."""
     if is_store(out):
         raise ConfigurationError(
             f"{ROBOTS_FILE} can only be written into a folder",
@@ -122,15 +86,7 @@ def check_robots(root: Path, out: str, url: str) -> None:
 
 
 def write_robots(out: Path, sitemap: str) -> None:
-    """Write ``robots.txt``, unless it has this content already.
-
-    Args:
-        out: The folder that it goes to.
-        sitemap: The address of the list that it names.
-
-    Raises:
-        StorageError: It could not be written.
-    """
+    """Write ``robots.txt``, unless it has this content already."""
     text = _ROBOTS_HEADER + f"User-agent: *\nAllow: /\nSitemap: {sitemap}\n".encode()
     documents = FolderDocuments(out, folders=("",))
     found = documents.open(ROBOTS_FILE)

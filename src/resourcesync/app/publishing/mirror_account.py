@@ -59,15 +59,7 @@ def folder_of(address: str) -> Path:
 
 
 def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
-    """Return the hops to publish: ``all`` in versions of the format before 1.0, else ``original``.
-
-    Args:
-        out: The folder of the documents.
-        chosen: The settings that are given now.
-
-    Raises:
-        StorageError: The catalogue cannot be read.
-    """
+    """Return the hops to publish: ``all`` in versions before 1.0, else ``original``."""
     dialect = chosen.get("dialect")
     path = out / CATALOGUE
     if dialect is None and path.is_file():
@@ -77,12 +69,7 @@ def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
 
 @contextmanager
 def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
-    """Open the account of a mirror; the option ``hops=all`` publishes each hop.
-
-    Raises:
-        ConfigurationError: It is not a mirror, or cannot be published yet.
-        StateError: Its state is damaged or from another version.
-    """
+    """Open the account of a mirror; the option ``hops=all`` publishes each hop."""
     unknown = sorted(options.values.keys() - {"hops"})
     which = options.values.get("hops", "original")
     if unknown or which not in ("original", "all"):
@@ -112,15 +99,7 @@ def _check_ready(state: MirrorStateStore, folder: Path) -> None:
 
 
 class MirrorAccount:
-    """The copies of a mirror, as another Source's resources (``Account``).
-
-    Args:
-        path: The file of its state.
-        state: Its state, open for reading.
-        base_uri: The address of the new Source, with a slash at its end.
-        clock: Time.
-        all_hops: True if each hop is published.
-    """
+    """The copies of a mirror, as another Source's resources (``Account``)."""
 
     can_list_resources = True
 
@@ -140,12 +119,7 @@ class MirrorAccount:
         return _position(newest, 0 if last is None else last.time)
 
     def resources(self) -> Iterator[Resource]:
-        """Yield the present copies, as they are at one moment.
-
-        Raises:
-            ConfigurationError: They came from the very Source that is to be published.
-            StateError: The state is damaged.
-        """
+        """Yield the present copies, as they are at one moment."""
         with StateSnapshot(self._path) as state:
             builder = _EntryBuilder(state, self._base, all_hops=self._all_hops)
             for copy in state.copies():
@@ -154,13 +128,7 @@ class MirrorAccount:
                     yield resource
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield the changes of the mirror after a position.
-
-        Raises:
-            ConfigurationError: It came from the very Source that is to be published.
-            ChangesLostError: The mirror's log does not reach back, or is another one.
-            StateError: The state is damaged.
-        """
+        """Yield the changes of the mirror after a position."""
         until = self._clock.monotonic() + wait
         cursor = self._cursor(after)
         while True:

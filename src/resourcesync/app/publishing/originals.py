@@ -56,17 +56,7 @@ def is_originals_address(text: str) -> bool:
 def open_originals(
     root: Path, settings: PublicationSettings, clock: Clock, known: str | None
 ) -> Iterator[OpenedOriginals]:
-    """Open the originals of the given settings.
-
-    Args:
-        root: The tree, or the folder of a catalogue whose originals are elsewhere.
-        settings: The settings of the publication.
-        clock: Time.
-        known: `OpenedOriginals.rereading` of the last scan.
-
-    Raises:
-        ConfigurationError: No plug-in handles them, or it cannot be used; or a rule is invalid.
-    """
+    """Open the originals of the given settings."""
     rereading = RereadSchedule.since(known, to_microseconds(clock.now()))
     if not settings.originals:
         tree = FileTreeOriginals(
@@ -115,11 +105,7 @@ def selection_of(settings: PublicationSettings) -> FileSelection:
 
 
 def check_originals(settings: PublicationSettings, known: PublicationSettings) -> None:
-    """Refuse settings that originals of a plug-in cannot have, or cannot change.
-
-    Raises:
-        ConfigurationError: It is one of these.
-    """
+    """Refuse settings that originals of a plug-in cannot have, or cannot change."""
     if not settings.originals and not known.originals:
         return
     if known.url and settings.originals != known.originals:

@@ -46,13 +46,6 @@ class PublishLoop:
 
     A hint leads to a scan of the whole tree. A failure after the first run is reported and
     retried: the loop runs unattended.
-
-    Args:
-        root: The tree.
-        clock: Time.
-        on_published: Receives each result.
-        on_failed: Receives the error of a failed run, and the seconds until the next try.
-        state: The folder for the catalogue, if it is not in the tree.
     """
 
     def __init__(
@@ -75,25 +68,11 @@ class PublishLoop:
         self._next = 0.0
 
     def watcher(self) -> FolderWatcher:
-        """Watch the tree, except hidden files and our own documents.
-
-        Raises:
-            ConfigurationError: The extra ``watch`` is not installed.
-        """
+        """Watch the tree, except hidden files and our own documents."""
         return FolderWatcher(Path(self._top), self.is_ours)
 
     def run(self, watcher: Watcher, chosen: Mapping[str, object], asked: PublishRequest) -> None:
-        """Publish, wait, and publish again; this never ends.
-
-        Args:
-            watcher: Gives the hints; it is active already, so that nothing is missed.
-            chosen: Settings that are given now, see ``publish_tree``.
-            asked: Options of the first run.
-
-        Raises:
-            ConfigurationError: The first run cannot work.
-            StorageError: The same, because of the disk; or nothing can be watched any more.
-        """
+        """Publish, wait, and publish again; this never ends."""
         self._publish(chosen, asked)
         failures = 0
         while True:
@@ -109,11 +88,7 @@ class PublishLoop:
                 failures = 0
 
     def is_ours(self, path: str) -> bool:
-        """True if a file of the tree is hidden, or is one of our own documents.
-
-        Args:
-            path: Its resolved path.
-        """
+        """True if a file of the tree is hidden, or is one of our own documents."""
         name = path.removeprefix(self._top)
         return (
             name.startswith((".", *(f"{our}/" for our in self._ours)))

@@ -31,9 +31,6 @@ def is_aggregated(folder: Path) -> bool:
     """True if publishing a folder publishes it as a mirror, not as the files in it.
 
     A mirror that was first published as a folder of files stays one.
-
-    Raises:
-        StorageError: Its catalogue cannot be read.
     """
     if not is_mirror(folder):
         return False
@@ -42,20 +39,12 @@ def is_aggregated(folder: Path) -> bool:
 
 
 def published_settings(root: Path) -> PublicationSettings:
-    """Return the settings of a tree's last publication.
-
-    Raises:
-        StorageError: The catalogue cannot be read.
-    """
+    """Return the settings of a tree's last publication."""
     return decode_settings(read_note(root / CATALOGUE, NOTE))
 
 
 def documents_of(root: Path) -> Path:
-    """Return the folder of a tree's documents: the one of the last publication.
-
-    Raises:
-        StorageError: The catalogue cannot be read.
-    """
+    """Return the folder of a tree's documents: the one of the last publication."""
     if is_aggregated(root):
         below = root / PUBLICATION
         return below if below.is_dir() else root
@@ -68,10 +57,6 @@ def published_files(root: Path) -> Callable[[str], bool]:
 
     Files that the last publication left out are not. ``robots.txt`` is always public. Of a mirror,
     only the copies are.
-
-    Raises:
-        StateError: The state of a mirror is damaged.
-        StorageError: The catalogue cannot be read.
     """
     if is_aggregated(root):
         return _published_copies(root)
@@ -90,12 +75,7 @@ def published_files(root: Path) -> Callable[[str], bool]:
 
 
 def _published_copies(folder: Path) -> Callable[[str], bool]:
-    """Return the test for paths in a mirror's folder at which there is a copy.
-
-    Raises:
-        ConfigurationError: The mirror has no known Source yet, or its mapper is not installed.
-        StateError: Its state is damaged or from another version.
-    """
+    """Return the test for paths in a mirror's folder at which there is a copy."""
     file = folder / OWN_FOLDER / STATE_FILE
     with SqliteMirrorState(file, read_only=True) as state:
         mapping = SyncState(state).mapping(plugins.mapper)
@@ -117,10 +97,6 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
     """Return the function from the part after the base in an address to the file of the copy.
 
     ``None`` for a tree, and for a mirror whose copies have their addresses from their paths.
-
-    Raises:
-        StateError: The state of a mirror is damaged.
-        StorageError: The catalogue cannot be read.
     """
     if not is_aggregated(root):
         return None
@@ -159,14 +135,6 @@ def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:
 
     The digests of a mirror's copies are those in its state, which also tells whether a file is
     still the copy. What cannot be read now is not there: the resource itself is served.
-
-    Args:
-        root: The tree.
-        base: Its address.
-        catalogue: The file of its catalogue.
-
-    Raises:
-        StorageError: The catalogue cannot be read.
     """
     reader = FileEntryReader(catalogue)
     naming = SourceNaming(base_uri=base)

@@ -89,12 +89,7 @@ def hinting_at_bad_rows(path: Path) -> Iterator[None]:
 
 
 def find_bad_rows(path: Path) -> Iterator[BadRow]:
-    """Yield the rows of a catalogue that cannot be published; nothing is written.
-
-    Raises:
-        ConfigurationError: There is no such catalogue.
-        StorageError: It cannot be read.
-    """
+    """Yield the rows of a catalogue that cannot be published; nothing is written."""
     if not path.is_file():
         raise ConfigurationError(f"there is no catalogue {path}")
     yield from bad_rows.find_bad_rows(path, _fault_of)
@@ -104,11 +99,6 @@ def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
     """Quarantine the rows that cannot be published, some thousand at a time; yield each.
 
     Rows that were yielded stay in quarantine, whatever comes after them.
-
-    Raises:
-        ConfigurationError: There is no such catalogue.
-        LockedError: Another run is publishing it.
-        StorageError: It cannot be read or written.
     """
     if not path.is_file():
         raise ConfigurationError(f"there is no catalogue {path}")
@@ -133,21 +123,7 @@ def publish_tree(
     asked: PublishRequest | None = None,
     state: Path | None = None,
 ) -> PublicationResult:
-    """Publish a tree, or update what was published.
-
-    Args:
-        root: The tree.
-        chosen: Settings that are given now, by their names; the others are as the last time.
-        clock: Time.
-        asked: Options of this run alone.
-        state: The folder for the catalogue, if it is not in the tree.
-
-    Raises:
-        ConfigurationError: There is no such folder, no URL is known, a setting cannot work, a
-            foreign file is in the place of a document, or the tree is empty.
-        LockedError: Another run is publishing this tree.
-        StorageError: The tree cannot be read, or a document cannot be written.
-    """
+    """Publish a tree, or update what was published."""
     if not _is_folder(root):
         raise ConfigurationError(f"{root} is not a folder", hint="name the folder to publish")
     asked = asked or PublishRequest()
@@ -370,12 +346,7 @@ def refuse_foreign(
     known: PublicationSettings,
     step: PublicationStep,
 ) -> None:
-    """Refuse to publish where a document would be replaced that this catalogue did not write.
-
-    Raises:
-        ConfigurationError: One is there.
-        StorageError: The existing file cannot be read.
-    """
+    """Refuse to publish where a document would be replaced that this catalogue did not write."""
     has_begun = is_known_place(settings, known)
     if has_begun and not settings.sitemap:
         return
@@ -397,11 +368,7 @@ def is_known_place(settings: PublicationSettings, known: PublicationSettings) ->
 
 
 def check_base(url: str) -> None:
-    """Refuse an address that cannot be that of a tree.
-
-    Raises:
-        ConfigurationError: It is no http or https URI of a folder, or Destinations would refuse it.
-    """
+    """Refuse an address that cannot be that of a tree."""
     SourceNaming(base_uri=url)
     check_address(url)
 
@@ -422,11 +389,7 @@ def check_address(url: str) -> None:
 def merge_settings(
     root: Path, known: PublicationSettings, chosen: Mapping[str, object]
 ) -> PublicationSettings:
-    """Return the settings in force.
-
-    Raises:
-        ConfigurationError: No address is known.
-    """
+    """Return the settings in force."""
     settings = structs.replace(known, **chosen)
     if settings.out != known.out and known.url:
         settings = structs.replace(

@@ -60,14 +60,7 @@ _NON_RESOURCES: Final = (FOLDER, ".well-known/")
 def memento_application(
     root: Path, asked: VersionOptions, url: str, is_published: Callable[[str], bool]
 ) -> MementoApplication:
-    """Return the application that answers at the addresses of versions.
-
-    Args:
-        root: The tree.
-        asked: The options of versions.
-        url: Address of the published tree.
-        is_published: True for the path of a published file.
-    """
+    """Return the application that answers at the addresses of versions."""
     names = SourceNaming(base_uri=url)
     return MementoApplication(
         ServedVersions(
@@ -81,13 +74,7 @@ def memento_application(
 
 
 def timegate_links(url: str, is_published: Callable[[str], bool], links: LinksOf) -> LinksOf:
-    """Return the function for ``Link`` fields with the link to a resource's TimeGate added.
-
-    Args:
-        url: Address of the published tree.
-        is_published: True for the path of a published file.
-        links: Returns the other fields.
-    """
+    """Return the function for ``Link`` fields with the link to a resource's TimeGate added."""
     naming = SourceNaming(base_uri=url)
     names = VersionNames(naming=naming)
 
@@ -118,14 +105,7 @@ _URL_PREFIXES: Final = ("http://", "https://")
 
 @final
 class SourceStatus:
-    """The state of a tree's documents and catalogue, read again at each call.
-
-    Args:
-        address: The address that the tree was published for.
-        documents: The folder of its documents.
-        log: Its change log; ``None`` where it has no catalogue.
-        name: Label of the tree in metrics.
-    """
+    """The state of a tree's documents and catalogue, read again at each call."""
 
     def __init__(self, address: str, documents: Path, log: FileChangeLog | None, name: str) -> None:
         self._address = address
@@ -136,23 +116,13 @@ class SourceStatus:
         self._rates: tuple[tuple[object, ...], Rates] | None = None
 
     def check(self) -> None:
-        """Check that the tree can be served.
-
-        Raises:
-            DocumentError: Its Capability List is invalid.
-            StorageError: It, or the catalogue, cannot be read.
-        """
+        """Check that the tree can be served."""
         self._lists()
         if self._log is not None:
             self._log.last()
 
     def overview(self) -> Overview:
-        """Return the data of the page.
-
-        Raises:
-            DocumentError: The Capability List is invalid.
-            StorageError: It, or the catalogue, cannot be read.
-        """
+        """Return the data of the page."""
         lists = self._lists()
         if self._log is None:
             return Overview(address=self._address, lists=lists)
@@ -162,12 +132,7 @@ class SourceStatus:
         )
 
     def figures(self) -> Iterator[Metric]:
-        """Yield the metrics of the Source.
-
-        Raises:
-            DocumentError: The Capability List is invalid.
-            StorageError: It, or the catalogue, cannot be read.
-        """
+        """Yield the metrics of the Source."""
         overview = self.overview()
         yield Metric(
             name="resourcesync_build_info",
@@ -194,11 +159,7 @@ class SourceStatus:
         )
 
     def documents(self) -> tuple[DocumentFile, ...]:
-        """Return the documents of the tree, those written last first; at most 500.
-
-        Raises:
-            StorageError: They cannot be read.
-        """
+        """Return the documents of the tree, those written last first; at most 500."""
         try:
             with os.scandir(self._documents) as entries:
                 found = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
@@ -216,9 +177,6 @@ class SourceStatus:
         """Return the number of changes of each kind in each interval, by its number.
 
         Counted again only after changes: there may be millions.
-
-        Raises:
-            StorageError: The catalogue cannot be read.
         """
         if self._log is None:
             return {}
@@ -309,17 +267,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
         links: LinksOf = no_links,
     ) -> Application:
-        """Return the application that serves it.
-
-        Args:
-            clock: Time.
-            mounts: Further applications, as for ``create_app``.
-            links: Further ``Link`` fields, as for ``create_app``.
-
-        Raises:
-            ConfigurationError: Its documents name an address that cannot be served, or a path
-                cannot be mounted at.
-        """
+        """Return the application that serves it."""
         current = CurrentTree(self)
         if self._versions.is_public:
             mounts = {MOUNT: _CurrentApplication(current, PublishedTree._mementos), **mounts}
@@ -368,23 +316,14 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self._served(), find_entry=entries)
 
     def operations(self, *counts: MetricsSource) -> OperationsApplication:
-        """Return the application for the operators of the server.
-
-        Args:
-            counts: Sources of further metrics.
-        """
+        """Return the application for the operators of the server."""
         lookout = self.status()
         return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
 
     def board(
         self, views: "Callable[[PublishedTree], SourceViews]", *counts: MetricsSource
     ) -> ASGIApp:
-        """Return the pages for the operators, with the application for them.
-
-        Args:
-            views: Returns the data of the pages of the tree as it was published last.
-            counts: Sources of further metrics.
-        """
+        """Return the pages for the operators, with the application for them."""
         from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - few have it
 
         def build(tree: PublishedTree) -> ASGIApp:
@@ -393,12 +332,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         return _CurrentApplication(CurrentTree(self), build)
 
     def own_hub(self, clock: Clock, *, private: bool = False) -> OwnHub:
-        """Open the hub of the tree, see ``open_own_hub``.
-
-        Args:
-            clock: Time.
-            private: As there.
-        """
+        """Open the hub of the tree, see ``open_own_hub``."""
         current = CurrentTree(self)
         return open_own_hub(
             self.root, self.out, lambda: current.find().base, clock, private=private
@@ -433,11 +367,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class CurrentTree:
-    """A tree as it was published last: its address may change while it is served.
-
-    Args:
-        tree: The tree as it was found.
-    """
+    """A tree as it was published last: its address may change while it is served."""
 
     def __init__(self, tree: PublishedTree) -> None:
         self._tree = tree
@@ -503,17 +433,7 @@ def _not_published_error(root: Path, description: Path) -> ConfigurationError:
 
 
 def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
-    """Return the tree in a folder, with the data of its documents.
-
-    Args:
-        root: The tree.
-        out: The folder of its documents, if another; ``None`` is the tree itself.
-
-    Raises:
-        ConfigurationError: The folder was not published.
-        DocumentError: Its Source Description cannot be read.
-        StorageError: The same, because of the disk.
-    """
+    """Return the tree in a folder, with the data of its documents."""
     out = out or documents_of(root)
     description = out / ".well-known" / "resourcesync"
     try:

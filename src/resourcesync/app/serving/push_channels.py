@@ -54,17 +54,7 @@ class Channels(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextlib.contextmanager
 def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
-    """Open the channels of a Source.
-
-    Args:
-        source: A tree, or a catalogue as for ``publish``.
-        is_catalogue: True if it is a catalogue.
-
-    Raises:
-        ConfigurationError: It is not published, or has no hub.
-        LockedError: Another run is publishing it.
-        StorageError: It cannot be read.
-    """
+    """Open the channels of a Source."""
     path, note = source / CATALOGUE, NOTE
     if is_catalogue:
         path, note = Path(str(source).partition(":")[2]), INPUT_NOTE
@@ -108,11 +98,7 @@ class OwnHub(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hubs_of(root: Path) -> tuple[str, ...]:
-    """Return the hubs in the documents of a tree, or in those of another system's entries.
-
-    Raises:
-        StorageError: The catalogue cannot be read.
-    """
+    """Return the hubs in the documents of a tree, or in those of another system's entries."""
     path = root / CATALOGUE
     text = read_note(path, NOTE)
     return decode_settings(read_note(path, INPUT_NOTE) if text is None else text).hubs
@@ -124,18 +110,6 @@ def open_own_hub(
     """Open the hub of a tree; publications of the tree sign their submissions from now on.
 
     It has the topics of the present address of the tree, and its path stays the same.
-
-    Args:
-        root: The tree.
-        out: The folder of its documents.
-        base: Returns the address that it was published for last.
-        clock: Time.
-        private: True if callbacks at addresses that are not public are allowed, and secrets over
-            plain HTTP: for closed networks.
-
-    Raises:
-        ConfigurationError: Its documents name no hub below that address.
-        StorageError: The hub's database cannot be opened.
     """
     first = base()
     address = _own_address(root, first)
@@ -185,11 +159,7 @@ def _is_below(address: str, base: str) -> bool:
 
 
 def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:
-    """Return the function for the ``Link`` fields of topics: ``self`` and ``hub`` (WebSub §4).
-
-    Raises:
-        StorageError: The catalogue cannot be read.
-    """
+    """Return the function for the ``Link`` fields of topics: ``self`` and ``hub`` (WebSub §4)."""
     served, names = hubs_of(root), SourceNaming(base_uri=base)
     fields = {
         os.path.basename(name): (link_field(names.uri(name), served),)  # noqa: PTH119 - of a URI

@@ -55,12 +55,7 @@ _SHORTEST: Final = timedelta(minutes=1)
 
 @contextmanager
 def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
-    """Open a mirror's state for reading.
-
-    Raises:
-        ConfigurationError: The folder is not a mirror.
-        StateError: The state is damaged.
-    """
+    """Open a mirror's state for reading."""
     if not mirror_state.is_mirror(folder):
         raise mirror_state.not_a_mirror_error(folder)
     with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
@@ -95,15 +90,7 @@ def read_detail(
     until: datetime,
     notices: Sequence[datetime],
 ) -> MirrorDetail:
-    """Return the events of a mirror in a window of time, which begins when the mirror began.
-
-    Args:
-        folder: The mirror.
-        brief: Its summary.
-        since: Start of the window, UTC; ``None`` for all that is recorded.
-        until: End of the window.
-        notices: Times of notifications.
-    """
+    """Return the events of a mirror in a window of time, which begins when the mirror began."""
     if not mirror_state.is_mirror(folder):
         return MirrorDetail(summary=brief, since=since or until - _SHORTEST, until=until)
     with _open_state(folder) as state:
@@ -181,14 +168,7 @@ def read_run(folder: Path, run: str) -> EndedPull | None:
 
 
 def read_events(folder: Path, name: str, since: datetime, most: int) -> tuple[EndedRun, ...]:
-    """Return the newest pulls of a mirror since a moment, the newest first; equal ones as one.
-
-    Args:
-        folder: The mirror.
-        name: Its name on the pages.
-        since: The moment, UTC.
-        most: Most pulls to read.
-    """
+    """Return the newest pulls of a mirror since a moment, the newest first; equal ones as one."""
     if not mirror_state.is_mirror(folder):
         return ()
     with _open_state(folder) as state:
@@ -241,10 +221,6 @@ def read_resource(
 
     No request is sent, and its file is read only if it has another size or other times
     than recorded.
-
-    Args:
-        folder: The mirror.
-        names: Its URI; or possible paths in the mirror, the likeliest first.
     """
     with _open_state(folder) as state:
         identity = SyncState(state).identity

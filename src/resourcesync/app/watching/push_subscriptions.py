@@ -75,12 +75,7 @@ class PushState(msgspec.Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def open_store(self) -> Iterator[FileFollowers]:
-        """Open the file for this service alone.
-
-        Raises:
-            LockedError: Another service of the same configuration runs.
-            StorageError: The file cannot be opened.
-        """
+        """Open the file for this service alone."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (
             _exclusive_lock(self.path.with_suffix(".lock")),
@@ -115,21 +110,7 @@ def _exclusive_lock(path: Path) -> Iterator[None]:
 
 @final
 class PushSubscriptions:
-    """Subscribes mirrors to the channels of their Sources, for as long as the block runs.
-
-    Args:
-        callback: The address by which hubs reach ``listen``, such as
-            ``https://aggregator.example/push/``.
-        listen: Host and port for deliveries; a proxy with TLS is in front.
-        state: The place of the subscriptions.
-        on_hint: Receives the name of a mirror that should be pulled now; must return at once.
-        clock: Time.
-
-    Raises:
-        ConfigurationError: The address cannot be listened on, or the callback is invalid.
-        LockedError: Another service of the same configuration runs.
-        StorageError: Subscriptions cannot be stored.
-    """
+    """Subscribes mirrors to the channels of their Sources, for as long as the block runs."""
 
     def __init__(
         self,
@@ -182,11 +163,7 @@ class PushSubscriptions:
         return self._subscriber.ledger.version
 
     def standings(self) -> list[SubscriptionReport]:
-        """Return the state of all subscriptions.
-
-        Raises:
-            StorageError: They cannot be read.
-        """
+        """Return the state of all subscriptions."""
         return self._subscriber.reports()
 
     def has_discovered(self, name: str) -> bool:
@@ -212,12 +189,7 @@ class PushSubscriptions:
         self._held.close()
 
     def retain(self, networks: Mapping[str, tuple[str, Network]]) -> None:
-        """End the subscriptions of all other mirrors.
-
-        Args:
-            networks: Address and request settings of each mirror's Source, by the mirror's name. A
-                hub may have an address that is not public where the Source itself may.
-        """
+        """End the subscriptions of all other mirrors."""
         asked = [fetch_settings(network, source) for source, network in networks.values()]
         self._messenger.trust(frozenset().union(*(settings.trusted_origins for settings in asked)))
         for name in self._looked.keys() - networks.keys():
@@ -232,14 +204,6 @@ class PushSubscriptions:
         """Subscribe a mirror to its Source's channels; they are looked up once a day.
 
         After an incomplete answer they are looked up again after the next pull.
-
-        Args:
-            name: The mirror's name in hints.
-            folder: The mirror; nothing happens before its first pull.
-            network: Settings for requests to its Source.
-
-        Raises:
-            ResourceSyncError: The mirror's state cannot be read.
         """
         now = self._clock.monotonic()
         last = self._looked.get(name)

@@ -63,10 +63,6 @@ def accept_requests(folder: Path, pull_now: PullNow) -> Iterator[None]:
     """Accept requests of this user's commands while the block runs.
 
     Without a place for the socket there is a warning, and all else works.
-
-    Args:
-        folder: The folder of the service's state.
-        pull_now: Called on another thread for each request.
     """
     path = folder / f"{_PREFIX}{os.getpid()}{_SUFFIX}"
     try:
@@ -177,15 +173,7 @@ def _remove_stale(folder: Path) -> None:
 
 
 def request_pulls(folder: Path, mirrors: Sequence[Path]) -> frozenset[Path]:
-    """Request the running services to pull mirrors now; return those that one of them will.
-
-    Args:
-        folder: The folder of the services' state.
-        mirrors: The folders of the mirrors, with all links resolved.
-
-    Raises:
-        StorageError: A service runs, but does not answer.
-    """
+    """Request the running services to pull mirrors now; return those that one of them will."""
     accepted: set[Path] = set()
     message = msgspec.json.encode(PullRequest(folders=tuple(map(str, mirrors))))
     for path in _sockets(folder):
@@ -232,9 +220,6 @@ class StateCache:
 
     A value is read again once the state file has changed, so it is as true as a new one. A failure
     that a full disk could not record is remembered until another pull ends.
-
-    Args:
-        patience: Seconds after which a mirror whose disk does not answer is given up.
     """
 
     def __init__(self, patience: float = _PATIENCE) -> None:
@@ -245,15 +230,7 @@ class StateCache:
         self._failures: dict[Path, tuple[FailedRun, datetime]] = {}
 
     def apart(self, place: Hashable, read: Callable[[], T]) -> T:
-        """Return what a function reads of a mirror; one that hangs is not waited for, nor others.
-
-        Args:
-            place: The mirror; after a read of it that hangs, none begins until that ended.
-            read: Reads, in a thread of its own.
-
-        Raises:
-            StorageError: It hangs.
-        """
+        """Return what a function reads of a mirror; one that hangs is not waited for."""
         before = self._hanging.get(place)
         if before is not None and before.is_alive():
             raise _hanging_error(place)
@@ -275,13 +252,7 @@ class StateCache:
         self._failures[folder] = failed, ended
 
     def read(self, folder: Path, key: Hashable, read: Callable[[], T]) -> T:
-        """Return a value of a mirror.
-
-        Args:
-            folder: The mirror.
-            key: What the value depends on, besides the mirror's state.
-            read: Reads the value.
-        """
+        """Return a value of a mirror."""
         before = state_version(folder)
         with self._lock:
             known = self._known.get(folder)
@@ -324,14 +295,7 @@ class StateCache:
 
 
 def open_loop(run: JobRunner, report_done: OnJobEnd, clock: Clock, parallel: int) -> WatchLoop:
-    """Return the loop that runs the jobs of mirrors when they are due.
-
-    Args:
-        run: Runs one job.
-        report_done: Receives each finished job.
-        clock: Time.
-        parallel: Jobs at a time.
-    """
+    """Return the loop that runs the jobs of mirrors when they are due."""
     scheduler = Scheduler(Random())  # noqa: S311 - jitter
     return WatchLoop(scheduler, run, report_done, clock, parallel)
 
@@ -345,22 +309,7 @@ def serve_operators(
     check_health: Callable[[], None],
     operator: tuple[str, MirrorOperations] | None = None,
 ) -> Iterator[str]:
-    """Serve the operators' pages, their status as JSON and the metrics, while the block runs.
-
-    Args:
-        address: The host and port to listen on.
-        views: The data of the pages.
-        status: Returns the status as JSON.
-        figures: Returns the metrics.
-        check_health: Raises if the service is stuck.
-        operator: The token of operators, and what they may do; ``None``: the pages only read.
-
-    Yields:
-        The address of the pages.
-
-    Raises:
-        ConfigurationError: The address cannot be listened on.
-    """
+    """Serve the operators' pages, their status as JSON and the metrics, while the block runs."""
     from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
     from resourcesync.server.dashboard.operator_actions import (  # noqa: PLC0415 - the same
         OperatorApplication,

@@ -58,10 +58,6 @@ def read_history(folder: Path) -> MirrorHistory:
     """Return the times of a mirror's last pull and audit, from its own state.
 
     Of a folder with a mirror for each set, the one that waits longest counts.
-
-    Raises:
-        StateError: The state is damaged.
-        StorageError: It cannot be read.
     """
     pasts = [
         _read_mirror_history(path)
@@ -82,12 +78,6 @@ def record_failed_pull(
     Returns what could not be recorded, as on a full disk, by the mirror's folder.
 
     A pull may fail before the mirror is opened, as by its configuration.
-
-    Args:
-        folder: The mirror, or the folder of the mirrors of sets.
-        failed: The error by the mirror's folder; that of an empty name is for all others.
-        began: Start of the pull.
-        clock: Time.
     """
     since, unrecorded = to_microseconds(began), dict[Path, FailedRun]()
     for path in mirror_state.each_mirror([folder]):
@@ -110,14 +100,6 @@ def last_good_pull(folder: Path, since: float) -> float | None:
     """Return the time of a mirror's last pull; ``None`` if it failed or nothing was written.
 
     Of a folder with a mirror for each set, all must be good, and the one that waits longest counts.
-
-    Args:
-        folder: The mirror.
-        since: The moment from which it counts, like the one returned in seconds since 1970, UTC.
-
-    Raises:
-        StateError: The state is damaged.
-        StorageError: It cannot be read.
     """
     found = [path for path in mirror_state.each_mirror([folder]) if mirror_state.is_mirror(path)]
     moment = _earliest([_last_good_pull(path, since) for path in found])
@@ -159,12 +141,7 @@ def _earliest(moments: list[float | None]) -> float | None:
 def audit_mirror(
     folder: Path, how: AuditOptions, network: Network, cancel: CancelToken
 ) -> AuditReport:
-    """Audit a mirror; its findings are stored for a repair.
-
-    Raises:
-        ResourceSyncError: It was not completed.
-        StoppedError: Its end was requested.
-    """
+    """Audit a mirror; its findings are stored for a repair."""
     with opening.open_destination(
         folder, network=network, report=lambda _event, _fields: None, cancel=cancel
     ) as destination:
@@ -172,14 +149,7 @@ def audit_mirror(
 
 
 class ChangeForwarder:
-    """Hands new changes over to a program.
-
-    Args:
-        consumer: The name of its cursor.
-        command: The program and its arguments.
-        line: Encodes a change for its stdin, line break included; gets the function to
-            the present address of a URI.
-    """
+    """Hands new changes over to a program."""
 
     def __init__(
         self,
@@ -193,16 +163,6 @@ class ChangeForwarder:
         """Run the program when a mirror has changes for it; return their number, and its exit code.
 
         After exit code 0 it does not get them again, even if it did not read all of them.
-
-        Args:
-            folder: The mirror; a pull may go on meanwhile.
-            cancel: The request to stop.
-
-        Raises:
-            ConfigurationError: The program cannot be run.
-            DiscontinuityError: The mirror's log of changes does not reach back to its cursor.
-            StateError: The state is damaged.
-            StoppedError: The end was requested.
         """
         with mirror_state.open_changes(folder) as opened:
             reader = opened.reader(self._consumer)

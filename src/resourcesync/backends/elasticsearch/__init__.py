@@ -22,21 +22,13 @@ __all__ = ["IndexAccount", "open_elasticsearch", "open_opensearch"]
 
 @contextmanager
 def open_elasticsearch(options: AccountOptions) -> Iterator[IndexAccount]:
-    """Open an index of Elasticsearch: ``elasticsearch:https://HOST:9200/INDEX``.
-
-    Raises:
-        ConfigurationError: The address or a value is invalid.
-    """
+    """Open an index of Elasticsearch: ``elasticsearch:https://HOST:9200/INDEX``."""
     yield from _opened(options, is_opensearch=False)
 
 
 @contextmanager
 def open_opensearch(options: AccountOptions) -> Iterator[IndexAccount]:
-    """Open an index of OpenSearch: ``opensearch:https://HOST:9200/INDEX``.
-
-    Raises:
-        ConfigurationError: The address or a value is invalid.
-    """
+    """Open an index of OpenSearch: ``opensearch:https://HOST:9200/INDEX``."""
     yield from _opened(options, is_opensearch=True)
 
 

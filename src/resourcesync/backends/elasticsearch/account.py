@@ -54,16 +54,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class ChangePoster:
-    """A writer of changes into one index.
-
-    Args:
-        layout: The location of documents.
-        lookup: Finds existing documents.
-        resource_set: The set of the resources; empty for none.
-
-    Raises:
-        ConfigurationError: The index has no change log.
-    """
+    """A writer of changes into one index."""
 
     def __init__(
         self,
@@ -88,11 +79,7 @@ class ChangePoster:
         self._clock = clock
 
     def post(self, changes: Iterable[Change]) -> Posted:
-        """Write changes in order, and make them visible.
-
-        Raises:
-            SourceError: The server does not answer, or refuses some. All may be posted again.
-        """
+        """Write changes in order, and make them visible."""
         counts: Counter[str] = Counter()
         names: dict[str, str | None] = {}
         times: Counter[str] = Counter()
@@ -206,14 +193,7 @@ _FIELDS: Final = ("location", "length", "md5", "mime", "lastmod", "ln")
 
 
 class IndexAccount:
-    """An index that another program fills, laid out as the DIT harvester lays it out (DIT-ES).
-
-    Args:
-        settings: The options of the index.
-        is_opensearch: The server is OpenSearch.
-        page: Documents in one response.
-        allow_empty: The set may have no resource.
-    """
+    """An index that another program fills, laid out as the DIT harvester lays it out (DIT-ES)."""
 
     def __init__(
         self,
@@ -246,13 +226,7 @@ class IndexAccount:
         return self._log(layout.changes).position(self._current_resources(layout)).encode()
 
     def resources(self) -> Iterator[Resource]:
-        """Yield every resource of one snapshot.
-
-        Raises:
-            SourceUnavailableError: A part of the index did not answer, the view was lost, or the
-                index is being filled or emptied.
-            BadResponseError: The index was recreated meanwhile, or contradicts itself.
-        """
+        """Yield every resource of one snapshot."""
         place = self._layout().resources
         reading, view = ResourceDecoder(self._locations), self._view(place)
         with closing(view.hits(place.query(), _source=list(_FIELDS))) as hits:
@@ -272,13 +246,7 @@ class IndexAccount:
         self._check_steady(place, view.total)
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield the new changes in the log, each resource as it is now.
-
-        Raises:
-            DiscontinuityError: The log was erased or recreated, is too long, or has entries without
-                a date.
-            SourceError: The server does not answer, or refuses.
-        """
+        """Yield the new changes in the log, each resource as it is now."""
         position = decode_position(after)
         until = self._clock.monotonic() + wait
         while True:
@@ -335,11 +303,7 @@ class IndexAccount:
         return _CurrentResources(self._lookup(layout.resources), self._locations)
 
     def _check_set(self, place: DocumentLocation) -> None:
-        """Refuse a set without resources where others have some: its name is mistyped.
-
-        Raises:
-            ConfigurationError: The set is empty, and others are not.
-        """
+        """Refuse a set without resources where others have some: its name is mistyped."""
         name = self._settings.resource_set
         if not name or self._allow_empty:
             return

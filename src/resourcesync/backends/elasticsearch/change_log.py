@@ -62,11 +62,7 @@ class ReportedEntry(NamedTuple):
 
 
 def decode_position(text: str) -> LogPosition:
-    """Return the position encoded in a text.
-
-    Raises:
-        DiscontinuityError: The text is no such position.
-    """
+    """Return the position encoded in a text."""
     try:
         found = msgspec.json.decode(text, type=LogPosition)
     except msgspec.DecodeError as error:
@@ -81,14 +77,7 @@ def decode_position(text: str) -> LogPosition:
 def advance_position(
     position: LogPosition, told: Iterable[ReportedEntry], *, boundary: int, held: int | None
 ) -> LogPosition:
-    """Return the position after some changes.
-
-    Args:
-        position: The position before.
-        told: All changes since its start that were reported, now or before.
-        boundary: The time from which on more changes may still become visible.
-        held: The time of the oldest change not yet reported; ``None`` for none.
-    """
+    """Return the position after some changes."""
     known = list(told)
     start = max(position.start, boundary)
     start = narrow_start(known, start) if held is None else max(position.start, min(start, held))
@@ -139,12 +128,7 @@ class LogEntry(NamedTuple):
 
 
 class DocumentLookup:
-    """A lookup of the documents of resources by their URIs.
-
-    Args:
-        view: The view to read.
-        locations: The mapping of locations to URIs.
-    """
+    """A lookup of the documents of resources by their URIs."""
 
     def __init__(
         self, place: DocumentLocation, view: PointInTimeView, locations: Locations
@@ -166,14 +150,7 @@ class DocumentLookup:
 
 
 class IndexChangeLog:
-    """The change log of one index, read as far as it is visible.
-
-    Args:
-        place: The location of the log.
-        view: The view to read.
-        locations: The mapping of locations to URIs.
-        window: Milliseconds in which a change may become visible after a later one.
-    """
+    """The change log of one index, read as far as it is visible."""
 
     def __init__(
         self,
@@ -193,11 +170,7 @@ class IndexChangeLog:
         self._clock = clock
 
     def position(self, look_up: ResourceLookup) -> LogPosition:
-        """Return the position after all changes that are visible and effective.
-
-        Args:
-            look_up: Returns the current state of resources.
-        """
+        """Return the position after all changes that are visible and effective."""
         newest, undated = self._survey()
         empty = LogPosition(log=self._place.identity, undated=undated)
         if newest is None:
@@ -222,16 +195,7 @@ class IndexChangeLog:
         return LogPosition(log=empty.log, start=start, seen=seen, undated=undated)
 
     def new_changes(self, position: LogPosition, look_up: ResourceLookup) -> Iterator[ChangeBatch]:
-        """Yield the visible changes not yet reported, and the position after them.
-
-        Args:
-            position: The position to start from.
-            look_up: Returns the current state of resources.
-
-        Raises:
-            DiscontinuityError: A part of the log was erased, or it is too long.
-            SourceError: The server does not answer, or refuses.
-        """
+        """Yield the visible changes not yet reported, and the position after them."""
         entries = self._pending(position)
         told = [
             ReportedEntry(entry.name, entry.logged)

@@ -82,12 +82,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestRefusedError(BadResponseError):
-    """The server accepted the credentials, and refused the request.
-
-    Args:
-        kind: The server's error type, such as ``illegal_argument_exception``.
-        reason: The server's message.
-    """
+    """The server accepted the credentials, and refused the request."""
 
     def __init__(self, message: str, *, uri: str, status: int, kind: str, reason: str) -> None:
         super().__init__(message, uri=uri, status=status, evidence=(("got", f"{kind}: {reason}"),))
@@ -104,12 +99,6 @@ class SearchServer:
 
     Requests must be repeatable: they are retried when the server is busy, and when a reused
     connection turns out to be closed.
-
-    Args:
-        settings: Its address and credentials.
-
-    Raises:
-        ConfigurationError: The file of certificate authorities is invalid.
     """
 
     def __init__(self, settings: ServerSettings, clock: Clock) -> None:
@@ -139,21 +128,7 @@ class SearchServer:
     def request(
         self, method: str, path: str, body: object = None, *, query: Mapping[str, str] | None = None
     ) -> Any:
-        """Send a request, again while the server is busy; return the decoded response.
-
-        Args:
-            method: The HTTP method.
-            path: Such as ``/index/_search``; each part is percent-encoded already.
-            body: A value to send as JSON, or encoded lines as bytes; ``None`` for nothing.
-            query: Query parameters.
-
-        Raises:
-            SourceUnavailableError: It does not answer, or is busy at each retry.
-            SourceRefusedError: It refuses the credentials, or its certificate is not trusted.
-            SourceNotFoundError: It answers 404.
-            RequestRefusedError: It refuses the request.
-            BadResponseError: The response is not JSON, or too large.
-        """
+        """Send a request, again while the server is busy; return the decoded response."""
         target = f"{self._settings.path}{path}" + (f"?{urlencode(query)}" if query else "")
         content, kind = _encoded(body)
         status, after, answer = self._exchange(method, target, content, kind)

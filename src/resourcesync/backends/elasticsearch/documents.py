@@ -38,22 +38,14 @@ _log = logging.getLogger(__name__)
 
 
 class Locations:
-    """The mapping of locations of the three types to URIs, and back.
-
-    Args:
-        settings: The prefix and the root that they are relative to.
-    """
+    """The mapping of locations of the three types to URIs, and back."""
 
     def __init__(self, settings: IndexSettings) -> None:
         self._prefix = settings.url_prefix
         self._root = settings.resource_root_dir
 
     def uri(self, location: object) -> str:
-        """Return the URI of a location; an invalid URI where there is none.
-
-        Raises:
-            ConfigurationError: A parameter for it is missing.
-        """
+        """Return the URI of a location; an invalid URI where there is none."""
         found = _first(location)
         if not isinstance(found, Mapping):
             return str(found or "")
@@ -111,12 +103,7 @@ class ResourceDecoder:
         self._odd = 0
 
     def resource(self, name: str, document: IndexDocument) -> Resource:
-        """Return the resource of a document.
-
-        Args:
-            name: The document's ``_id``.
-            document: Its fields.
-        """
+        """Return the resource of a document."""
         uri = self._locations.uri(document.get("location"))
         return Resource(
             uri=uri or f"{name} (a document without a location)",
@@ -347,12 +334,7 @@ class IndexLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
-    """Return the locations of the documents.
-
-    Raises:
-        ConfigurationError: The mapping does not allow the needed searches.
-        SourceError: There is no such index, or the server does not answer, or refuses.
-    """
+    """Return the locations of the documents."""
     apart = f"{settings.index}-{settings.resource_type}"
     mapping = _mapping(server, apart)
     if mapping is not None:
@@ -380,11 +362,7 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
 
 
 def make_indices(server: SearchServer, settings: IndexSettings) -> None:
-    """Create the two indices, if missing.
-
-    Raises:
-        SourceError: The server does not answer, or refuses.
-    """
+    """Create the two indices, if missing."""
     for kind, fields in (
         (settings.resource_type, RESOURCE_FIELDS),
         (settings.change_type, CHANGE_FIELDS),

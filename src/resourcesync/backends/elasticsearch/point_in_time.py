@@ -30,13 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class PointInTimeView:
-    """A consistent view of an index at one moment.
-
-    Args:
-        index: The index.
-        is_opensearch: The server is OpenSearch; the two servers differ in this alone.
-        page: Documents in one response.
-    """
+    """A consistent view of an index at one moment."""
 
     def __init__(
         self, server: SearchServer, index: str, *, is_opensearch: bool, page: int = PAGE
@@ -53,14 +47,6 @@ class PointInTimeView:
         """Yield every document that matches a query, in any order, each once.
 
         `total` is their number, known from the first on.
-
-        Args:
-            query: The query.
-            more: Further fields of the request, such as ``_source``.
-
-        Raises:
-            SourceUnavailableError: The server lost the view, took too long, or a shard failed.
-            SourceError: The server does not answer, or refuses.
         """
         with self._opened() as first:
             name, after, found = first, None, 0
@@ -152,12 +138,7 @@ class PointInTimeView:
 
 
 def check_complete(server: SearchServer, answer: Any) -> None:
-    """Refuse a search response that lacks shards, or is not complete.
-
-    Raises:
-        SourceUnavailableError: The response is incomplete.
-        BadResponseError: It is no search response.
-    """
+    """Refuse a search response that lacks shards, or is not complete."""
     shards = answer.get("_shards") if isinstance(answer, dict) else None
     if not isinstance(shards, dict) or not isinstance(answer.get("hits"), dict):
         raise _malformed_answer(server, answer)
@@ -176,11 +157,7 @@ def check_complete(server: SearchServer, answer: Any) -> None:
 
 
 def total_of(server: SearchServer, answer: Any) -> int:
-    """Return the total number of documents that a search found.
-
-    Raises:
-        BadResponseError: The total is missing, or not exact.
-    """
+    """Return the total number of documents that a search found."""
     total = answer["hits"].get("total")
     if not isinstance(total, dict) or total.get("relation") != "eq":
         raise _malformed_answer(server, answer)

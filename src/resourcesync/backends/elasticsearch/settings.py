@@ -63,11 +63,7 @@ class IndexSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_settings(options: AccountOptions) -> IndexSettings:
-    """Return the settings of an address and its values.
-
-    Raises:
-        ConfigurationError: One is invalid. The message has no secret.
-    """
+    """Return the settings of an address and its values."""
     given = options.values
     values: dict[str, str] = {}
     for written, value in given.items():

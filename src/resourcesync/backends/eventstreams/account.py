@@ -74,11 +74,7 @@ class StreamOptions(NamedTuple):
 
 @contextmanager
 def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
-    """Open the account of a stream ``recentchange`` of Wikimedia EventStreams.
-
-    Raises:
-        ConfigurationError: A value is invalid.
-    """
+    """Open the account of a stream ``recentchange`` of Wikimedia EventStreams."""
     values = options.values
     _check_values(values)
     chosen = recent_changes.RecentChangeFilter.parse(values)
@@ -102,11 +98,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
 
 
 def _check_values(values: Mapping[str, str]) -> None:
-    """Refuse unknown options.
-
-    Raises:
-        ConfigurationError: A key, or the value of ``gaps``, is unknown.
-    """
+    """Refuse unknown options."""
     for key in sorted(values.keys() - _KEYS):
         raise ConfigurationError(
             f"eventstreams: has no option {key}",
@@ -129,11 +121,7 @@ def _parse_options(values: Mapping[str, str]) -> StreamOptions:
 
 
 def _parse_seconds(values: Mapping[str, str], key: str, usual: float) -> float:
-    """Return a number of seconds.
-
-    Raises:
-        ConfigurationError: It is none, or out of range.
-    """
+    """Return a number of seconds."""
     try:
         found = float(values.get(key, usual))
     except ValueError:
@@ -144,14 +132,7 @@ def _parse_seconds(values: Mapping[str, str], key: str, usual: float) -> float:
 
 
 class EventStream:
-    """An account of a stream of events.
-
-    Args:
-        uri: Its URI.
-        streamer: Reads the stream.
-        chosen: The selection from the stream.
-        manner: Options of reading.
-    """
+    """An account of a stream of events."""
 
     can_list_resources = False
 
@@ -170,11 +151,7 @@ class EventStream:
         self._manner = manner
 
     def resources(self) -> Iterator[Resource]:
-        """Refuse: an event stream reports changes only.
-
-        Raises:
-            ConfigurationError: Always.
-        """
+        """Refuse: an event stream reports changes only."""
         raise ConfigurationError("an event stream reports changes only, not all resources")
 
     def position(self) -> str:
@@ -182,12 +159,7 @@ class EventStream:
         return _encode_position(EventPosition(moment=self._manner.since or self._clock.now()))
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
-        """Yield the changes in the stream after a position.
-
-        Raises:
-            DiscontinuityError: The server has not retained all of it.
-            SourceError: It cannot be read.
-        """
+        """Yield the changes in the stream after a position."""
         listening = StreamSession(self._clock, _decode_position(after), wait)
         while not listening.is_over:
             trouble: SourceError | None = None

@@ -38,9 +38,6 @@ class EventReader:
 
     Attributes:
         retry: Seconds that the server asks to wait before a reconnect; ``None`` if it did not.
-
-    Args:
-        last_id: The ``id`` that was sent as ``Last-Event-ID``.
     """
 
     def __init__(self, last_id: str = "") -> None:

@@ -83,11 +83,7 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, values: Mapping[str, str]) -> Self:
-        """Return the selection by the options of an account.
-
-        Raises:
-            ConfigurationError: A value is invalid.
-        """
+        """Return the selection by the options of an account."""
         template = values.get("uri", "")
         try:
             template.format_map(dict.fromkeys(_NAMES, ""))
@@ -109,11 +105,7 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_since(values: Mapping[str, str]) -> datetime | None:
-    """Return the time from which the stream is read at first.
-
-    Raises:
-        ConfigurationError: The value is no time.
-    """
+    """Return the time from which the stream is read at first."""
     if "since" not in values:
         return None
     try:
@@ -131,17 +123,7 @@ def decode_recent_change(
     chosen: RecentChangeFilter,
     accept_gaps: bool = False,
 ) -> DecodedEvent:
-    """Return the content of an event of the stream.
-
-    Args:
-        event: The event.
-        after: The time of the last event, if this is the first one after a resumption.
-        chosen: The selection.
-        accept_gaps: Go on after lost events.
-
-    Raises:
-        DiscontinuityError: The stream does not reach back to ``after``.
-    """
+    """Return the content of an event of the stream."""
     if event.kind != "message":
         return DecodedEvent((), None)
     try:

@@ -37,13 +37,7 @@ ORDER BY uri LIMIT 500
 
 
 class FileMeasurements:
-    """Measurements of files by requests.
-
-    Args:
-        memory: The stored state.
-        fetcher: The HTTP fetcher.
-        now: The present time; no reported time is later.
-    """
+    """Measurements of files by requests."""
 
     def __init__(self, memory: RepositoryState, fetcher: Fetcher, now: datetime) -> None:
         self._memory, self._fetcher, self._now = memory, fetcher, now
@@ -128,11 +122,6 @@ class OaiAccount:
 
     Metadata is written as files below the published folder, so the bytes served are those that
     were hashed. All state is stored, so a stopped run is resumed.
-
-    Args:
-        choice: The options of the repository.
-        memory: The stored state.
-        fetcher: The HTTP fetcher.
     """
 
     can_list_resources = True
@@ -148,23 +137,13 @@ class OaiAccount:
         self._is_harvested = False
 
     def position(self) -> str:
-        """List everything; return the position of the change log after that.
-
-        Raises:
-            SourceError: The repository does not answer, refuses, or its lists have no end.
-            StorageError: The state or a file cannot be written.
-        """
+        """List everything; return the position of the change log after that."""
         self._harvest(is_full=True)
         self._is_harvested = True
         return self._format_position(self._memory.last)
 
     def resources(self) -> Iterator[Resource]:
-        """Yield all resources; a list that `position` just read is not read again.
-
-        Raises:
-            SourceError: The repository does not answer, refuses, or its lists have no end.
-            StorageError: The state or a file cannot be written.
-        """
+        """Yield all resources; a list that `position` just read is not read again."""
         is_full, self._is_harvested = not self._is_harvested, False
         telling = self._harvest(is_full=is_full)
         last = self._memory.last
@@ -172,13 +151,7 @@ class OaiAccount:
         self._recorded = last
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:  # noqa: ARG002 - nobody calls us
-        """Request the changes once, and yield them.
-
-        Raises:
-            DiscontinuityError: The position is of another state.
-            SourceError: The repository does not answer, refuses, or its lists have no end.
-            StorageError: The state or a file cannot be written.
-        """
+        """Request the changes once, and yield them."""
         self._is_harvested = False
         telling = self._harvest(is_full=False, after=after)
         self._recorded = int(after.partition(":")[2])
@@ -188,11 +161,7 @@ class OaiAccount:
             self._recorded = batch[-1][0]
 
     def published(self) -> None:
-        """Remove the files of withdrawn metadata: no published document refers to them now.
-
-        Raises:
-            StorageError: A file cannot be removed.
-        """
+        """Remove the files of withdrawn metadata: no published document refers to them now."""
         self._places.remove(self._options.base_uri, self._recorded)
 
     def _harvest(self, *, is_full: bool, after: str = "") -> PublishedResources:
@@ -252,13 +221,7 @@ def _change(uri: str, resource: Resource | None) -> Change:
 
 @contextmanager
 def open_account(options: AccountOptions) -> Iterator[OaiAccount]:
-    """Open a repository, ``oai:`` and the base URL of its provider.
-
-    Raises:
-        ConfigurationError: The address or a value is invalid.
-        LockedError: Another run harvests it.
-        StateError: The stored state is damaged.
-    """
+    """Open a repository, ``oai:`` and the base URL of its provider."""
     choice = parse_options(options.address, options.values)
     with (
         RepositoryState(Path(options.memory) / _FOLDER) as memory,

@@ -94,13 +94,7 @@ class RecordList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Harvest:
-    """A harvest of a provider's records into the state.
-
-    Args:
-        provider: The provider, and the formats to list.
-        choice: The options of the repository.
-        memory: The stored state.
-    """
+    """A harvest of a provider's records into the state."""
 
     def __init__(
         self,
@@ -117,16 +111,7 @@ class Harvest:
         self._by_days = provider.identity.granularity.strip().upper() == DAY
 
     def run(self, *, is_full: bool, allow_empty: bool = False) -> None:
-        """List all records, or those changed since the last harvest; resume a stopped one.
-
-        Args:
-            is_full: List all records.
-            allow_empty: Most records of a format may have vanished.
-
-        Raises:
-            SourceError: The provider does not answer, refuses, or its lists have no end. Records
-                listed so far stay, and none counts as gone.
-        """
+        """List all records, or those changed since the last harvest; resume a stopped one."""
         is_full = is_full or not self._memory.note(_SINCE)
         state = self._load_progress(is_full=is_full)
         lists = list(self._lists(state))
@@ -147,11 +132,7 @@ class Harvest:
             write_notes(connection, {_SINCE: state.began, _STATE: ""})
 
     def _check_lost(self, first: int) -> None:
-        """Refuse that most records of a format vanish: an index that is rebuilt looks so.
-
-        Raises:
-            BadResponseError: Most records vanished.
-        """
+        """Refuse that most records of a format vanish: an index that is rebuilt looks so."""
         for prefix in self._prefixes:
             query = "SELECT count(*) FROM record WHERE NOT is_gone AND prefix = ?"
             known: int = self._memory.rows(query, prefix)[0][0]

@@ -34,12 +34,6 @@ def path_of(identifier: str, name: str, namespace: str, names: Container[str]) -
     """Return the path of an item's metadata in one format, as ``resource/10673/5/oai_dc.xml``.
 
     No two pairs of identifier and name share a path, and none is below another's.
-
-    Args:
-        identifier: The item's identifier.
-        name: The name of the file, one of ``names``.
-        namespace: ``repositoryIdentifier`` of the provider, which is dropped with ``oai:``.
-        names: The names of the files of all formats.
     """
     begin = f"oai:{namespace}:"
     local = identifier.removeprefix(begin) if namespace else identifier
@@ -81,22 +75,13 @@ _AT_ONCE: Final = 8
 
 
 class MetadataFiles:
-    """The metadata files; their state is in the repository's state.
-
-    Args:
-        memory: The stored state.
-        out: The published folder.
-    """
+    """The metadata files; their state is in the repository's state."""
 
     def __init__(self, memory: RepositoryState, out: Path) -> None:
         self._memory, self._out = memory, out
 
     def write(self) -> None:
-        """Write the pending files, each as a whole, durably.
-
-        Raises:
-            StorageError: A file cannot be written; it is retried next time.
-        """
+        """Write the pending files, each as a whole, durably."""
         query = "SELECT path, content, lastmod FROM document WHERE content IS NOT NULL LIMIT 200"
         while rows := self._memory.rows(query):
             try:
@@ -130,11 +115,7 @@ class MetadataFiles:
                     )
 
     def remove(self, base_uri: str, recorded: int) -> None:
-        """Remove the files whose withdrawal was published up to number ``recorded``.
-
-        Raises:
-            StorageError: A file cannot be removed; it is retried next time.
-        """
+        """Remove the files whose withdrawal was published up to number ``recorded``."""
         rows = self._memory.rows("SELECT path FROM document WHERE NOT is_wanted ORDER BY path")
         for (path,) in rows:
             told = self._memory.rows("SELECT seq FROM told WHERE uri = ?", uri_of(base_uri, path))
@@ -194,11 +175,7 @@ def _temporary_path(place: Path) -> Path:
 
 
 def _write_file(place: Path, content: bytes, lastmod: str) -> int:
-    """Write a file with its published time, which web servers send too.
-
-    Returns:
-        The file, still open, since it is not synced yet.
-    """
+    """Write a file with its published time, which web servers send too."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(place, flags, _MODE)
     try:

@@ -120,15 +120,7 @@ _NOT_DIGESTED: Final = frozenset({"overlap", "window"})
 
 
 def parse_options(address: str, values: Mapping[str, str]) -> OaiOptions:
-    """Return the options of an operator.
-
-    Args:
-        address: ``oai:`` and the base URL.
-        values: The values by their keys.
-
-    Raises:
-        ConfigurationError: A key is unknown, or a value is invalid.
-    """
+    """Return the options of an operator."""
     endpoint = address.partition(":")[2]
     if not _ADDRESS.fullmatch(endpoint):
         shown = re.sub(r"//[^/]*@", "//…@", address)  # no secrets in messages

@@ -105,16 +105,7 @@ class ProviderReply:
         self._answer, self._uri = answer, uri
 
     def records(self, *, goes_on: bool = False) -> Iterator[OaiRecord]:
-        """Yield the records; other errors are raised after the last one.
-
-        Args:
-            goes_on: The list was resumed: then an empty result means that its token expired.
-
-        Raises:
-            ProviderError: The provider refuses, other than by `EMPTY_ANSWERS`.
-            SourceUnavailableError: The reply was truncated.
-            BadResponseError: The reply is invalid.
-        """
+        """Yield the records; other errors are raised after the last one."""
         answer = self._answer
         try:
             yield from answer.records()
@@ -158,53 +149,31 @@ class ProviderReply:
         return self._answer.token
 
     def read(self) -> OaiResponse:
-        """Return the reply to a verb without records, read to its end.
-
-        Raises:
-            SourceError: As `records` does.
-        """
+        """Return the reply to a verb without records, read to its end."""
         for _ in self.records():
             pass
         return self._answer
 
 
 class Endpoint:
-    """A provider, by its base URL.
-
-    Args:
-        address: The base URL; it may have a query of its own.
-        fetcher: The HTTP fetcher.
-        clock: The clock, for providers that ask to retry later.
-    """
+    """A provider, by its base URL."""
 
     def __init__(self, address: str, fetcher: Fetcher, clock: Clock) -> None:
         self.address = address
         self._fetcher, self._clock = fetcher, clock
 
     def identify(self) -> ProviderIdentity:
-        """Return the provider's self-description.
-
-        Raises:
-            SourceError: It does not answer, or is no provider.
-        """
+        """Return the provider's self-description."""
         with self.answer({"verb": "Identify"}) as answer:
             return answer.read().identity
 
     def formats(self) -> tuple[MetadataFormat, ...]:
-        """Return its metadata formats.
-
-        Raises:
-            SourceError: It does not answer, or refuses.
-        """
+        """Return its metadata formats."""
         with self.answer({"verb": "ListMetadataFormats"}) as answer:
             return answer.read().formats
 
     def sets(self) -> Iterator[str]:
-        """Yield ``setSpec`` of each set; nothing if it has no sets.
-
-        Raises:
-            SourceError: It does not answer, or refuses.
-        """
+        """Yield ``setSpec`` of each set; nothing if it has no sets."""
         arguments = {"verb": "ListSets"}
         for _ in range(_MOST_PAGES):
             with self.answer(arguments) as answer:
@@ -217,11 +186,7 @@ class Endpoint:
 
     @contextmanager
     def answer(self, arguments: Mapping[str, str]) -> Iterator["ProviderReply"]:
-        """Send a request; the reply is read in the block.
-
-        Raises:
-            SourceError: It does not answer, or the reply is invalid.
-        """
+        """Send a request; the reply is read in the block."""
         uri = self._uri(arguments)
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as stream:
             self._fetch(uri, stream)
@@ -270,17 +235,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_provider(endpoint: Endpoint, choice: OaiOptions, *, has_sets: bool) -> Provider:
-    """Identify a provider, and check that it has the formats and sets to publish.
-
-    Args:
-        endpoint: Its endpoint.
-        choice: The options of the repository.
-        has_sets: The sets are known to exist: there may be thousands of them.
-
-    Raises:
-        ConfigurationError: It has no such format, or no such set.
-        SourceError: It does not answer, or is no provider.
-    """
+    """Identify a provider, and check that it has the formats and sets to publish."""
     identity = endpoint.identify()
     if not (identity.name or identity.earliest or identity.granularity):
         raise BadResponseError(

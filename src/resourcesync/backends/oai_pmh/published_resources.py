@@ -53,14 +53,7 @@ ORDER BY record.path LIMIT 1000
 
 
 class PublishedResources:
-    """The published resources of a repository.
-
-    Args:
-        memory: The stored state.
-        choice: The options of the repository.
-        base_uri: The address of the Source.
-        published: The namespaces of the published formats, by prefix.
-    """
+    """The published resources of a repository."""
 
     def __init__(
         self,

@@ -48,15 +48,7 @@ class PageCounts(NamedTuple):
 
 
 class RecordStore:
-    """The records of a repository.
-
-    Args:
-        memory: The stored state.
-        choice: The options of the repository.
-        published: The published formats, with their namespaces.
-        namespace: ``repositoryIdentifier`` of the provider.
-        now: The present time; no reported time is later.
-    """
+    """The records of a repository."""
 
     def __init__(
         self,

@@ -73,16 +73,7 @@ Row = tuple[Any, ...]
 
 
 class RepositoryState:
-    """The state, locked by one run.
-
-    Args:
-        folder: Its folder; created if missing.
-
-    Raises:
-        LockedError: Another run has the lock.
-        StateError: It is damaged, or from another version.
-        StorageError: It cannot be opened.
-    """
+    """The state, locked by one run."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
@@ -99,20 +90,11 @@ class RepositoryState:
         self.close()
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """Open a transaction: all writes in the block, or none.
-
-        Raises:
-            DiskFullError: No space is left.
-            StateError: The file is damaged.
-        """
+        """Open a transaction: all writes in the block, or none."""
         return self._file.writing()
 
     def rows(self, query: str, *values: object) -> list[Row]:
-        """Return the rows of a query.
-
-        Raises:
-            StateError: The file is damaged.
-        """
+        """Return the rows of a query."""
         with self._file.errors:
             return self._file.connection.execute(query, values).fetchall()
 

@@ -23,11 +23,7 @@ _BREATH: Final = 1.0
 
 @contextmanager
 def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
-    """Open a table or query; the connection opens on first use.
-
-    Raises:
-        ConfigurationError: A value is invalid, or psycopg is not installed.
-    """
+    """Open a table or query; the connection opens on first use."""
     layout = layouts.parse_layout(options.values, options.base_uri)
     password = options.values.get("password", "")
     session = PostgresSession(options.address, password, layout.timeout, options.clock)
@@ -38,12 +34,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
 
 
 class PostgresAccount:
-    """An account of a table or query. See ``Account``.
-
-    Args:
-        session: The connection.
-        layout: The mapping to resources.
-    """
+    """An account of a table or query. See ``Account``."""
 
     def __init__(self, session: PostgresSession, layout: TableLayout, clock: Clock) -> None:
         self._session = session

@@ -45,11 +45,7 @@ class PostgresPosition(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the position in a text.
-
-        Raises:
-            DiscontinuityError: The text is no position.
-        """
+        """Return the position in a text."""
         try:
             fields: Any = msgspec.json.decode(text)
             found = cls(
@@ -133,12 +129,7 @@ def start_position(reading: ReadTransaction, layout: TableLayout) -> PostgresPos
 def readable_snapshot(
     reading: ReadTransaction, layout: TableLayout, position: PostgresPosition
 ) -> str:
-    """Return the snapshot that can be read now, complete since a position.
-
-    Raises:
-        DiscontinuityError: Rows may be missing.
-        SourceUnavailableError: The standby has not replayed to the position yet.
-    """
+    """Return the snapshot that can be read now, complete since a position."""
     now = _read_log_state(reading, layout, position.row)
     if now is None:
         raise _discontinuity("nothing writes the change log any more")

@@ -52,9 +52,6 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
         Values are percent-encoded (RFC 3986); ``{+column}`` leaves reserved characters and existing
         percent-encoding as they are, as a path needs it.
-
-        Raises:
-            ConfigurationError: A brace has no partner.
         """
         literals, fields, reserved, end = [], [], [], 0
         for field in _FIELD.finditer(text):
@@ -75,12 +72,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         return Template(literals=(base + first, *rest), fields=self.fields, reserved=self.reserved)
 
     def expand(self, count: int, columns: Sequence[Column]) -> Iterator[str]:
-        """Yield the text of each row; empty where a value is NULL.
-
-        Args:
-            count: Number of rows.
-            columns: The columns, in the order of ``fields``.
-        """
+        """Yield the text of each row; empty where a value is NULL."""
         if not self.fields:
             return repeat(self.literals[0], count)
         encoded = [
@@ -187,15 +179,7 @@ class TableLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_layout(values: Mapping[str, str], base_uri: str) -> TableLayout:
-    """Return the layout of the options of an account.
-
-    Args:
-        values: The values.
-        base_uri: The base of URIs without a scheme.
-
-    Raises:
-        ConfigurationError: One is unknown, missing, or invalid.
-    """
+    """Return the layout of the options of an account."""
     given = {**_defaults(values), **values}
     table, query = _read_from(given)
     uri = _uri(given.get("uri", ""), base_uri)
@@ -232,11 +216,7 @@ def parse_layout(values: Mapping[str, str], base_uri: str) -> TableLayout:
 
 
 def check_column(column: str, there: Iterable[str]) -> None:
-    """Refuse a missing column.
-
-    Raises:
-        ConfigurationError: The column does not exist.
-    """
+    """Refuse a missing column."""
     if column not in there:
         raise ConfigurationError(
             f"there is no column {column!r:.200} in what is read",

@@ -28,11 +28,7 @@ CREATE TABLE {table} (
 
 
 def migration(layout: TableLayout) -> str:
-    """Return the SQL that creates the log, and the triggers that write it.
-
-    Raises:
-        ConfigurationError: The table to log is missing.
-    """
+    """Return the SQL that creates the log, and the triggers that write it."""
     if not layout.table:
         raise ConfigurationError(
             "no table to log is given",
@@ -136,15 +132,7 @@ def _logged(layout: TableLayout, key: tuple[str, ...], rows: str) -> str:
 
 
 def _trigger(layout: TableLayout, table: TableName, event: str, rows: str, body: str) -> str:
-    """Return a function and its trigger.
-
-    Args:
-        layout: The mapping.
-        table: The table of the trigger.
-        event: ``inserted``, ``updated``, ``deleted`` or ``truncated``.
-        rows: The transition tables of the function.
-        body: The body of the function.
-    """
+    """Return a function and its trigger."""
     name, function = statements.triggers_of(layout)[event], _function(layout, table, event)
     wake = ""
     if layout.notifies:

@@ -32,15 +32,8 @@ _Value = TypeVar("_Value")
 class RowDecoder:
     """The selected expressions of each row, and their conversion to resources.
 
-    Args:
-        layout: The mapping.
-        types: The existing columns, and the OIDs of their types.
-
     Attributes:
         expressions: The SQL expressions of a published row.
-
-    Raises:
-        ConfigurationError: A column is missing.
     """
 
     def __init__(self, layout: TableLayout, types: Mapping[str, int]) -> None:

@@ -45,16 +45,7 @@ _WRONG: Final = ("22", "25", "26", "34", "3D", "3F", "42", "0A")
 
 
 class PostgresSession:
-    """A connection that is reopened after a failure.
-
-    Args:
-        address: The connection string of libpq, without a secret.
-        password: The password, unless libpq finds it itself.
-        timeout: Seconds after which one statement is cancelled.
-
-    Raises:
-        ConfigurationError: The address is invalid, has a secret, or psycopg is not installed.
-    """
+    """A connection that is reopened after a failure."""
 
     def __init__(self, address: str, password: str, timeout: int, clock: Clock) -> None:
         self._driver = _driver()
@@ -75,12 +66,7 @@ class PostgresSession:
 
     @contextmanager
     def snapshot(self) -> Iterator["ReadTransaction"]:
-        """Begin a read-only transaction on a snapshot of the database.
-
-        Raises:
-            SourceError: The server does not answer, refuses, or broke off.
-            ConfigurationError: A table or column is missing.
-        """
+        """Begin a read-only transaction on a snapshot of the database."""
         with self._guarded():
             connection = self._connected()
             connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")

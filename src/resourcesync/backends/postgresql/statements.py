@@ -129,13 +129,7 @@ def xid(transaction: int) -> str:
 
 
 def unread(old: str, new: str, row: tuple[int, int]) -> str:
-    """Return the condition for rows of the log that one snapshot shows and an older one does not.
-
-    Args:
-        old: The older snapshot, as text.
-        new: The newer one.
-        row: The transaction and number of a row; those up to it are already reported.
-    """
+    """Return the condition for rows of the log that only the newer of two snapshots shows."""
     transaction, number = row
     return (
         f"(log_transaction, log_number) > ({xid(transaction)}, {number})"

@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 
 
 class ObjectReader(RawIOBase):
-    """A reader of an object's bytes; fewer than announced are an error.
-
-    Args:
-        chunks: The received bytes.
-        length: The bytes of the object.
-        asking: Translates errors of reading.
-    """
+    """A reader of an object's bytes; fewer than announced are an error."""
 
     def __init__(
         self,
@@ -61,11 +55,7 @@ class ObjectReader(RawIOBase):
         super().close()
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read the next bytes into a buffer.
-
-        Raises:
-            StorageError: The connection broke.
-        """
+        """Read the next bytes into a buffer."""
         if not self._rest:
             with self._guard():
                 self._rest = memoryview(next(self._chunks, b""))
@@ -155,17 +145,7 @@ def key_fault(key: str) -> str:
 
 
 class Bucket:
-    """The objects below a prefix of a bucket. Its methods may be called from several threads.
-
-    Args:
-        address: ``s3://BUCKET/PREFIX``.
-        patience: Seconds for which a failed request is retried. There is no other limit: a server
-            that restarts may be down for most of a minute.
-        pauses: The first and the longest pause before a retry, in seconds.
-
-    Raises:
-        ConfigurationError: obstore is not installed, or its settings are invalid.
-    """
+    """The objects below a prefix of a bucket. Its methods may be called from several threads."""
 
     largest_copy: int = 5 << 30
     """The most bytes that a server copies in one request."""
@@ -225,12 +205,7 @@ class Bucket:
         return None
 
     def open(self, key: str, version: str | None = None) -> BinaryIO | None:
-        """Open an object, one version to its end; ``None`` if there is none, or another one.
-
-        Args:
-            key: The key.
-            version: The expected version; ``None`` for any.
-        """
+        """Open an object, one version to its end; ``None`` if there is none, or another one."""
         got = self.get(key, version)
         return None if got is None else got.stream
 
@@ -248,11 +223,7 @@ class Bucket:
         return ObjectStream(_bucket_object(got.meta), got.attributes, stream)
 
     def read(self, key: str, most: int) -> tuple[BucketObject, bytes] | None:
-        """Return a small object and its bytes; ``None`` for none.
-
-        Raises:
-            StorageError: It is longer than ``most``, or cannot be read.
-        """
+        """Return a small object and its bytes; ``None`` for none."""
         with self._guarded(f"reading {key}"), suppress(FileNotFoundError):
             got = self._obstore.get(self._store, key)
             found = _bucket_object(got.meta)
@@ -264,15 +235,7 @@ class Bucket:
     def list(
         self, prefix: str, odd: Callable[[str, str], object] = lambda _key, _fault: None
     ) -> Iterator[BucketObject]:
-        """Yield the objects whose keys have a prefix, page by page, in the server's order.
-
-        Args:
-            prefix: The beginning of their keys.
-            odd: Called with each key that is left out, and its `key_fault`.
-
-        Raises:
-            StorageError: The listing broke off; the objects yielded are not all.
-        """
+        """Yield the objects whose keys have a prefix, page by page, in the server's order."""
         above = f"{self.prefix}/" if self.prefix else ""
         token = ""
         while True:
@@ -320,12 +283,6 @@ class Bucket:
         """Put a small object; return its version, ``None`` if another version was there.
 
         If an answer was lost, that version may be this object: the caller marks it.
-
-        Args:
-            key: The key.
-            body: The bytes, in one request.
-            over: The version to replace, or ``ABSENT``; ``None`` for any.
-            attributes: Header fields to store, such as ``Content-Type``.
         """
         modes = {None: "overwrite", ABSENT: "create"}
         mode = modes.get(over) or {"e_tag": over}
@@ -382,14 +339,7 @@ class Bucket:
         return found.version
 
     def copy(self, key: str, to: str, length: int, *, over: str | None) -> bool:
-        """Copy an object within the bucket; false if the source or the target is not as expected.
-
-        Args:
-            key: The source.
-            to: The target.
-            length: Its bytes.
-            over: As for ``put``. Any version at ``key`` is copied: the caller checks it.
-        """
+        """Copy an object within the bucket; false if source or target is not as expected."""
         if length > self.largest_copy:
             return self._copy_through(key, to, length, over)
         store = self._store if over is None else self._if_absent
@@ -424,11 +374,7 @@ class Bucket:
             self._until_answered(partial(self._obstore.delete, self._store, key))
 
     def check(self) -> None:
-        """Check that the bucket exists and may be read.
-
-        Raises:
-            StorageError: It does not, or may not.
-        """
+        """Check that the bucket exists and may be read."""
         with self._guarded("looking at the bucket"):
             self._page(self.prefix, {"max-keys": "1"})
 
@@ -462,11 +408,7 @@ class Bucket:
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """Return the bucket and the prefix of an address.
-
-    Raises:
-        ConfigurationError: The address is invalid.
-    """
+    """Return the bucket and the prefix of an address."""
     match = _ADDRESS.fullmatch(address)
     prefix = (match[2] or "").strip("/") if match else ""
     names = prefix.split("/") if prefix else []
@@ -488,11 +430,7 @@ class _ListingError(OSError):
 
 
 def _fetch(address: str) -> bytes:
-    """Return the answer to a listing.
-
-    Raises:
-        _ListingError: There is none, or only a part of it, or it is an error.
-    """
+    """Return the answer to a listing."""
     try:
         # The address is obstore's own.
         with urllib.request.urlopen(address, timeout=_SECONDS.total_seconds()) as answer:  # noqa: S310

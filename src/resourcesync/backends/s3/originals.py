@@ -48,12 +48,6 @@ class BucketOriginals:
     published; a key that has no URI is left out and told.
 
     An object is read if its ``ETag``, its length or its date changed, and only then.
-
-    Args:
-        options: Options of publishing. The value ``etag`` may be ``md5``: the operator states that
-            the ETag of an object put in one part is its MD5, as it is unless a key of KMS or of the
-            customer encrypts it. Then, with that digest alone, nothing is read.
-        pool: Threads that prefetch.
     """
 
     def __init__(self, bucket: Bucket, options: OriginalsOptions, pool: ThreadPoolExecutor) -> None:
@@ -79,9 +73,6 @@ class BucketOriginals:
         """Yield every object in rising URI order, once all are listed; nothing is read.
 
         They are sorted on a local disk: keys have another order than URIs.
-
-        Raises:
-            StorageError: They cannot be listed.
         """
         self._omissions = []
         with TEMPORARY_ERRORS, closing(connect_temporary(_TABLE)) as db:
@@ -134,12 +125,7 @@ class BucketOriginals:
         }
 
     def measure(self, original: Original) -> tuple[Resource, str]:
-        """Read an object once; return the resource with its digests, and its fingerprint.
-
-        Raises:
-            OriginalChangedError: It changed, or is gone.
-            StorageError: It cannot be read.
-        """
+        """Read an object once; return the resource with its digests, and its fingerprint."""
         begun = self._begun.pop(original, None)
         return self._measure(original) if begun is None else begun.result()
 
@@ -179,11 +165,7 @@ class BucketOriginals:
         return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in named)
 
     def open(self, uri: str) -> BinaryIO | None:
-        """Open an object for reading; ``None`` if the URI has none.
-
-        Raises:
-            StorageError: It is there, but cannot be read.
-        """
+        """Open an object for reading; ``None`` if the URI has none."""
         key = self._key(uri)
         return None if key is None else self._bucket.open(key)
 
@@ -211,11 +193,7 @@ def _type_of(key: str | None, told: str) -> str:
 
 @contextmanager
 def open_originals(options: OriginalsOptions) -> Iterator[BucketOriginals]:
-    """Open the originals at ``s3://BUCKET/PREFIX``.
-
-    Raises:
-        ConfigurationError: obstore is not installed, or the address is invalid.
-    """
+    """Open the originals at ``s3://BUCKET/PREFIX``."""
     bucket = Bucket(options.address, patience=store.PATIENCE)
     pool = ThreadPoolExecutor(_AT_ONCE, "originals")
     try:

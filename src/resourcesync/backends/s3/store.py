@@ -45,21 +45,7 @@ class _LeaseRecord(NamedTuple):
 
 
 class Lease:
-    """A lease, from entering the block to leaving it.
-
-    Args:
-        bucket: The bucket; its patience is less than the lease's lifetime.
-        who: The holder, for messages to others.
-        holder: The name of a holder that the caller has locked otherwise; a lease that a dead run
-            of it left is taken over at once. Empty for none.
-        seconds: Its lifetime without renewal.
-        stopwatch: Monotonic seconds.
-
-    Raises:
-        LockedError: Another process has it.
-        ConfigurationError: The server ignores the conditions of a write: no lease excludes anybody.
-        StorageError: The bucket fails.
-    """
+    """A lease, from entering the block to leaving it."""
 
     def __init__(
         self,
@@ -99,11 +85,7 @@ class Lease:
                 self._write(self._version, seconds=0)
 
     def check(self) -> None:
-        """Check that this process still has the lease.
-
-        Raises:
-            LockedError: It was lost: nothing more may be written.
-        """
+        """Check that this process still has the lease."""
         if self._lost or self._stopwatch() >= self._until:
             raise LockedError(
                 f"the lock on s3://{self._bucket.name} was lost",
@@ -215,10 +197,6 @@ class BucketStore:
 
     A small body is put in one conditional request. A larger one is put in parts under a temporary
     key, and copied from there by the server, under the same condition.
-
-    Args:
-        leasing: The same bucket, with less patience.
-        seconds: The lifetime of a lease without renewal.
     """
 
     max_in_flight: int = _IN_FLIGHT
@@ -233,12 +211,7 @@ class BucketStore:
         self._lease: Lease | None = None
 
     def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
-        """Store bytes, if the key still has the version to replace.
-
-        Raises:
-            StorageError: The bucket failed, or the bytes do not match the digests.
-            LockedError: The lease was lost.
-        """
+        """Store bytes, if the key still has the version to replace."""
         self._check_hold()
         over = replaces or ABSENT
         token = secrets.token_hex(16)
@@ -266,11 +239,7 @@ class BucketStore:
             self._bucket.remove(place)
 
     def stage(self, content: ObjectContent) -> str:
-        """Store bytes under a temporary key, without the lease; return the key.
-
-        Raises:
-            StorageError: The bucket failed, or the bytes do not match the digests.
-        """
+        """Store bytes under a temporary key, without the lease; return the key."""
         token = secrets.token_hex(16)
         place = f"{TEMPORARY}{token}"
         blocks, attributes = _VerifiedBlocks(place, content), _attributes(content, token)
@@ -281,12 +250,7 @@ class BucketStore:
         return place
 
     def put_staged(self, key: str, place: str, length: int, replaces: str | None) -> str | None:
-        """Copy staged bytes to a key within the bucket, if it still has the version to replace.
-
-        Raises:
-            StorageError: The bucket failed.
-            LockedError: The lease was lost.
-        """
+        """Copy staged bytes to a key within the bucket, if it still has the version to replace."""
         self._check_hold()
         self._bucket.copy(place, key, length, over=replaces or ABSENT)
         return self._marked(key, place.removeprefix(TEMPORARY))
@@ -310,9 +274,6 @@ class BucketStore:
 
         S3 cannot rename: the object is copied, checked again, and removed. A write to ``key``
         between the check and the removal is lost, unless the bucket has versioning.
-
-        Raises:
-            StorageError: ``to`` is occupied.
         """
         self._check_hold()
         there = self._bucket.head(key)
@@ -345,12 +306,7 @@ class BucketStore:
 
     @contextmanager
     def lock(self, who: str, holder: str = "") -> Iterator[None]:
-        """Lock the store; take over at once a lease that a dead run of the same holder left.
-
-        Raises:
-            LockedError: Another process has it.
-            ConfigurationError: The server ignores the conditions of a write.
-        """
+        """Lock the store; take over at once a lease that a dead run of the same holder left."""
         self._bucket.head(LEASE_KEY)  # a lease cannot wait for a server that is down
         lease = Lease(self._leasing, who, holder=holder, seconds=self._seconds)
         with lease:
@@ -404,10 +360,6 @@ class _VerifiedBlocks:
 
 
 def open_store(address: str) -> BucketStore:
-    """Open the store at ``s3://BUCKET/PREFIX``; nothing is written yet.
-
-    Raises:
-        ConfigurationError: obstore is not installed, or the address is invalid.
-    """
+    """Open the store at ``s3://BUCKET/PREFIX``; nothing is written yet."""
     leasing = Bucket(address, patience=min(PATIENCE, LEASE_SECONDS / 4))
     return BucketStore(Bucket(address, patience=PATIENCE), leasing, LEASE_SECONDS)

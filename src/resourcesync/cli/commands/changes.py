@@ -172,12 +172,7 @@ _CSV_COLUMNS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", 
 def change_fields(
     change: LoggedChange, present_uri: Callable[[str], str] = str
 ) -> dict[str, object]:
-    """Return a change as the fields of its event; unknown values are left out.
-
-    Args:
-        change: The change.
-        present_uri: Returns the present address of a URI in the mirror.
-    """
+    """Return a change as the fields of its event; unknown values are left out."""
     uri = present_uri(change.uri)
     fields: dict[str, object] = {
         "seq": change.seq,
@@ -214,10 +209,6 @@ def change_writer(form: str, screen: Screen) -> Callable[[LoggedChange, _ChangeP
     """Return a function that writes one change, and raises if stdout is closed.
 
     The mirror's state says whether a path is still in the mirror.
-
-    Args:
-        form: The output format.
-        screen: Shows the change, for the formats of the screen.
     """
     match form:
         case "paths0":

@@ -305,11 +305,7 @@ def _effective_settings(
 
 
 def _of_environment(key: str, text: str, variable: str) -> SettingValue:
-    """Return the value of a variable.
-
-    Raises:
-        ConfigurationError: The value is not allowed there, such as a proxy's password.
-    """
+    """Return the value of a variable."""
     if key == "proxy":
         try:
             parse_proxy(text)

@@ -61,11 +61,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _refuse_mirror(source: str, error: ResourceMissingError) -> None:
-    """Raise a better error if a folder without documents is a mirror.
-
-    Raises:
-        ResourceMissingError: It is one.
-    """
+    """Raise a better error if a folder without documents is a mirror."""
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - for a mistake only
 
     if "://" not in source and mirror_state.is_mirror(Path(source)):

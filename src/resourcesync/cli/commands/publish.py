@@ -85,11 +85,7 @@ _PLACES: Final = frozenset({"out", "versions_in"})
 
 
 def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
-    """Return the given settings by their names; without those that are places.
-
-    Raises:
-        ConfigurationError: A setting is empty that cannot be.
-    """
+    """Return the given settings by their names; without those that are places."""
     for key, field in fields_of(PublicationSettings).items():
         if values[key] == "" and not field.setting.is_clearable:
             raise ConfigurationError(f"--{key.replace('_', '-')} is empty")
@@ -105,11 +101,7 @@ def _is_given(field: Field, value: object) -> bool:
 
 
 def check_steps(values: Mapping[str, Any]) -> None:
-    """Refuse two steps at a time.
-
-    Raises:
-        click.UsageError: Several are forced.
-    """
+    """Refuse two steps at a time."""
     forced = _forced(values)
     if len(forced) > 1:
         raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")
@@ -330,11 +322,7 @@ def _publish_dumps(
     values: Mapping[str, Any],
     screen: Screen,
 ) -> CommandOutcome:
-    """Publish a folder and its dumps.
-
-    Raises:
-        ConfigurationError: It is no folder.
-    """
+    """Publish a folder and its dumps."""
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
     from resourcesync.cli.packed_dumps import request_dumps, with_packages  # noqa: PLC0415 - rarely needed

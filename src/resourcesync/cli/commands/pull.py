@@ -62,13 +62,7 @@ _METRIC_PREFIX: Final = "resourcesync_pull_"
 def with_metrics(
     work: Callable[[Screen], CommandOutcome], path: Path | None, mirror: str
 ) -> Callable[[Screen], CommandOutcome]:
-    """Return work that also writes its metrics to a file at its end, after an error too.
-
-    Args:
-        work: Does the pull.
-        path: The file; ``None`` for none.
-        mirror: The mirror's name, if there is only one.
-    """
+    """Return work that also writes its metrics to a file at its end, after an error too."""
     if path is None:
         return work
 
@@ -96,11 +90,7 @@ def metric_rows(outcome: CommandOutcome, mirror: str) -> list[_MetricRow]:
 
 
 def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None:
-    """Write a file in the text format of Prometheus, in one atomic step.
-
-    Raises:
-        StorageError: It cannot be written.
-    """
+    """Write a file in the text format of Prometheus, in one atomic step."""
     import tempfile  # noqa: PLC0415 - rarely needed
 
     from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed

@@ -141,11 +141,7 @@ class _StatusTarget(NamedTuple):
     configuration: MirrorConfiguration | None = None
 
     def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
-        """Return the mirror's status; a configured mirror without a pull is new.
-
-        Raises:
-            StorageError: It was pulled, and its folder is gone; or it cannot be read.
-        """
+        """Return the mirror's status; a configured mirror without a pull is new."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
         if self.mirror is None:
@@ -209,14 +205,7 @@ class StatusResult(NamedTuple):
 def read_statuses(
     places: Sequence[str], configuration: MirrorConfiguration, screen: Screen, check: StatusCheck
 ) -> StatusResult:
-    """Read the status of mirrors; an unreadable one is reported, and the others are still read.
-
-    Args:
-        places: Names or folders; none for all mirrors in the current folder.
-        configuration: The configuration with the names.
-        screen: Receives each mirror, and each error.
-        check: The limits.
-    """
+    """Read the status of mirrors; an unreadable one is reported, and the others are still read."""
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
 
     now = machine.system_clock().now()
@@ -308,11 +297,7 @@ def _targets_here() -> list[_StatusTarget]:
 
 
 def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
-    """Return the mirrors of a name or a folder.
-
-    Raises:
-        ConfigurationError: The table of the name has a mistake.
-    """
+    """Return the mirrors of a name or a folder."""
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     named = configuration.mirror(place) if place in configuration else None

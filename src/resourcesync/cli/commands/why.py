@@ -99,12 +99,7 @@ def _why(
 
 
 def resource_names(resource: str, mirror: Path) -> list[str]:
-    """Return the possible names of a resource in the mirror, the likeliest first.
-
-    Args:
-        resource: A URI, a path in the mirror, or the path of a file in the mirror.
-        mirror: The mirror's folder.
-    """
+    """Return the possible names of a resource in the mirror, the likeliest first."""
     if "://" in resource or "\0" in resource:
         return [resource]
     root = mirror.resolve()

@@ -47,14 +47,7 @@ def _name(fields: Mapping[str, object]) -> str:
 def conclude(
     report: AuditReport, mirror: Path, *, quiet: bool = False, named: bool = False
 ) -> CommandOutcome:
-    """Return the outcome of an audit, with its closing lines.
-
-    Args:
-        report: The report.
-        mirror: The mirror's folder.
-        quiet: No lines, since a list of findings goes to stdout.
-        named: True if the lines begin with the mirror's name.
-    """
+    """Return the outcome of an audit, with its closing lines."""
     lines = [] if quiet else _closing(report, mirror)
     if named and lines:
         lines.insert(0, TextLine(f"{mirror}", "Mirror", QUIET))

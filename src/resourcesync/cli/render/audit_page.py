@@ -21,12 +21,7 @@ _MEANINGS: Final = {
 
 
 def audit_page(audit: EndedAudit, source: str) -> str:
-    """Return a self-contained page about an audit.
-
-    Args:
-        audit: The audit, with its findings.
-        source: The Source's address.
-    """
+    """Return a self-contained page about an audit."""
     report = audit.report
     verdict = "In sync" if report.in_sync else "Not in sync"
     title = f"Audit of {audit.mirror}"

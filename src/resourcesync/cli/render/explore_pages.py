@@ -31,10 +31,6 @@ class CachedExplorer:
     """A walker of Sources for a page, with limits of time and size, and a short cache.
 
     Only one thread at a time may use it.
-
-    Args:
-        seconds: Most seconds of a walk.
-        most: Most nodes of the tree that are shown.
     """
 
     def __init__(self, clock: Clock, *, seconds: float = _SECONDS, most: int = _MAX_NODES) -> None:
@@ -44,15 +40,7 @@ class CachedExplorer:
     def explore(
         self, name: str, address: str, network: Callable[[], Network], depth: int, again: str = ""
     ) -> DocumentTree:
-        """Return the documents of a Source; errors are part of the result.
-
-        Args:
-            name: The Source's name on the page.
-            address: The Source's address, or its folder on this machine.
-            network: Returns the network settings.
-            depth: Levels of documents.
-            again: The argument of the command ``explore``; empty for the address.
-        """
+        """Return the documents of a Source; errors are part of the result."""
         key, now = (name, address, depth), self._clock.monotonic()
         before, cached = self._cache.get(key, (0.0, None))
         if cached is not None and now - before < _CACHE_SECONDS:

@@ -115,15 +115,7 @@ def conclude(
     has_files: bool = True,
     mirror: str = "",
 ) -> CommandOutcome:
-    """Return the outcome of a publication, with its closing lines.
-
-    Args:
-        done: The publication.
-        tree: The folder that ``--out`` is relative to.
-        seconds: Duration in seconds.
-        has_files: True if the folder contains the listed files, and not only documents.
-        mirror: The mirror whose copies are published, if any: they are served where they are.
-    """
+    """Return the outcome of a publication, with its closing lines."""
     code = ExitCode.PARTIAL if done.scan.changing + done.scan.unreadable else ExitCode.OK
     step = "as usual" if has_files else f"the files in {_document_folder(done, tree)}"
     step = "" if mirror else f"upload {step}, then "
@@ -259,12 +251,7 @@ def _changes(done: "PublicationResult") -> str:
 
 
 def _next_steps(done: "PublicationResult", step: str) -> list[TextLine]:
-    """Return the next steps after the first publication; documents in a store need no upload.
-
-    Args:
-        done: The publication.
-        step: The step before the check.
-    """
+    """Return the next steps after the first publication; documents in a store need no upload."""
     url = done.settings.url
     base = url if url.endswith("/") else f"{url}/"
     first = "" if "://" in done.settings.out else step

@@ -183,12 +183,7 @@ def _name(fields: Mapping[str, object]) -> str:
 
 
 def _filters_line(fields: Mapping[str, object], *, since_moves: bool) -> TextLine:
-    """Return the line about the changed filters and those that still hold.
-
-    Args:
-        fields: The fields of the event ``scope``.
-        since_moves: ``--since`` is relative, such as -7d: it is another in each run.
-    """
+    """Return the line about the changed filters and those that still hold."""
     before, after = (_filters(fields.get(name)) for name in ("before", "after"))
     changes, unchanged, level = [], [], DETAIL
     for name in _FILTERS:

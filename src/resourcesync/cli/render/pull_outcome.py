@@ -22,16 +22,7 @@ def conclude(
     pruning: bool = False,
     place: str = "",
 ) -> CommandOutcome:
-    """Return the outcome of a pull, with its closing lines.
-
-    Args:
-        report: The report of the pull.
-        folder: The mirror's folder.
-        first: True for the mirror's first pull.
-        plan: The fields of its ``plan`` event.
-        pruning: True if copies that do not match the filters are deleted.
-        place: The place of the copies, if not the folder.
-    """
+    """Return the outcome of a pull, with its closing lines."""
     code = exit_code_of(report)
     lines: tuple[TextLine, ...]
     if report.dry_run:

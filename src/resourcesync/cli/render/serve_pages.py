@@ -59,12 +59,7 @@ class _FinishedValidation(msgspec.Struct, frozen=True):
 
 
 class Validation:
-    """A validation of a tree on request, in its own thread, one at a time.
-
-    Args:
-        tree: The folder of the documents.
-        seconds: Most seconds of a validation.
-    """
+    """A validation of a tree on request, in its own thread, one at a time."""
 
     def __init__(self, tree: Path, clock: Clock, seconds: float = _SECONDS) -> None:
         self._tree, self._clock, self._seconds = tree, clock, seconds
@@ -73,11 +68,7 @@ class Validation:
         self._finished: _FinishedValidation | None = None
 
     def view(self, documents: tuple[DocumentFile, ...]) -> ValidationStatus:
-        """Return the status of the validation.
-
-        Args:
-            documents: The present documents; they may be newer than the validated ones.
-        """
+        """Return the status of the validation."""
         thread, ended = self._thread, self._finished
         is_running = thread is not None and thread.is_alive()
         if ended is None:
@@ -141,13 +132,7 @@ class Validation:
 
 
 class ServePages:
-    """The data of the pages (``server.dashboard.views.SourceViews``).
-
-    Args:
-        tree: The served tree.
-        counts: Return metrics.
-        hub: The tree's own hub; ``None`` if this process does not run it.
-    """
+    """The data of the pages (``server.dashboard.views.SourceViews``)."""
 
     def __init__(
         self,

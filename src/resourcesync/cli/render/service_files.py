@@ -27,9 +27,6 @@ def shared_text(name: str) -> str:
     """Return a file of ``share/resourcesync``.
 
     The folder is in the checkout, or below the prefix of the installation.
-
-    Raises:
-        ConfigurationError: It is not there.
     """
     for folder in Path(__file__).parents:
         path = folder / "share" / "resourcesync" / name
@@ -41,11 +38,7 @@ def shared_text(name: str) -> str:
 
 
 def service_file(name: str, file: ConfigFile) -> str:
-    """Return the unit of systemd or the lines of cron for a configuration file without a mistake.
-
-    Raises:
-        ConfigurationError: The name of a folder or of a Source cannot be written in it.
-    """
+    """Return the unit of systemd or the lines of cron for a valid configuration file."""
     configuration, sources = MirrorConfiguration(file), ConfiguredSources(file)
     if not (configuration.names or sources.names):
         raise ConfigurationError(

@@ -70,14 +70,7 @@ def status_table(
     order: str = "lag",
     unreadable: Sequence[str] = (),
 ) -> list[str]:
-    """Return the table of the mirrors, by default with the longest lag first.
-
-    Args:
-        mirrors: The mirrors.
-        now: The present moment.
-        order: The order of the rows.
-        unreadable: The names of those that cannot be read: they are the first.
-    """
+    """Return the table of the mirrors, by default with the longest lag first."""
     if not mirrors and not unreadable:
         return []
     ordered = sorted(mirrors, key=lambda mirror: -_lateness(mirror, now))
@@ -131,12 +124,7 @@ def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
 
 
 def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
-    """Return the notes about a mirror that is not in sync, and the next steps.
-
-    Args:
-        mirror: The mirror.
-        next_pull: The time of its next pull; empty if it is not known.
-    """
+    """Return the notes about a mirror that is not in sync, and the next steps."""
     notes = []
     again = f"resourcesync pull {mirror.folder}"
     if mirror.held and mirror.state is not MirrorState.STOPPED:

@@ -93,11 +93,7 @@ def finding_fields(finding: RuleFinding) -> dict[str, object]:
 
 
 class ValidationTally:
-    """The counts of what was checked and found so far.
-
-    Args:
-        fail_on: The weakest severity that counts as a failure.
-    """
+    """The counts of what was checked and found so far."""
 
     def __init__(self, *, fail_on: str) -> None:
         self._failing = _failing_severities(fail_on)
@@ -254,12 +250,7 @@ class ValidateRenderer:
 
 
 def _finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator[str]:
-    """Yield a finding as lines of text.
-
-    Args:
-        fields: The fields of its event.
-        brief: Leave out the clause and the fix, which were shown before.
-    """
+    """Yield a finding as lines of text."""
     place = str(fields["uri"])
     if fields["line"]:
         place += f":{fields['line']}"

@@ -108,11 +108,7 @@ def _request_job(names: Sequence[str], settings: "WatchSettings", output: Output
 def _watched_names(
     names: Sequence[str], configuration: MirrorConfiguration, every: float | None
 ) -> tuple[str, ...]:
-    """Return the mirrors that are watched.
-
-    Raises:
-        ConfigurationError: No mirror is configured, none has a schedule, or a name is no mirror.
-    """
+    """Return the mirrors that are watched."""
     if names:
         for name in names:
             _check_mirror(name, configuration)
@@ -130,11 +126,7 @@ def _watched_names(
 
 
 def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
-    """Refuse what is neither a mirror's name nor its folder: each pull of it would fail.
-
-    Raises:
-        ConfigurationError: It is none.
-    """
+    """Refuse what is neither a mirror's name nor its folder: each pull of it would fail."""
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
     if name.startswith(("http://", "https://")):

@@ -81,14 +81,7 @@ OnProgress = Callable[[str, Mapping[str, object]], None]
 
 
 class WatchJobRunner:
-    """A runner of jobs, each on its own thread (``watch.loop.UnitFunction``).
-
-    Args:
-        on_pulled: Called with each pulled mirror, on the thread of the pull.
-        on_progress: Receives the progress of pulls.
-        pulled: The folders of configured mirrors that were pulled before.
-        cache: Remembers the failures that no state could record.
-    """
+    """A runner of jobs, each on its own thread (``watch.loop.UnitFunction``)."""
 
     def __init__(
         self,
@@ -264,11 +257,7 @@ _SubscriptionState = tuple[SubscriptionStatus, object, str, int]
 
 
 class Subscriptions:
-    """The subscriptions of a service; none unless `opened` runs.
-
-    Args:
-        screen: Shows changes of their states.
-    """
+    """The subscriptions of a service; none unless `opened` runs."""
 
     def __init__(self, screen: Screen, clock: Clock) -> None:
         self._screen, self._clock = screen, clock
@@ -285,13 +274,7 @@ class Subscriptions:
         state: PushState,
         on_hint: Callable[[str], None],
     ) -> Iterator[None]:
-        """Receive notifications while the block runs.
-
-        Raises:
-            ConfigurationError: The address cannot be listened on, or the callback is not valid.
-            LockedError: Another service of the same configuration runs.
-            StorageError: Subscriptions cannot be stored.
-        """
+        """Receive notifications while the block runs."""
         push = PushSubscriptions(
             callback=callback, listen=listen, state=state, on_hint=on_hint, clock=self._clock
         )
@@ -308,14 +291,7 @@ class Subscriptions:
         return {} if self._push is None else self._push.counts
 
     def subscribe(self, requested: Mapping[str, tuple[str, Network]]) -> None:
-        """Subscribe only these mirrors; without a callback, warn about each.
-
-        Args:
-            requested: By the mirror's name: the address of its Source, and the network settings.
-
-        Raises:
-            StorageError: Subscriptions cannot be stored.
-        """
+        """Subscribe only these mirrors; without a callback, warn about each."""
         self._wanted = frozenset(requested)
         if self._push is not None:
             self._push.retain(requested)
@@ -333,19 +309,11 @@ class Subscriptions:
             _LOG.warning("push for %s: %s", name, error)
 
     def standings(self) -> list[SubscriptionReport]:
-        """Return the states of all subscriptions.
-
-        Raises:
-            StorageError: They cannot be read.
-        """
+        """Return the states of all subscriptions."""
         return [] if self._push is None else self._push.standings()
 
     def pushed(self) -> dict[str, PushStatus]:
-        """Return the push status of each mirror with ``push``.
-
-        Raises:
-            StorageError: The subscriptions cannot be read.
-        """
+        """Return the push status of each mirror with ``push``."""
         push = self._push
         if push is None:
             return {}

@@ -59,15 +59,7 @@ _RESULTS: Final = {0: "good", 1: "findings", 3: "incomplete", 7: "stopped"}
 
 
 class WatchPages:
-    """The data of the pages (``server.dashboard.views.Views``).
-
-    Args:
-        names: Returns the mirrors, and the configuration that names them.
-        pushed: Returns the push status of the mirrors with ``push``.
-        planned: Returns the next pull of a mirror.
-        running: Returns the running jobs, and for how many seconds each runs.
-        cache: The values that were read from the mirrors' states.
-    """
+    """The data of the pages (``server.dashboard.views.Views``)."""
 
     def __init__(
         self,

@@ -50,14 +50,7 @@ _CHANGES: Final = ("created", "updated", "deleted")
 def job_fields(
     done: "FinishedJob", report: "JobReport", now: datetime, following: float | None
 ) -> dict[str, object]:
-    """Return a finished job as the fields of its event.
-
-    Args:
-        done: The job.
-        report: The result of the job.
-        now: The present moment.
-        following: Time of the next run, seconds since 1970, UTC; ``None`` if unknown.
-    """
+    """Return a finished job as the fields of its event."""
     fields: dict[str, object] = {
         "time": now,
         "mirror": done.job.mirror,
@@ -208,15 +201,7 @@ def watch_check(cache: StateCache) -> StatusCheck:
 
 
 class WatchFigures:
-    """The metrics of ``watch`` and of its mirrors.
-
-    Args:
-        names: Returns the mirrors, and the configuration that names them.
-        intervals: Returns the seconds between two pulls of mirrors that have an interval.
-        push: The subscriptions and the counts of notifications; ``None`` for none.
-        planned: Returns the next pull of a mirror.
-        cache: The values that were read from the mirrors' states.
-    """
+    """The metrics of ``watch`` and of its mirrors."""
 
     def __init__(
         self,
@@ -237,13 +222,7 @@ class WatchFigures:
         self._last: dict[str, Mapping[str, object]] = {}
 
     def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
-        """Count a finished job.
-
-        Args:
-            kind: ``pull``, ``audit`` or ``hand-on``.
-            fields: The fields of its event.
-            seconds: Duration in seconds.
-        """
+        """Count a finished job."""
         mirror = (("mirror", str(fields["mirror"])),)
         self._runs[(*mirror, ("kind", kind), ("exit", str(fields["exit"])))] += 1
         self._last[f"{fields['mirror']} {kind}"] = fields

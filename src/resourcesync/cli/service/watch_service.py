@@ -74,11 +74,7 @@ def _handling_signals(signals: _SignalFlags, wake_up: int) -> Iterator[None]:
 
 
 class _OperatorRequests:
-    """What operators may do, on the pages and by commands (``MirrorOperations``).
-
-    Args:
-        pages: Knows the names of the mirrors on the pages.
-    """
+    """What operators may do, on the pages and by commands (``MirrorOperations``)."""
 
     def __init__(self, watch: WatchLoop, pages: WatchPages, paused: StoredNames) -> None:
         self._watch, self._pages, self._paused = watch, pages, paused
@@ -123,12 +119,7 @@ class _OperatorRequests:
 
 
 class _WatchService:
-    """The loop of ``watch``, with its reports, pages and metrics.
-
-    Args:
-        settings: The first settings.
-        screen: Shows the reports.
-    """
+    """The loop of ``watch``, with its reports, pages and metrics."""
 
     def __init__(self, settings: WatchSettings, screen: Screen) -> None:
         self._screen, self._settings = screen, settings
@@ -174,13 +165,7 @@ class _WatchService:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Receive notifications, and serve the operators' pages, while the block runs.
-
-        Raises:
-            ConfigurationError: An address cannot be listened on.
-            LockedError: Another service of the same configuration runs.
-            StorageError: Subscriptions cannot be stored.
-        """
+        """Receive notifications, and serve the operators' pages, while the block runs."""
         chosen = self._settings.service
         with ExitStack() as stack:
             if chosen.callback:
@@ -230,12 +215,7 @@ class _WatchService:
             self._push.follow(name, mirror.target.folder, network)
 
     def apply(self, settings: WatchSettings) -> None:
-        """Apply new settings; after a mistake in them, change nothing.
-
-        Raises:
-            ConfigurationError: A table has a mistake, or a secret cannot be read.
-            StorageError: Subscriptions cannot be stored.
-        """
+        """Apply new settings; after a mistake in them, change nothing."""
         watched, chosen = settings.watched_mirrors()
         requested = {
             name: (mirror.target.address or "", settings.configuration.network(name, {}))
@@ -355,16 +335,7 @@ class _WatchService:
 def run_service(
     first: WatchSettings, read_settings: Callable[[], WatchSettings], screen: Screen
 ) -> CommandOutcome:
-    """Keep mirrors in sync until a signal to stop.
-
-    Args:
-        first: The first settings.
-        read_settings: Reads the settings again.
-        screen: Shows the reports.
-
-    Raises:
-        ConfigurationError: A table has a mistake.
-    """
+    """Keep mirrors in sync until a signal to stop."""
     signals = _SignalFlags()
     watching = _WatchService(first, screen)
     try:

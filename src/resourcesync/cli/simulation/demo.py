@@ -105,13 +105,7 @@ class _CopiedFiles(msgspec.Struct, frozen=True):
 
 
 class _Demo:
-    """One demonstration.
-
-    Args:
-        screen: Shows the steps.
-        folder: An empty folder to work in.
-        kept: True if the folder is left at the end.
-    """
+    """One demonstration."""
 
     def __init__(self, screen: Screen, folder: Path, *, kept: bool) -> None:
         from resourcesync.app import machine  # noqa: PLC0415 - help stays quick

@@ -33,11 +33,7 @@ _SIMULATION_OPTIONS: Final = ("sweep", "repeat", "jobs", "out")
 
 
 def check_live_options(context: click.Context) -> None:
-    """Refuse options that have no effect.
-
-    Raises:
-        click.UsageError: One of them was given on the command line.
-    """
+    """Refuse options that have no effect."""
     is_live = context.params["live"]
     for name in _SIMULATION_OPTIONS if is_live else _LIVE_OPTIONS:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -52,16 +48,7 @@ def check_live_options(context: click.Context) -> None:
 def serve_live(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
 ) -> CommandOutcome:
-    """Serve the Source until a signal; a signal is the normal end.
-
-    Args:
-        values: The values of the options.
-        written: Reads the scenario.
-        screen: Shows the address of the Source.
-
-    Raises:
-        ConfigurationError: The scenario has a mistake, or cannot be served there.
-    """
+    """Serve the Source until a signal; a signal is the normal end."""
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.simulator import live_server  # noqa: PLC0415 - help stays quick
 

@@ -20,13 +20,6 @@ class DaskExecutor(Executor):
     """An executor on a Dask cluster, with the cluster's current size.
 
     Dask itself restarts a call whose worker is lost on another one.
-
-    Args:
-        scheduler: The scheduler's address, in Dask's own format.
-
-    Raises:
-        ConfigurationError: Dask is not installed.
-        EngineError: No scheduler or no worker is there, or they lack this version of the package.
     """
 
     def __init__(self, scheduler: str) -> None:
@@ -50,11 +43,7 @@ class DaskExecutor(Executor):
         return self._threads
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Submit a call to one of the workers.
-
-        Raises:
-            RuntimeError: The scheduler is gone.
-        """
+        """Submit a call to one of the workers."""
         if self._client.status not in {"running", "connecting"}:
             raise RuntimeError(f"the scheduler at {self._scheduler} is gone")
         future: Future[Any] = self._executor.submit(fn, *args, **kwargs)
@@ -79,16 +68,7 @@ def _connect(scheduler: str) -> Any:
 
 
 def open_dask(address: str, workers: int | None) -> ExecutorEngine:
-    """Open the engine of an address ``dask://HOST:PORT``, or ``dask:`` and an address of Dask's.
-
-    Args:
-        address: Such as ``dask://127.0.0.1:8786`` or ``dask:tls://scheduler:8786``.
-        workers: Most units at a time; ``None`` for one for each thread of the workers.
-
-    Raises:
-        ConfigurationError: Dask is not installed, or the address cannot be one.
-        EngineError: No scheduler or no worker is there, or they lack this version of the package.
-    """
+    """Open the engine of an address ``dask://HOST:PORT``, or ``dask:`` and an address of Dask's."""
     rest = address.partition(":")[2]
     if len(rest.strip("/")) == 0:
         raise ConfigurationError(f"{address!r} names no scheduler", hint="dask://HOST:PORT")

@@ -19,16 +19,6 @@ def run_unit(
     """Run a unit; any error is converted to one that reaches the coordinator.
 
     Exceptions of other packages may fail to unpickle, and would break the engine.
-
-    Args:
-        work: The work.
-        unit: The unit.
-        share: Its share of the requests to its host.
-        version: The coordinator's version: a worker may have joined since workers were checked.
-
-    Raises:
-        EngineError: The work raised, and its message is one line; or this worker has another
-            version of the package.
     """
     if version != __version__:
         raise EngineError(
@@ -64,16 +54,7 @@ def leave(_executor: Executor) -> None:
 
 
 class ExecutorEngine:
-    """An ``ExecutionEngine`` on an executor.
-
-    Args:
-        executor: The executor; if its workers are processes, they can import this package.
-        slots: Returns the number of calls that an executor runs at a time.
-        reopen: Opens another one in its place when it accepts no more work; ``None``: only its
-            owner can.
-        end: Ends an executor.
-        run: Runs a unit in a worker.
-    """
+    """An ``ExecutionEngine`` on an executor."""
 
     def __init__(
         self,
@@ -96,11 +77,7 @@ class ExecutorEngine:
         return max(1, self._slots(self._executor))
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
-        """Submit a unit.
-
-        Raises:
-            EngineError: The executor was shut down, or its workers died.
-        """
+        """Submit a unit."""
         try:
             return self._executor.submit(self._run, work, unit, share, __version__)
         except RuntimeError as error:  # BrokenExecutor is one, too
@@ -125,16 +102,7 @@ class ExecutorEngine:
 
 
 def check_version(executor: Executor, kind: str, patience: float) -> None:
-    """Check that a worker has this version of the package.
-
-    Args:
-        executor: The executor.
-        kind: What it is, such as ``Dask``.
-        patience: Seconds to wait for a worker.
-
-    Raises:
-        EngineError: It has none or another, or there is no worker.
-    """
+    """Check that a worker has this version of the package."""
     try:
         found = executor.submit(_package_version).result(patience)
     except TimeoutError as error:

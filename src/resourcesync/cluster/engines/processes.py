@@ -112,15 +112,7 @@ def _exit_with_parent() -> None:
 
 
 def open_processes(address: str, workers: int | None) -> ExecutorEngine:
-    """Open the engine of an address ``processes`` or ``processes:N``.
-
-    Args:
-        address: The address.
-        workers: Number of processes; ``None`` for that of the address.
-
-    Raises:
-        ConfigurationError: The number is invalid.
-    """
+    """Open the engine of an address ``processes`` or ``processes:N``."""
     number = address.partition(":")[2]
     if workers is None and number:
         if not (number.isascii() and number.isdigit()):

@@ -39,12 +39,7 @@ _CAUSES: Final = tuple(
 
 
 class SparkExecutor(Executor):
-    """An executor on a context of Spark's: each call is a job of one task, run from a thread.
-
-    Args:
-        context: A ``pyspark.SparkContext``.
-        ended: Called when the executor is shut down and its jobs have ended.
-    """
+    """An executor on a context of Spark's: each call is a job of one task, run from a thread."""
 
     def __init__(self, context: Any, ended: Callable[[], None] = lambda: None) -> None:
         self._context = context
@@ -101,14 +96,6 @@ def open_spark(address: str, workers: int | None) -> ExecutorEngine:
     """Open the engine of an address ``spark://HOST:PORT``, or ``spark:`` and a master of Spark's.
 
     Everything else is from Spark's own configuration.
-
-    Args:
-        address: Such as ``spark:local[2]`` or ``spark:yarn``.
-        workers: Most units at a time; ``None`` for one for each core.
-
-    Raises:
-        ConfigurationError: Spark is not installed, or this program has a context already.
-        EngineError: Java or the master is not there, or the workers lack this version.
     """
     pyspark = _imported()
     rest = address.partition(":")[2]

@@ -100,16 +100,7 @@ class _AuditCounts(msgspec.Struct, kw_only=True):
 
 
 class Audit:
-    """An audit of one mirror.
-
-    Args:
-        pull: The session; the audit only reads through it.
-        method: ``lists``: the mirror's state against the lists; ``stat``: also size and time of
-            each file; ``hash``: also every byte; ``remote``: also what the Source serves.
-        kept: Largest number of findings in the report.
-        doubting: Mark copies suspect that are not as they were installed.
-        store: Stores each finding for a repair; ``None`` for an audit that repairs.
-    """
+    """An audit of one mirror."""
 
     def __init__(
         self,
@@ -135,19 +126,7 @@ class Audit:
         self._suspects = SuspectMarker(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: AuditRolling | None = None) -> AuditReport:
-        """Compare and count.
-
-        Args:
-            run: The run's id.
-            offline: Compare with what was listed when each copy was fetched; send no request.
-            rolling: Selection of copies to verify; the rest are compared by the state. ``None``:
-                all are treated alike.
-
-        Raises:
-            SourceError: The lists cannot be fetched.
-            DocumentError: A list cannot be used.
-            StorageError: The mirror cannot be read.
-        """
+        """Compare and count."""
         self._is_offline = offline
         self._suspects = SuspectMarker(self._pull, offline=offline, is_kept=self._marks_suspects)
         proven = self._check_fixity(run, rolling)

@@ -228,16 +228,6 @@ def explain(
     """Collect the facts about one resource; no copy is changed.
 
     A copy that is not as installed is marked suspect, as by an audit.
-
-    Args:
-        pull: The session; it is only read through.
-        names: Its URI; or candidates for its path in the mirror or at the Source, most likely
-            first.
-        findings: Returns the findings of the last audit.
-        offline: Send no request.
-
-    Raises:
-        StorageError: The mirror cannot be read.
     """
     name, uri = _resolve_name(pull, names)
     identity = pull.sync_state.identity

@@ -61,11 +61,6 @@ _GROUP: Final = 256
 class SuspectMarker:
     """Writer of the suspect marks that an audit sets and clears.
 
-    Args:
-        pull: The session of the audit.
-        offline: The present lists are unknown.
-        is_kept: Marks are stored.
-
     Attributes:
         count: Number of copies that are not as installed.
     """
@@ -82,13 +77,7 @@ class SuspectMarker:
         self.count = 0
 
     def mark_suspect(self, copy: Copy, row: ListedEntry, reason: str) -> None:
-        """Mark a copy that is not as installed.
-
-        Args:
-            copy: The copy.
-            row: The Source's entry.
-            reason: The fault.
-        """
+        """Mark a copy that is not as installed."""
         self.count += 1
         known = self._pull.state.pending_of(copy.uri)
         # Offline it is unknown whether a retained copy is needed: it is not fetched again.
@@ -102,11 +91,6 @@ class SuspectMarker:
         """Record that the Source served other bytes than a copy has, or none, to an audit.
 
         What the list shows by itself, the next pull learns from the list.
-
-        Args:
-            copy: The copy; its file is as installed.
-            row: The Source's entry.
-            answer: The answer of the Source.
         """
         is_gone = answer.code in UNAVAILABLE_CODES
         if not is_gone and answer.kind is not FindingKind.DIFFERENT:
@@ -157,15 +141,7 @@ class SuspectMarker:
         return task._replace(code=DAMAGED, reason=reason)
 
     def record_sound(self, copy: Copy, sound: Copy) -> Copy:
-        """Record the present signature of a file whose bytes are as installed; clear its mark.
-
-        Args:
-            copy: The copy as recorded.
-            sound: The same with the present signature.
-
-        Returns:
-            The copy that is recorded now.
-        """
+        """Record the present signature of a file whose bytes are as installed; clear its mark."""
         if sound.signature == copy.signature:
             return copy
         self._copies.append(sound)
@@ -180,11 +156,7 @@ class SuspectMarker:
             self.flush()
 
     def flush(self) -> None:
-        """Store the collected marks.
-
-        Raises:
-            StorageError: The state cannot be written.
-        """
+        """Store the collected marks."""
         if self._is_stored and (self._copies or self._pending or self._finished):
             step = StateTransaction(
                 suspect=self._copies, pending=self._pending, completed=self._finished
@@ -295,14 +267,7 @@ class FixityResult(msgspec.Struct, kw_only=True):
 
 
 class FixityChecker:
-    """Checker of copies: their files, and the Source's answers if requested.
-
-    Args:
-        pull: The session; only verification times are written to the state.
-        method: ``stat``, ``hash`` or ``remote``.
-        run: The run's id: another run uses another sample.
-        doubts: Notified of copies that are verified.
-    """
+    """Checker of copies: their files, and the Source's answers if requested."""
 
     def __init__(self, pull: SyncSession, method: str, run: str, doubts: SuspectMarker) -> None:
         self._pull = pull
@@ -312,11 +277,7 @@ class FixityChecker:
         self._result = FixityResult()
 
     def check(self, rolling: AuditRolling) -> FixityResult:
-        """Verify the selected copies.
-
-        Raises:
-            StorageError: The mirror cannot be read.
-        """
+        """Verify the selected copies."""
         clock, proven = self._pull.dependencies.clock, self._result
         began = clock.monotonic()
         chosen = self._sample(rolling)
@@ -446,14 +407,7 @@ class ReadBytes(Protocol):
 def check_by_stat(
     copy: Copy, look: CopyInspector, suspects: SuspectMarker, counts: ReadBytes
 ) -> FailedCheck | None:
-    """Compare size and time of a copy's file; read it if these differ.
-
-    Args:
-        copy: The copy; its file exists.
-        look: The files.
-        suspects: Records the present signature of a file that is as installed.
-        counts: Counts the bytes that were read.
-    """
+    """Compare size and time of a copy's file; read it if these differ."""
     if is_unknown(copy):  # no file is as installed; the state says so
         return None
     try:

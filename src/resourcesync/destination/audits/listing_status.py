@@ -20,14 +20,7 @@ class ListingStatus(Enum):
 def listing_status(
     row: ListedEntry, copy: Copy | None, waiting: Pending | None, *, is_read: bool
 ) -> ListingStatus:
-    """Return the status of a listed resource, without a request to the Source.
-
-    Args:
-        row: Result of `deduplicate`; neither filtered nor deleted.
-        copy: The present copy, if any.
-        waiting: Its pending task, if any.
-        is_read: A pull read these very lists, and so requested resources in contradiction.
-    """
+    """Return the status of a listed resource, without a request to the Source."""
     if not row.undated:
         return ListingStatus.LISTED
     if not is_read or (waiting is not None and waiting.task == PendingTask.FETCH):

@@ -18,11 +18,7 @@ _PAGE: Final = 1_000
 
 
 class Recheck:
-    """Rechecks of one pull, after all else is done.
-
-    Args:
-        pull: The session.
-    """
+    """Rechecks of one pull, after all else is done."""
 
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull

@@ -138,11 +138,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recorded_audits(state: MirrorStateStore) -> tuple[AuditRecord, ...]:
-    """Return the records of the last audits of a mirror, oldest first.
-
-    Raises:
-        StateError: They cannot be read.
-    """
+    """Return the records of the last audits of a mirror, oldest first."""
     return SyncState(state).decode(_AUDITS_NOTE, tuple[AuditRecord, ...]) or ()
 
 

@@ -34,16 +34,7 @@ def grows_unseen(header: Header) -> bool:
 
 
 def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]:
-    """Return the Change Lists of an archive, in its order, with their announced intervals.
-
-    Args:
-        documents: Fetches documents.
-        uri: The archive, or its index.
-
-    Raises:
-        SourceError: A document could not be fetched.
-        DocumentError: A document cannot be used, or they list too many.
-    """
+    """Return the Change Lists of an archive, in its order, with their announced intervals."""
     spans: dict[str, ChangeListSpan] = {}
     fetched = documents.get(uri)
     assert fetched is not None, "an unconditional request is never answered with 304"
@@ -66,10 +57,6 @@ def read_archive(documents: DocumentFetcher, archive: "Document") -> Iterator[Ch
 
     Drafts write ``sitemapindex`` for an archive: then its parts are Change Lists, as the first one
     shows.
-
-    Raises:
-        SourceError: A part could not be fetched.
-        DocumentError: A document cannot be used.
     """
     check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
     parts = parts_of(archive)
@@ -100,10 +87,6 @@ def in_time_order(documents: DocumentFetcher, spans: list[ChangeListSpan]) -> li
 
     Their changes may have times all the same: if those of the first list are later than those of
     the last one, the newest list comes first.
-
-    Raises:
-        SourceError: A list could not be fetched.
-        DocumentError: A list cannot be used.
     """
     if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
         return spans

@@ -96,23 +96,14 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LastChanges:
-    """The change that was listed last, and whether lists still have the one processed last.
-
-    Args:
-        known: The one of the previous reading, if there was one.
-    """
+    """The change that was listed last, and whether lists still have the one processed last."""
 
     def __init__(self, known: Sequence[tuple[str, int | None]]) -> None:
         self._known = self._last = known[-1] if known else None
         self._is_listed = False
 
     def add(self, change: Change, begin: int | None) -> None:
-        """Add the next change of a list, new or not.
-
-        Args:
-            change: The change.
-            begin: Start of its list; a change before it proves nothing.
-        """
+        """Add the next change of a list, new or not."""
         time = None if change.time is None else to_microseconds(change.time)
         self._last = change.resource.uri, time
         if time is not None and time >= (begin or time):

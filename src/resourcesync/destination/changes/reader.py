@@ -92,11 +92,7 @@ class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeListReader:
-    """Reader of Change Lists.
-
-    Args:
-        equipment: The reader's dependencies.
-    """
+    """Reader of Change Lists."""
 
     def __init__(self, equipment: ReaderDependencies) -> None:
         self._dependencies = equipment
@@ -116,17 +112,6 @@ class ChangeListReader:
 
         Lists that do not continue what was processed may be old copies: they are read again past
         all caches, and with the archive of older lists if there is one.
-
-        Args:
-            uri: The head: a Change List, a Change List Index, or an archive in its place.
-            start: Moment from which they are read.
-            state: State of the mirror: the documents that were read; ``None`` uses none.
-            is_proven: True if lists continue what was processed.
-
-        Raises:
-            SourceUnavailableError: The lists are inconsistent, even when read again.
-            SourceError: A document could not be fetched.
-            DocumentError: A document cannot be used.
         """
         mark = self._selection.refusals.mark()
         history = self._read_consistent(uri, start, state)
@@ -154,16 +139,6 @@ class ChangeListReader:
 
         Nothing would show that the lists are stale copies: no change time that counts, and no list
         read before.
-
-        Args:
-            uri: The head.
-            at: Moment of the Resource List, microseconds.
-            positions: Number of changes in each list when it was first read.
-
-        Raises:
-            SourceUnavailableError: The lists are inconsistent, even when read again.
-            SourceError: A document could not be fetched.
-            DocumentError: A document cannot be used.
         """
         start = ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
         fresh = replace(self._dependencies.bypassing_caches(), positions=positions)
@@ -411,9 +386,6 @@ class ChangeListReader:
         Some Sources write the interval into the index only, and end the last list at the moment of
         the request. So an end that only the index gives counts a day later: by then it is final,
         whatever the clock of the Source. Until then the list may grow.
-
-        Raises:
-            SourceUnavailableError: The list is not the one that its index announces.
         """
         own = span_of(announced.uri, listed.header)
         if not announced.announced or own.from_ is not None or own.until is not None:
@@ -433,15 +405,7 @@ class ChangeListReader:
         state: MirrorStateStore | None,
         ended: int | None = None,
     ) -> None:
-        """Collect what is new in one list.
-
-        Args:
-            fetched: The list.
-            span: Its own interval.
-            reading: Receives what is new.
-            state: State of the mirror.
-            ended: End of the list, if its index calls it open.
-        """
+        """Collect what is new in one list."""
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
         seen = reading.start.find(span, self._selection.mirror_uri)
         if seen is None and state is not None:  # an older list, which is listed again

@@ -51,14 +51,7 @@ _NO_POSITIONS: Final = ListPositions()
 
 
 class Reading:
-    """Change Lists while they are read, one after the other.
-
-    Args:
-        head: URI of the Change List or its index.
-        start: Moment from which they are read.
-        sorter: Receives new changes.
-        archived: Archived lists that are read too.
-    """
+    """Change Lists while they are read, one after the other."""
 
     def __init__(
         self,
@@ -145,18 +138,7 @@ def changes_of(document: "Document") -> Iterator[Change]:
 
 
 class ChangeListScan:
-    """Scan of one Change List: one pass, unless it gives no times.
-
-    Args:
-        fetched: The list.
-        span: Interval that it covers.
-        reading: Receives what is new.
-        selection: Turns entries into rows.
-        now: The present moment, microseconds.
-        ended: End of the list, if its index calls it open.
-        positions: What the lists had when the Resource List was first read, where the changes since
-            that are read. Later ones count even with an earlier time.
-    """
+    """Scan of one Change List: one pass, unless it gives no times."""
 
     def __init__(  # noqa: PLR0913 - what a list is read with
         self,
@@ -184,14 +166,7 @@ class ChangeListScan:
         self._processed: Container[int] | None = None
 
     def read(self, seen: ProcessedDocument | None) -> None:
-        """Collect the new changes of the list.
-
-        Args:
-            seen: Record of what was processed; all changes behind it are new.
-
-        Raises:
-            DocumentError: The list cannot be used.
-        """
+        """Collect the new changes of the list."""
         reading, span = self._reading, self._span
         self._known = 0 if seen is None else seen.entries
         document = self._fetched.open(self._refuse)
@@ -219,14 +194,7 @@ class ChangeListScan:
         reading.lists.append(ReadList(record, seen, is_intact, has_news))
 
     def read_window(self, *, follows: bool = False) -> None:
-        """Collect the new changes of a list that gives no interval.
-
-        Args:
-            follows: It comes behind a list that was just read: all of its changes are new.
-
-        Raises:
-            DocumentError: The list cannot be used.
-        """
+        """Collect the new changes of a list that gives no interval."""
         reading, start = self._reading, self._reading.start
         listed = list(self.listed_changes())
         order: Sequence[int] = range(len(listed))
@@ -453,13 +421,7 @@ def is_same_prefix(prefix: ListPrefix, seen: ProcessedDocument) -> bool:
 
 
 def _since_list(changes: Sequence[ChangeMark], at: int, before: int | None) -> Sequence[int]:
-    """Return the changes that a Resource List may not include.
-
-    Args:
-        changes: The changes, oldest first.
-        at: Moment of the Resource List, microseconds.
-        before: Number of changes when it was first read; later ones count whatever their time.
-    """
+    """Return the changes that a Resource List may not include."""
     news: list[int] = []
     ended: set[str] = set()
     for position in range(len(changes) - 1, -1, -1):

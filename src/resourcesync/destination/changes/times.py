@@ -43,10 +43,6 @@ class LatestChangeTime:
     Times that may be those of resources count only where no change has its own: the clock of the
     resources may be ahead of that of the lists, and what is listed next would seem known.
 
-    Args:
-        since: T by the clock of the lists.
-        now: The present moment.
-
     Attributes:
         change_time: Latest time that a change has of its own; ``None`` if none has. T if all are
             earlier.
@@ -89,10 +85,6 @@ def without_borrowed_time(change: Change, span: ChangeListSpan) -> Change:
     A program that compares two Resource Lists knows when a resource was last modified, not when it
     was deleted, and writes the former: ``resync`` does. In a list with an interval a wrong time
     shows; in one without, the position of the deletion counts, as for one without a time.
-
-    Args:
-        change: A change.
-        span: Interval of its list.
     """
     is_borrowed = change.kind is ChangeKind.DELETED and change.time == change.resource.lastmod
     return replace(change, time=None) if is_borrowed and span.from_ is None else change
@@ -120,13 +112,6 @@ def count_old_entries(changes: Iterable[Change], begin: int) -> int:
 
     Changes are listed in the order of their times (§12.1). So a change without a time before one
     that happened before ``begin`` happened before it as well.
-
-    Args:
-        changes: All changes of the list, in its order.
-        begin: Changes before this moment are known, microseconds.
-
-    Returns:
-        The number; 0 if the times are out of order, which then proves nothing.
     """
     old, last = 0, None
     for position, change in enumerate(changes):
@@ -141,14 +126,7 @@ def count_old_entries(changes: Iterable[Change], begin: int) -> int:
 
 
 def advance_checkpoint(through: int, *, until: int | None, last: int | None, now: int) -> int:
-    """Return the new T after a list was read to its end; implausible times do not count.
-
-    Args:
-        through: T before.
-        until: The list's own ``until``, if it is closed.
-        last: Latest plausible time of its changes.
-        now: The present moment.
-    """
+    """Return the new T after a list was read to its end; implausible times do not count."""
     if until is not None and is_plausible(until, through=through, now=now):
         return max(through, until)
     return through if last is None else max(through, last)
@@ -200,10 +178,6 @@ def chain(spans: Sequence[ChangeListSpan], through: int) -> Chain:
     before, is read: changes of that second are checked again (`is_since`), and a Source that was
     restored from an older state may have ended its list there. A list without a known start keeps
     its position: after the one before it.
-
-    Args:
-        spans: The present lists.
-        through: T by the clock of the lists.
     """
     ordered, since = _in_order(spans), through - OVERLAP
     useful = [span for span in ordered if span.until is None or span.until >= since]
@@ -241,9 +215,6 @@ def check_announced(announced: ChangeListSpan, header: Header) -> None:
     """Check that a list is the one that its index announces, not a stale or mixed copy.
 
     A list that was closed after the index was read is no older than the index, so that is fine.
-
-    Raises:
-        SourceUnavailableError: It is not; a later attempt may find them consistent.
     """
     own = span_of(announced.uri, header)
     from_agrees = announced.from_ is None or own.from_ == announced.from_
@@ -268,11 +239,7 @@ def _iso(moment: int | None) -> str:
 
 
 class ListPrefix:
-    """Number and digest of the first changes of a list, in order.
-
-    Args:
-        address: Returns the address of a URI before its Source moved.
-    """
+    """Number and digest of the first changes of a list, in order."""
 
     def __init__(self, address: Callable[[str], str] = str) -> None:
         from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
@@ -339,12 +306,7 @@ class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
         return self.list_clock - OVERLAP
 
     def find(self, span: ChangeListSpan, address: Callable[[str], str]) -> ProcessedDocument | None:
-        """Return the record of a list: by its start, or else by its address.
-
-        Args:
-            span: The list.
-            address: Returns the address of a URI before its Source moved.
-        """
+        """Return the record of a list: by its start, or else by its address."""
         uri, start = address(span.uri), span.from_ or 0
         same = [done for done in self.processed if done.from_ == start]
         at_uri = [done for done in same if address(done.uri) == uri]

@@ -51,12 +51,7 @@ class ChangeMark(NamedTuple):
 
 
 def mark_of(change: "Change", latest: int) -> ChangeMark:
-    """Return a change as far as continuity depends on it.
-
-    Args:
-        change: The change.
-        latest: Latest plausible time, microseconds; a later one counts as none.
-    """
+    """Return a change as far as continuity depends on it."""
     from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
 
     resource = change.resource
@@ -130,13 +125,7 @@ class Continuation(NamedTuple):
 
 
 def continuation(changes: Sequence[ChangeMark], known: Window | None, since: int) -> Continuation:
-    """Return what is new in a list without an interval.
-
-    Args:
-        changes: The changes of the list, oldest first.
-        known: The list that was processed; ``None`` if none was.
-        since: T by the clock of the lists, microseconds.
-    """
+    """Return what is new in a list without an interval."""
     shared = None if known is None else _after_shared(changes, known)
     if shared is not None:
         return Continuation(is_proven=True, news=shared)

@@ -79,13 +79,7 @@ def cost_of_requests(need: ResourceCount) -> int:
 def is_package_worth_fetching(
     prospect: PackageEstimate, policy: DumpPolicy, room: int | None
 ) -> bool:
-    """True if fetching the package costs less than single requests for what is needed of it.
-
-    Args:
-        prospect: The package.
-        policy: The operator's choice.
-        room: Bytes free on the mirror's disk; ``None`` if unknown.
-    """
+    """True if fetching the package costs less than single requests for what is needed of it."""
     wanted, length = prospect.wanted, prospect.length
     if policy == "never" or not wanted.count:
         return False
@@ -112,11 +106,6 @@ def are_manifests_worth_fetching(
     """True if fetching the manifests costs less than half of what it may save.
 
     Without manifests the estimates decide.
-
-    Args:
-        prospects: Estimates of the packages.
-        rest: Resources still to be fetched.
-        policy: The operator's choice.
     """
     if policy != "auto":
         return policy == "always"
@@ -131,11 +120,7 @@ def are_manifests_worth_fetching(
 
 
 class AgeIndex:
-    """Needed resources by age, counted in one pass for the intervals of many packages.
-
-    Args:
-        moments: Ends of the intervals, microseconds.
-    """
+    """Needed resources by age, counted in one pass for the intervals of many packages."""
 
     def __init__(self, moments: Iterable[int]) -> None:
         self._edges = sorted(set(moments))

@@ -59,12 +59,7 @@ if TYPE_CHECKING:
 
 
 class DumpEstimate:
-    """Estimates of what each package has of the needed resources, before it is read.
-
-    Args:
-        ages: Needed resources by age.
-        resources: Number of resources of the Source.
-    """
+    """Estimates of what each package has of the needed resources, before it is read."""
 
     def __init__(self, packages: Sequence[DumpPackage], ages: AgeIndex, resources: int) -> None:
         lengths = [offered.entry.length for offered in packages]
@@ -123,12 +118,7 @@ _PACKAGE_ERRORS: Final = (SourceError, PackageError, DocumentError, Verification
 
 
 class DumpTransfer:
-    """Transfer of needed resources from dumps.
-
-    Args:
-        fetches: Yields the needed fetches in URI order, at each call.
-        at: The Source's time up to which the plan is complete, microseconds.
-    """
+    """Transfer of needed resources from dumps."""
 
     def __init__(
         self, pull: SyncSession, plan: PlanSummary, fetches: Callable[[], Iterable[Fetch]], at: int
@@ -156,12 +146,6 @@ class DumpTransfer:
         """Install the needed resources that the dumps at these addresses have.
 
         Faults of a dump are reported as warnings.
-
-        Args:
-            uris: Dumps or their indexes, in order of preference.
-
-        Raises:
-            StorageError: The mirror cannot be written; complete copies are kept and recorded.
         """
         packages = self._pull.packages
         try:
@@ -341,11 +325,7 @@ class DumpTransfer:
     def _fetch_package(
         self, offered: DumpPackage, copied: FetchedDocument | None, wanted: ExternalSorter[Fetch]
     ) -> int | None:
-        """Fetch a package and install what is needed of it.
-
-        Returns:
-            The number of resources installed; ``None`` if the package cannot be used.
-        """
+        """Fetch a package and install what is needed of it."""
         before = self._commit_batch.tally.done
         useful = True
         try:

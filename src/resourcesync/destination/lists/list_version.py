@@ -48,10 +48,5 @@ def is_believed(etag: str, read_at: int | None, now: int) -> bool:
 
     A ``Last-Modified`` may be that of a part of what the list is made of, so without an ``ETag`` a
     list is read without a condition once a day.
-
-    Args:
-        etag: The stored ``ETag`` of the list.
-        read_at: Time of the last reading without a condition, microseconds; ``None``: unknown.
-        now: The present moment, microseconds.
     """
     return etag != "" or (read_at is not None and 0 <= now - read_at < _DAY)

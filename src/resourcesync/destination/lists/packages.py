@@ -128,38 +128,19 @@ class DumpPackages:
         return offered.uri in self._retained
 
     def packages_at(self, uri: str) -> list[DumpPackage]:
-        """Return the packages of the dump at an address, or of the dumps of its index.
-
-        Raises:
-            SourceError: A document could not be fetched.
-            DocumentError: A document is not a dump, or cannot be used.
-        """
+        """Return the packages of the dump at an address, or of the dumps of its index."""
         with fetch(self._documents, uri) as fetched:
             return self.of_dump(fetched.open())
 
     def of_change_list(self, uri: str, dump: "Document") -> list[DumpPackage]:
-        """Return the packages of an open dump that is offered as a Change List; note its URI.
-
-        Raises:
-            SourceError: A dump of the index could not be fetched.
-            DocumentError: A dump cannot be used.
-        """
+        """Return the packages of an open dump that is offered as a Change List; note its URI."""
         self.packed_change_lists.add(uri)
         return self.of_dump(dump)
 
     def of_dump(
         self, dump: "Document", met: Callable[[Part, FetchedDocument], None] = lambda *_: None
     ) -> list[DumpPackage]:
-        """Return the packages of an open dump, or of the dumps of an open index, in order.
-
-        Args:
-            dump: The dump or index.
-            met: Called with each entry of an index and the dump fetched for it.
-
-        Raises:
-            SourceError: A dump of the index could not be fetched.
-            DocumentError: A dump cannot be used.
-        """
+        """Return the packages of an open dump, or of the dumps of an open index, in order."""
         if not dump.header.is_index:
             return _packages(dump)
         parts: dict[str, Part] = {}
@@ -206,12 +187,6 @@ class DumpPackages:
         """Return the manifest of a package as a document under the package's own address.
 
         Its ``etag`` is the package's version.
-
-        Raises:
-            SourceError: The package could not be fetched.
-            PackageError: It is damaged, or not the one of its dump.
-            DocumentError: Its manifest cannot be used.
-            StorageError: It cannot be stored.
         """
         copied = self.manifest_copy(offered)
         if copied is not None:
@@ -260,18 +235,7 @@ class DumpPackages:
     def open_package(
         self, offered: DumpPackage, copied: FetchedDocument | None
     ) -> Iterator["PackageReader"]:
-        """Fetch a package unless it is retained, check it and open it; then remove it.
-
-        Args:
-            offered: The package.
-            copied: The separate copy of its manifest, if it was read: they must agree.
-
-        Raises:
-            SourceError: It could not be fetched.
-            PackageError: It is damaged, or not the one of its dump.
-            DocumentError: Its manifest cannot be used.
-            StorageError: It cannot be stored or read.
-        """
+        """Fetch a package unless it is retained, check it and open it; then remove it."""
         from resourcesync.documents.packages.manifest_agreement import check_copy  # noqa: PLC0415 - as above
 
         staged = self._retained.pop(offered.uri, None) or self._download(offered)

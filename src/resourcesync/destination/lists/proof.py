@@ -68,10 +68,6 @@ def is_pinned(part: ReadPart, began: int) -> bool:
 
     It does by a hash, or by a time that was over when the reading began and that the part does not
     contradict.
-
-    Args:
-        part: The part as read.
-        began: The Source's time when the index was sent, microseconds.
     """
     if part.has_listed_hash:
         return True
@@ -86,13 +82,7 @@ def interval_end(announced: Announcement) -> int | None:
 
 
 def is_as_announced(announced: Announcement, at: int | None, end: int) -> bool:
-    """True if the moment that a part states does not contradict what its index says of it.
-
-    Args:
-        announced: What the index says.
-        at: The moment that the part states, microseconds; ``None`` if it states none.
-        end: End of the interval in which the index dates it, microseconds.
-    """
+    """True if the moment that a part states does not contradict what its index says of it."""
     stated = known_microseconds(announced.at)
     if at is None:
         return True
@@ -127,10 +117,6 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
         What the others lack they lacked before, when another part named it. A part that left
         counts as changed with the index. So does one that joined beside all that there were: it
         took nothing over from these.
-
-        Args:
-            known: Moments of the last reading that left nothing open.
-            served: The Source's time of this one, microseconds.
         """
         common, head = self.parts.keys() & known.parts.keys(), self.head
         left, joined = known.parts.keys() - common, self.parts.keys() - common
@@ -142,15 +128,7 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
         return min(changed, default=None)
 
     def check_no_older(self, known: "ListMoments") -> None:
-        """Check that neither the list nor a part is of an earlier moment than it was before.
-
-        Args:
-            known: Moments of the last reading.
-
-        Raises:
-            RollbackError: One is: a stale copy of a cache, or the Source was restored from an
-                older state.
-        """
+        """Check that neither the list nor a part is of an earlier moment than it was before."""
         if self.head is not None and known.head is not None and self.head < known.head:
             raise _rollback("the Source's Resource List is", known.head, self.head)
         for uri, before in known.parts.items():
@@ -220,11 +198,6 @@ def proven_absence(
     """Return what it means that a reading does not name a resource, and as of which moment.
 
     A resource that existed later is not absent.
-
-    Args:
-        reading: The reading.
-        before: The last reading that left nothing open.
-        checkpoint: Moment up to which the mirror knows all changes, microseconds.
     """
     from resourcesync.destination.planner import Absence  # noqa: PLC0415 - a status needs no plan
 

@@ -98,11 +98,6 @@ def pace(state: RecheckState, copies: int, now: int) -> tuple[int, RecheckState]
     Each pull catches up with the time since the last one. A round is to end one pull early, since
     a copy may have been requested just before its turn. At most 5 % of the copies are for one
     pull, but at least one.
-
-    Args:
-        state: The state.
-        copies: Number of copies that the walk goes over.
-        now: Start of this pull.
     """
     interval = max(0, now - state.pulled)
     round_time = max(state.period - interval, state.period // 2, 1)
@@ -155,13 +150,7 @@ def with_next_round(state: RecheckState, now: int) -> RecheckState:
 
 
 def with_result(state: RecheckState, same: int, stale: int) -> RecheckState:
-    """Return the state after rechecks.
-
-    Args:
-        state: The state.
-        same: Copies that are still good.
-        stale: Copies that changed at the Source, though their dates did not.
-    """
+    """Return the state after rechecks."""
     if stale:
         return replace(state, period=state.base, clean=0)
     clean = state.clean + same

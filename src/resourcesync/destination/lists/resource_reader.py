@@ -121,10 +121,6 @@ def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
     An index proves as much about a part as a list about a resource: the part is unchanged as long
     as the index is, if the interval in which the index dates it was over when the part was sent. If
     the part itself states another moment, the index proves nothing.
-
-    Args:
-        head: The index.
-        parts: Its parts as they were sent.
     """
     kept: list[ListVersion] = []
     for part, announced, served in parts:
@@ -151,13 +147,7 @@ def _is_outdated(part: ListVersion, announced: Part) -> bool:
 
 
 class ResourceListReader:
-    """Reader of Resource Lists.
-
-    Args:
-        selection: Turns entries into rows.
-        packages: Fetches the manifests of a Resource Dump, which take the place of the list of a
-            Source that has no other; ``None`` refuses a dump.
-    """
+    """Reader of Resource Lists."""
 
     def __init__(
         self,
@@ -179,17 +169,6 @@ class ResourceListReader:
 
         A part of an index that cannot be read is refused, and the others are read; if none can be,
         or another request may bring one that was not had, it raises all the same.
-
-        Args:
-            uri: Its address.
-            spool: Receives the rows.
-            known: Record of the list; then ``None`` is returned if it did not change. Without one
-                it is requested past all caches, with its parts: nothing shows whether a copy is
-                from before the Source was restored from an older state.
-
-        Raises:
-            SourceError: A document could not be fetched.
-            DocumentError: A document cannot be used.
         """
         documents = self._documents if known else self._documents.uncached()
         fetched = documents.get(
@@ -416,11 +395,7 @@ def _versioned(row: ListedEntry, version: int) -> ListedEntry:
 
 
 def check_capability(document: "Document", capability: Capability) -> None:
-    """Check the capability of a document; a plain sitemap passes for a Resource List.
-
-    Raises:
-        UnexpectedDocumentError: It is another document.
-    """
+    """Check the capability of a document; a plain sitemap passes for a Resource List."""
     found = document.header.capability
     plain = found is None and capability is Capability.RESOURCE_LIST
     if found is not capability and not plain:
@@ -432,11 +407,7 @@ def check_capability(document: "Document", capability: Capability) -> None:
 
 
 def check_list(document: "Document", capability: Capability) -> None:
-    """Check that a part of an index is a list of this capability, not an index itself.
-
-    Raises:
-        UnexpectedDocumentError: It is another document.
-    """
+    """Check that a part of an index is a list of this capability, not an index itself."""
     check_capability(document, capability)
     if document.header.is_index:
         raise UnexpectedDocumentError(
@@ -457,10 +428,6 @@ def parts_of(document: "Document") -> dict[str, Part]:
     """Return the documents that an index lists, by absolute URI, in its order.
 
     The index of plain sitemaps may list itself, beside others: that entry is left out.
-
-    Raises:
-        DocumentLimitError: There are too many.
-        UnexpectedDocumentError: It lists itself.
     """
     parts: dict[str, Part] = {}
     for entry in document.entries():

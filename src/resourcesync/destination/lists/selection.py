@@ -66,10 +66,6 @@ class Refusals:
 
     An entry that the Source deletes later, or lists later in a usable form, is withdrawn.
 
-    Args:
-        tell: Called with each stored refusal.
-        known: URIs that an earlier reading refused.
-
     Attributes:
         count: Number of refusals of this reading.
         new_count: Number of those that no earlier reading had.
@@ -133,13 +129,7 @@ class Refusals:
         before: int = 0,
         earlier: Mapping[Leniency, int] | None = None,
     ) -> None:
-        """Count the unreadable values of a document that was read, and all that was tolerated.
-
-        Args:
-            document: The document.
-            before: Number of unreadable values that an earlier reading counted.
-            earlier: The leniencies that it counted.
-        """
+        """Count the unreadable values of a document that was read, and all that was tolerated."""
         self.leniencies.add(document.leniencies(earlier or {}))
         self.dropped += document.dropped - before
         if document.dropped > before and not self.example:
@@ -187,14 +177,6 @@ class Refusals:
 
 class ResourceSelection:
     """Selection of a Source's entries, and their paths.
-
-    Args:
-        scope: Origins that the Source may list, and the operator's filters.
-        mapping: Mapping from URI to path.
-        refusals: Receives what cannot be used.
-        patches: Bytes of the largest version that each known format of patches can patch.
-        links: Filter of the links to follow; ``None``: none.
-        homes: Pairs of the Source's new base and the one that the mirror knows.
 
     Attributes:
         has_entries: An entry so far has links to store.
@@ -252,10 +234,6 @@ class ResourceSelection:
 
         Their resources are others than those of the origin itself. Of one host there is only one,
         with TLS or without; what is listed without is requested with TLS if the sitemap came so.
-
-        Args:
-            uris: Addresses of the sitemap; those of origins that the Source may not list are
-                ignored.
         """
         for uri in uris:
             with suppress(OutOfScopeError):
@@ -380,12 +358,7 @@ class ResourceSelection:
         return self._links is not None
 
     def linked_row(self, target: LinkFields, via: str) -> ListedEntry | None:
-        """Return the row for the target of a link; ``None`` if it cannot be used.
-
-        Args:
-            target: Fields of a ``LinkTarget``.
-            via: The entry, normalised.
-        """
+        """Return the row for the target of a link; ``None`` if it cannot be used."""
         assert self._links is not None, "no links are followed"
         link = LinkTarget._make(target)
         link = link._replace(href=self._requested_uri(percent_encode(link.href)))
@@ -412,12 +385,7 @@ class ResourceSelection:
         )
 
     def change_mapping(self, mapping: PathMapping, changed: frozenset[str]) -> None:
-        """Use another mapping from now on.
-
-        Args:
-            mapping: The mapping.
-            changed: URIs whose paths it changes.
-        """
+        """Use another mapping from now on."""
         self.mapping = mapping
         self._renamed |= changed
 

@@ -24,11 +24,7 @@ _NOTHING: Final[Content] = ("", None)
 
 
 def unite_all(rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
-    """Yield one row for each URI.
-
-    Args:
-        rows: Rows of entries that list resources, in URI order.
-    """
+    """Yield one row for each URI."""
     rest = iter(rows)
     current = next(rest, None)
     while current is not None:
@@ -52,9 +48,6 @@ def unite(rows: Iterable[ListedEntry]) -> ListedEntry:
 
     An entry that cannot be used counts only if there is no other, and one that the filters exclude
     only if none of its date is selected.
-
-    Args:
-        rows: The rows of its entries; one, at least.
     """
     rows = _best(rows, lambda row: (row.loc != "", row.lastmod is not None, row.lastmod or 0))
     rows = _best(rows, lambda row: row.change != FILTERED)

@@ -118,9 +118,6 @@ class EscapedMapping(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         base: URI of the mirror's root: normalised, ending in ``/``.
         profile: Profile of the mirror's file system, fixed for the mirror's life.
-
-    Raises:
-        ConfigurationError: ``base`` is not normalised or does not end in ``/``.
     """
 
     base: str
@@ -130,11 +127,7 @@ class EscapedMapping(msgspec.Struct, frozen=True, kw_only=True):
         check_base(self.base)
 
     def path(self, uri: str) -> str:
-        """Return the path of a URI in the mirror: relative, with ``/``, in ASCII.
-
-        Raises:
-            OutOfScopeError: It has no path, as for ``normalise``.
-        """
+        """Return the path of a URI in the mirror: relative, with ``/``, in ASCII."""
         normal = normalise(uri)
         root, relative = root_of(normal, self.base, self.profile)
         location, question, query = relative.partition("?")
@@ -172,11 +165,7 @@ class EscapedMapping(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_base(base: str) -> None:
-    """Check the base of a mirror.
-
-    Raises:
-        ConfigurationError: It is not normalised or does not end in ``/``.
-    """
+    """Check the base of a mirror."""
     try:
         normal = normalise(base)
     except OutOfScopeError as error:
@@ -194,13 +183,7 @@ def check_base(base: str) -> None:
 
 
 def root_of(normal: str, base: str, profile: FileSystemProfile) -> tuple[list[str], str]:
-    """Return the folders for the start of a URI, and the rest of the URI.
-
-    Args:
-        normal: The URI, normalised.
-        base: Base of the mirror.
-        profile: Profile of the mirror's file system.
-    """
+    """Return the folders for the start of a URI, and the rest of the URI."""
     if normal.startswith(base):
         return [], normal[len(base) :]
     scheme, _, authority, relative = normal.split("/", 3)

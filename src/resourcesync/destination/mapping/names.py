@@ -110,9 +110,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         base: URI of the mirror's root: normalised, ending in ``/``.
         profile: Profile of the mirror's file system.
         relocated: URIs that cannot have their names, normalised.
-
-    Raises:
-        ConfigurationError: ``base`` is not normalised or does not end in ``/``.
     """
 
     base: str
@@ -133,22 +130,14 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return frozenset(uri.rpartition("/")[0] for uri in self.relocated)
 
     def path(self, uri: str) -> str:
-        """Return the path of a URI in the mirror: relative, with ``/``.
-
-        Raises:
-            OutOfScopeError: It has none, as for ``normalise``.
-        """
+        """Return the path of a URI in the mirror: relative, with ``/``."""
         head, _, leaf = uri.rpartition("/")
         if head in self._heads and (normal := normalise(uri)) in self.relocated:
             return self.relocated_path(normal)
         return self._plain(head, leaf) or self._path(normalise(uri))
 
     def preferred_path(self, uri: str) -> str:
-        """Return the path of a URI unless it is relocated.
-
-        Raises:
-            OutOfScopeError: It has none, as for ``normalise``.
-        """
+        """Return the path of a URI unless it is relocated."""
         head, _, leaf = uri.rpartition("/")
         return self._plain(head, leaf) or self._natural_path(normalise(uri))
 
@@ -170,9 +159,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Then each URI that continues with a ``plain_name`` is below the base and in normal form; its
         path is the folder and that name.
-
-        Returns:
-            The folder, empty or with its last slash; ``None`` says nothing about such URIs.
         """
         return None if head in self._heads else self._folder_of(head)
 
@@ -236,11 +222,7 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
     def relocated_path(self, uri: str) -> str:
-        """Return the path of a relocated URI: no other URI ever has it.
-
-        Raises:
-            OutOfScopeError: It has none, as for ``normalise``.
-        """
+        """Return the path of a relocated URI: no other URI ever has it."""
         normal = normalise(uri)
         path = self._natural_path(normal)
         root, _ = root_of(normal, self.base, self.profile)
@@ -347,13 +329,7 @@ def uris_at(mapping: PathMapping, path: str) -> list[str]:
 
 
 def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | None:
-    """Return the URI whose copy has this path; ``None`` if no copy has it.
-
-    Args:
-        state: The mirror's state.
-        mapping: The mirror's mapping.
-        path: Path in the mirror.
-    """
+    """Return the URI whose copy has this path; ``None`` if no copy has it."""
     for uri in uris_at(mapping, path):
         copy = state.copy(uri)
         if copy is not None and copy.path == path:
@@ -368,15 +344,7 @@ def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | 
 
 
 def check_mapper(asked: str, known: str) -> None:
-    """Refuse a mapper other than the mirror's: its copies would lose their paths.
-
-    Args:
-        asked: The mapper that the operator names; empty for none.
-        known: The mirror's mapper.
-
-    Raises:
-        ConfigurationError: It is another one.
-    """
+    """Refuse a mapper other than the mirror's: its copies would lose their paths."""
     if asked not in ("", known):
         raise ConfigurationError(
             f"the mirror's paths come from the mapper {known!r}, not from {asked!r}",

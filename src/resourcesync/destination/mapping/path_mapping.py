@@ -22,11 +22,7 @@ class PathMapping(Protocol):
     """Mapping from URI to path and back."""
 
     def path(self, uri: str) -> str:
-        """Return the path of a URI.
-
-        Raises:
-            OutOfScopeError: It has none.
-        """
+        """Return the path of a URI."""
         ...
 
     def uri(self, path: str) -> str | None:
@@ -51,9 +47,5 @@ case-sensitive.
 
 
 def load_no_mapper(name: str) -> MapperFactory:
-    """Raise an error: there is no such mapper.
-
-    Raises:
-        ConfigurationError: Always.
-    """
+    """Raise an error: there is no such mapper."""
     raise ConfigurationError(f"there is no mapper {name!r}", code="no-plugin")

@@ -17,12 +17,7 @@ _BRACKETS: Final = {"%5B": "[", "%5D": "]"}
 
 
 def published_tail(uri: str, base: str) -> str:
-    """Return what follows the new base in the address of a copy: unique for each URI.
-
-    Args:
-        uri: URI of the copy, normalised.
-        base: Base of the mirror.
-    """
+    """Return what follows the new base in the address of a copy: unique for each URI."""
     if uri.startswith(base):
         tail = uri.removeprefix(base)
         return f"{_RESERVED_ESCAPE}{tail[1:]}" if _RESERVED.match(tail) else tail
@@ -33,12 +28,7 @@ def published_tail(uri: str, base: str) -> str:
 
 
 def uri_of_published(tail: str, base: str) -> str | None:
-    """Return the URI of the copy with this address; ``None`` if none can have it.
-
-    Args:
-        tail: What follows the new base.
-        base: Base of the mirror.
-    """
+    """Return the URI of the copy with this address; ``None`` if none can have it."""
     uri = base + tail
     if tail.startswith(_RESERVED_ESCAPE):
         uri = f"{base}!{tail.removeprefix(_RESERVED_ESCAPE)}"

@@ -30,16 +30,7 @@ _MAX_SHOWN: Final = 100
 
 
 class PluggedMapping:
-    """Mapping by the mapper of a plug-in.
-
-    Args:
-        name: The plug-in.
-        base: URI of the mirror's root.
-        profile: Profile of the mirror's file system.
-
-    Raises:
-        ConfigurationError: The factory fails.
-    """
+    """Mapping by the mapper of a plug-in."""
 
     def __init__(
         self, name: str, factory: MapperFactory, base: str, profile: FileSystemProfile
@@ -55,12 +46,7 @@ class PluggedMapping:
             ) from error
 
     def path(self, uri: str) -> str:
-        """Return the path of a URI.
-
-        Raises:
-            OutOfScopeError: The URI is invalid, or its path is not safe or does not lead back to
-                it.
-        """
+        """Return the path of a URI."""
         normal = normalise(uri)
         path: Any  # a plug-in may return anything
         try:
@@ -149,18 +135,7 @@ def _invalid_rule(text: str, why: str) -> ConfigurationError:
 
 
 class TemplateMapping:
-    """Mapping by a rule, from URI to path and back.
-
-    Args:
-        rule: ``PATTERN => TEMPLATE``. In the pattern ``{name}`` matches one or more characters
-            except ``/`` and ``?``, ``{name*}`` any, up to what follows it; the template has the
-            same names, each once.
-        base: URI of the mirror's root.
-        profile: Profile of the mirror's file system.
-
-    Raises:
-        ConfigurationError: The rule is invalid or cannot be inverted, or the base is invalid.
-    """
+    """Mapping by a rule, from URI to path and back."""
 
     def __init__(self, rule: str, base: str, profile: FileSystemProfile) -> None:
         self._rule = normalise_rule(rule)
@@ -174,11 +149,7 @@ class TemplateMapping:
         self._template = _RuleSide(template, wide)
 
     def path(self, uri: str) -> str:
-        """Return the path of a URI.
-
-        Raises:
-            OutOfScopeError: It has none, or another URI has it.
-        """
+        """Return the path of a URI."""
         normal = normalise(uri)
         to = self._rewritten(normal)
         first = self._original_of(to)
@@ -220,10 +191,6 @@ class _RuleSide:
     """Side of a rule. A name ends where the text after it first occurs.
 
     So a URI is scanned once, whatever the rule and whoever wrote the URI.
-
-    Args:
-        text: The side as written.
-        wide: Names that match any characters.
     """
 
     def __init__(self, text: str, wide: set[str]) -> None:

@@ -71,13 +71,6 @@ def plan_deletions(
     some deletions were proven. While the Source lists unusable entries, every deletion counts as
     unannounced: a resource that goes under one address may come under another, which cannot be
     parsed.
-
-    Args:
-        state: State of the mirror.
-        limit: Limit of deletions in one run.
-        here: Number of copies before the run.
-        deletions: Number of pending deletions.
-        untold: Number of those that no Change List announced.
     """
     held_of = state.read_note(_HELD_OF, int) or here
     # A number given by the operator counts the pending deletions, as a pull shows them.
@@ -97,19 +90,7 @@ def delete_pending(
     generation: int | None = None,
     proven: Sequence[Pending] = (),
 ) -> DeletionResult:
-    """Execute the pending deletions if the limit allows them all, else hold them.
-
-    Args:
-        equipment: Dependencies.
-        limit: Limit of deletions in one run.
-        here: Number of copies before the run.
-        generation: Reading whose deletions are meant; ``None`` for all pending ones.
-        proven: Pending deletions that are proven: they are done in any case.
-
-    Raises:
-        MirrorChangedError: The folder is not the known one; nothing was deleted.
-        StorageError: The mirror cannot be written.
-    """
+    """Execute the pending deletions if the limit allows them all, else hold them."""
     state = equipment.state
 
     def pending_rows() -> Iterator[Pending]:
@@ -248,9 +229,6 @@ def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -
     """Record files that a killed run moved to the trash before it could record them.
 
     Otherwise they would never be purged. Only the file name shows what they were.
-
-    Raises:
-        StorageError: The trash cannot be listed.
     """
     if state.note(_TRASHING) != "1":
         return

@@ -28,13 +28,7 @@ _LAST_PROBED: Final = "asked-whether-gone"
 def find_proven_gone(
     equipment: Dependencies, now: int, address: Callable[[str], str]
 ) -> list[Pending]:
-    """Return held deletions whose resources the Source reports as gone.
-
-    Args:
-        equipment: Dependencies.
-        now: Microseconds.
-        address: Returns the present address of a resource.
-    """
+    """Return held deletions whose resources the Source reports as gone."""
     state = equipment.state
     if state.read_note("refused", int):
         return []  # a resource may come back under an address that cannot be parsed
@@ -68,11 +62,7 @@ def _due_deletions(state: MirrorStateStore, held_before: int) -> Iterator[Pendin
 
 
 class _ControlProbes:
-    """Control probes: whether the server of an origin serves a listed resource.
-
-    Args:
-        address: Returns the present address of a resource.
-    """
+    """Control probes: whether the server of an origin serves a listed resource."""
 
     def __init__(self, equipment: Dependencies, address: Callable[[str], str]) -> None:
         self._dependencies, self._address = equipment, address

@@ -87,14 +87,6 @@ class Trash:
 
         The bytes are in place and recorded before they leave the trash: after a kill at any moment,
         the next run completes it.
-
-        Args:
-            rows: Rows to restore, by path, newest first; not read from the state that is written.
-            dry_run: Report only.
-
-        Raises:
-            DiskFullError: No space is left; what is in place is recorded.
-            StorageError: The mirror cannot be written; what is in place is recorded.
         """
         if dry_run:
             for row in _newest_of_each_path(rows):
@@ -223,15 +215,7 @@ class Trash:
         return row._replace(task=PendingTask.RETAIN, code=RESTORED)
 
     def empty(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
-        """Remove files for good.
-
-        Args:
-            rows: Rows to remove; not read from the state that is written.
-            dry_run: Report only.
-
-        Raises:
-            StorageError: A file could not be removed.
-        """
+        """Remove files for good."""
         rest = iter(rows)
         while group := list(islice(rest, _GROUP)):
             for row in group:

@@ -15,11 +15,6 @@ class Budget:
 
     At least one resource is always fetched, however large: the next run would get no further.
 
-    Args:
-        limit: Bytes; ``None``: no limit.
-        received: Returns the bytes received so far.
-        cancel: Has the time limit, which is lifted once it is reached; ``None``: no time limit.
-
     Attributes:
         spent: The limit that was reached; empty while every request could be sent.
         is_limited: There is a limit of bytes: requests must reserve theirs.
@@ -47,11 +42,7 @@ class Budget:
             self._cancel.lift_limit()
 
     def raise_if_cancelled(self) -> None:
-        """Raise if the run is to end.
-
-        Raises:
-            StoppedError: The end was requested, or the time is over.
-        """
+        """Raise if the run is to end."""
         if self._cancel is not None:
             self._cancel.raise_if_cancelled()
 
@@ -84,16 +75,7 @@ T = TypeVar("T")
 def check_cancelled(
     items: Iterable[T], cancel: CancelToken, *, every: int = _CHECK_INTERVAL
 ) -> Iterator[T]:
-    """Return the items, and check between groups whether the run is to end.
-
-    Args:
-        items: Rows or decisions.
-        cancel: Checked before every group of items.
-        every: Number of items in a group.
-
-    Raises:
-        StoppedError: The end was requested, or the time is over.
-    """
+    """Return the items, and check between groups whether the run is to end."""
     return chain.from_iterable(_checked_groups(iter(items), cancel, every))
 
 

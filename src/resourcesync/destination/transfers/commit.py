@@ -184,15 +184,7 @@ class StagedResource(msgspec.Struct):
 
 
 class CommitBatch:
-    """Batch of finished fetches, installed and recorded group by group.
-
-    Args:
-        copies: The mirror's files.
-        state: The mirror's state.
-        clock: Time.
-        policy: Strictness and limits.
-        report: Receives events.
-    """
+    """Batch of finished fetches, installed and recorded group by group."""
 
     def __init__(
         self,
@@ -238,13 +230,6 @@ class CommitBatch:
         """Return the copy to record for a resource with verified bytes.
 
         Its time of installation is the start of the run, until ``flush`` has installed the bytes.
-
-        Args:
-            listed: The Source's entry.
-            length: Bytes.
-            digests: Digests of the bytes.
-            headers: Headers of the answer; empty if its server did not describe the resource.
-            fixity: How well the bytes are proven.
         """
         uri, _, path, hash_, _, lastmod, *_ = listed
         if not hash_:
@@ -300,11 +285,7 @@ class CommitBatch:
             self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
 
     def add_failure(self, fetch: Fetch, code: str, reason: str, tries: int) -> bool:
-        """Add a resource that could not be fetched; its present copy stays.
-
-        Returns:
-            Whether that is a failure: not so where unavailable resources are accepted.
-        """
+        """Add a resource that could not be fetched; its present copy stays."""
         listed = fetch.listed
         self._waiting += 1
         if listed.change in {DISPUTED, UNLISTED} and code in ABSENT_CODES:
@@ -369,11 +350,7 @@ class CommitBatch:
         self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
 
     def flush_when_due(self) -> None:
-        """Flush the group when it is large or old enough; then report progress, if that is due.
-
-        Raises:
-            StoppedError: A group was flushed, and the end is requested, or the time is over.
-        """
+        """Flush the group when it is large or old enough; then report progress, if that is due."""
         now = self._clock.monotonic()
         if self._waiting < _GROUP and (not self._waiting or now - self._opened_at < _GROUP_SECONDS):
             return
@@ -397,12 +374,7 @@ class CommitBatch:
         )
 
     def flush(self) -> None:
-        """Make the group durable, then record it.
-
-        Raises:
-            DiskFullError: No space is left; what could be installed is recorded.
-            StorageError: The mirror cannot be written; what could be installed is recorded.
-        """
+        """Make the group durable, then record it."""
         self._opened_at = self._clock.monotonic()  # first: an exception here must lose nothing
         group, self._group = self._group, []
         staged = [ready for ready in group if ready.staged is not None]

@@ -41,19 +41,7 @@ def decode_staged(
     algorithms: Sequence[str],
     length: int | None = None,
 ) -> StagedCopy:
-    """Return a staged copy of the content of sealed bytes.
-
-    Args:
-        copies: The files of the mirror.
-        staged: The sealed bytes, which stay.
-        codings: Their codings.
-        algorithms: Digests to compute of the content.
-        length: The most bytes of the content; ``None``: as many as their coding can justify.
-
-    Raises:
-        BadResponseError: ``encoding``: they have no such content.
-        StorageError: The content cannot be stored.
-    """
+    """Return a staged copy of the content of sealed bytes."""
     content = copies.stage(algorithms)
     try:
         for piece in decode(_chunks(staged), codings, _NO_LIMIT if length is None else length):
@@ -82,13 +70,7 @@ _MAX_REASON: Final = 300
 
 
 class PatchApplication:
-    """Application of patches to copies.
-
-    Args:
-        copies: The mirror's files.
-        formats: The known formats, by media type.
-        own_algorithm: Digest recorded of every copy.
-    """
+    """Application of patches to copies."""
 
     def __init__(
         self, copies: Copies, formats: "Mapping[str, PatchFormat]", own_algorithm: str
@@ -98,11 +80,7 @@ class PatchApplication:
         self._own_algorithm = own_algorithm
 
     def request(self, fetch: Fetch) -> FetchRequest:
-        """Return the request for the patch.
-
-        Raises:
-            PatchError: The copy was changed or removed since it was fetched.
-        """
+        """Return the request for the patch."""
         patch, before = _patch_link(fetch.listed), fetch.before
         if before is None or check_installed(before, self._copies) is None:
             raise PatchError("the copy was changed locally since it was fetched")
@@ -112,16 +90,7 @@ class PatchApplication:
         return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length, proof=Proof.BYTES)
 
     def apply(self, fetch: Fetch, patch: StagedCopy) -> tuple[StagedCopy, int, str]:
-        """Return the patched and verified version, its length and its digests.
-
-        Args:
-            fetch: The planned fetch, with the copy to patch.
-            patch: The patch as received.
-
-        Raises:
-            PatchError: The result is not as listed.
-            StorageError: The mirror cannot be written.
-        """
+        """Return the patched and verified version, its length and its digests."""
         self._check_patch(fetch.listed, patch)
         previous = self._stage_previous(fetch)
         result = self._copies.stage(algorithms_for(fetch.listed, self._own_algorithm))

@@ -25,18 +25,7 @@ def installed_content(copy: Copy | None) -> CopyContent | None:
 
 
 def check_installed(copy: Copy, look: CopyInspector) -> Copy | None:
-    """Return the copy with the present signature of its file, which is as installed.
-
-    Args:
-        copy: The copy, which may be suspect.
-        look: The files.
-
-    Returns:
-        The copy; ``None`` if its file is gone or has other bytes.
-
-    Raises:
-        StorageError: The file cannot be read.
-    """
+    """Return the copy with the present signature of its file, which is as installed."""
     if look.signature(copy.path) == copy.signature and not is_unknown(copy):
         return copy
     return read_installed(copy, look)

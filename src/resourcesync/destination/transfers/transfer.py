@@ -93,17 +93,7 @@ _ANSWER_LABELS: Final = frozenset({"got", "tried"})
 
 
 class ResourceTransfer:
-    """Executor of fetches.
-
-    Args:
-        fetcher: The network.
-        copies: The mirror's files.
-        state: The mirror's state.
-        clock: Time.
-        policy: Strictness and limits.
-        report: Receives events.
-        patches: Formats of patches that can be applied, by media type.
-    """
+    """Executor of fetches."""
 
     def __init__(  # noqa: PLR0913 - all dependencies are parameters
         self,
@@ -146,17 +136,7 @@ class ResourceTransfer:
         return PatchApplication(self._copies, self._formats, self._policy.own_algorithm)
 
     def execute(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
-        """Execute the fetches; return their counts.
-
-        Args:
-            fetches: Fetches; read lazily.
-            total: Their number, for progress.
-            size: Bytes to fetch as far as known, for progress.
-
-        Raises:
-            DiskFullError: No space is left; complete copies are kept and recorded.
-            StorageError: The mirror cannot be written; complete copies are kept and recorded.
-        """
+        """Execute the fetches; return their counts."""
         self._commit_batch.expect(total, size)
         try:
             self._policy.budget.raise_if_cancelled()
@@ -435,11 +415,7 @@ class ResourceTransfer:
     def _check(
         self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
     ) -> ReceivedBytes:
-        """Return a body in the form that is listed, with what proves it.
-
-        Raises:
-            BadResponseError: Only its content can be the resource, and its coding has none.
-        """
+        """Return a body in the form that is listed, with what proves it."""
         listed = attempt.fetch.listed
         sent = verify_staged(listed, staged)
         served = AnswerProof() if listed.hash else verify_answer(headers, staged, sent.found)

@@ -38,16 +38,7 @@ _PIECE: Final = 1 << 20
 def verify_bytes(
     listed: ListedEntry, length: int, digests: str
 ) -> tuple[Fixity, tuple[str, str, str] | None]:
-    """Return how well received bytes are proven, and their mismatch if there is one.
-
-    Args:
-        listed: The Source's entry.
-        length: Bytes received.
-        digests: Their digests, as in a ``hash`` attribute.
-
-    Returns:
-        The fixity, and ``None`` or ``(code, expected, actual)`` of a mismatch.
-    """
+    """Return how well received bytes are proven, and their mismatch if there is one."""
     if listed.hash == digests and digests.startswith(_ONE_STRONG) and listed.length == length:
         return Fixity.VERIFIED, None  # the common case, without parsing the digests
     if listed.rivals:
@@ -92,11 +83,7 @@ def describe_mismatch(wrong: tuple[str, str, str]) -> str:
 
 
 def wanted_fields(own: str) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a request for a resource without a listed hash (RFC 9530 §4).
-
-    Args:
-        own: The algorithm of the digest that is computed of every copy.
-    """
+    """Return the fields of a request for a resource without a listed hash (RFC 9530 §4)."""
     return ((WANTED, format_wanted(own if own in FIELD_ALGORITHMS else FIELD_ALGORITHMS[0])),)
 
 
@@ -117,16 +104,7 @@ class AnswerProof(NamedTuple):
 def verify_answer(
     headers: Mapping[str, str], staged: StagedCopy, found: Sequence[Digest]
 ) -> AnswerProof:
-    """Compare the bytes of an answer with the digests that its server sent with them.
-
-    Args:
-        headers: The answer's fields, names in lower case.
-        staged: The sealed bytes as sent: in their content coding.
-        found: Their known digests.
-
-    Raises:
-        StorageError: The bytes cannot be read.
-    """
+    """Compare the bytes of an answer with the digests that its server sent with them."""
     served, is_malformed = served_digests(headers)
     if not served:
         return AnswerProof(is_malformed=is_malformed)

@@ -76,11 +76,7 @@ def _refused(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 class CheckedColumns(ColumnTexts):
-    """The texts of columns of values, each of which is checked.
-
-    Args:
-        header: The header of the document.
-    """
+    """The texts of columns of values, each of which is checked."""
 
     def __init__(self, header: Header) -> None:
         self._last = header.from_

@@ -90,11 +90,7 @@ class ItemMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_item_metadata(metadata: bytes) -> ItemMetadata:
-    """Read the metadata of an item.
-
-    Raises:
-        DocumentError: It is no XML that can be used.
-    """
+    """Read the metadata of an item."""
     finder = _MetadataParser()
     finder.driver.read(metadata)
     return finder.item_metadata()

@@ -39,16 +39,7 @@ _USUAL: Final = ResponseLimits()
 def salvage_records(
     whole: bytes, read: ResponseScanner, tail: ResponseScanner
 ) -> Generator[OaiRecord, None, bool]:
-    """Yield the records that were not read yet; return whether the answer is complete.
-
-    Args:
-        whole: The answer, in UTF-8.
-        read: The scanner that read its beginning, up to the ill-formed part.
-        tail: Reads the text around the records.
-
-    Raises:
-        DocumentLimitError: There are too many of them.
-    """
+    """Yield the records that were not read yet; return whether the answer is complete."""
     first = _BEGIN.search(whole)
     starts = [match.start() for match in _BEGIN.finditer(whole, read.record_ended)]
     if first is None or not starts or first.start() > _MOST_BEFORE:
@@ -119,27 +110,14 @@ _HTML: Final = re.compile(rb"\s*<(!doctype\s+)?html\b", re.IGNORECASE)
 
 @final
 class OaiResponse:
-    """One answer. Read the records first: the other properties are complete after the last.
-
-    Args:
-        stream: The bytes; it can be sought, and stays open.
-        uri: Its address, for messages.
-        limits: Its bounds.
-    """
+    """One answer. Read the records first: the other properties are complete after the last."""
 
     def __init__(self, stream: BinaryIO, *, uri: str, limits: ResponseLimits = _USUAL) -> None:
         self._stream, self._uri, self._limits = stream, uri, limits
         self._scan = ResponseScanner(uri, limits)
 
     def records(self) -> Iterator[OaiRecord]:
-        """Yield the records, those that cannot be used too, each once.
-
-        Raises:
-            NotAListError: It is no answer of a provider, such as a page of HTML (``not-oai``).
-            TruncatedDocumentError: It stops before its end.
-            MalformedDocumentError: It is not well-formed around the records; or it has a DOCTYPE.
-            DocumentLimitError: It is over a limit.
-        """
+        """Yield the records, those that cannot be used too, each once."""
         scan, start = self._scan, self._stream.tell()
         try:
             for block in self._blocks():
@@ -159,11 +137,7 @@ class OaiResponse:
             yield from self._rest(error.fault, start)
 
     def read(self) -> "OaiResponse":
-        """Read it to its end, for what is no record; return itself.
-
-        Raises:
-            DocumentError: As from `records`.
-        """
+        """Read it to its end, for what is no record; return itself."""
         for _ in self.records():
             pass
         return self

@@ -40,10 +40,6 @@ Scope = Mapping[str, str]
 class ElementCopier:
     """One element and its content, written as its parts arrive.
 
-    Args:
-        scope: The prefixes that are declared around it.
-        budget: Most characters of it.
-
     Attributes:
         is_over: True if it is longer than its budget; then it is dropped.
     """
@@ -204,20 +200,11 @@ class ResponseScanner:
         }
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes.
-
-        Raises:
-            DocumentError: They cannot be used, whatever follows.
-            IllFormedError: They are not well-formed.
-        """
+        """Feed the next bytes."""
         self._driver.feed(block)
 
     def close(self) -> None:
-        """End the answer.
-
-        Raises:
-            IllFormedError: It is not complete.
-        """
+        """End the answer."""
         self._driver.close()
 
     def identity_of(self) -> ProviderIdentity:

@@ -46,12 +46,7 @@ class PackageContainer(Protocol):
         """The members, without folders."""
 
     def read(self, index: int) -> Iterator[bytes]:
-        """Yield the bytes of a member, exactly its ``size``, in pieces of at most 64 KiB.
-
-        Raises:
-            PackedMemberError: They contradict the package's own record of them.
-            TruncatedPackageError: The file ends before they do.
-        """
+        """Yield the bytes of a member, exactly its ``size``, in pieces of at most 64 KiB."""
 
     def read_short(self, index: int) -> bytes | None:
         """Return the bytes of a member of at most 64 KiB that match the package's record of it.
@@ -66,11 +61,7 @@ def member_error(member: PackedMember, *, uri: str) -> PackedMemberError:
 
 
 def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -> int:
-    """Return the index of the manifest: the one at the root, in exact case.
-
-    Raises:
-        PackageError: There is none.
-    """
+    """Return the index of the manifest: the one at the root, in exact case."""
     near: list[str] = []
     for index, member in enumerate(members):
         if member.name == manifest:

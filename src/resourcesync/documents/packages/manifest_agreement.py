@@ -17,17 +17,7 @@ _MANIFESTS = {
 
 
 def check_manifest(manifest: Header, *, dump: Header, package: Package | None = None) -> None:
-    """Check the root of a manifest against the dump that lists its package.
-
-    Args:
-        manifest: The root of the manifest in the package.
-        dump: The root of the Resource Dump or Change Dump.
-        package: The entry of the dump, if its own times are to be compared.
-
-    Raises:
-        PackageError: The manifest is of the other kind, its snapshot is older than that of the
-            dump, or it covers another time than its entry.
-    """
+    """Check the root of a manifest against the dump that lists its package."""
     uri = "" if package is None else package.uri
     if dump.capability is None or _MANIFESTS.get(dump.capability) is not manifest.capability:
         raise _mismatch(f"A {dump.phrase} contains no {manifest.phrase}", uri)
@@ -49,10 +39,6 @@ def check_copy(manifest: Document, copy: Document) -> None:
     """Check that a copy of the manifest (``contents``) equals the packed one.
 
     Both are read to their ends, or to the first difference.
-
-    Raises:
-        PackageError: They differ.
-        DocumentError: One of them is no sound document.
     """
     header, other = manifest.header, copy.header
     if (header.capability, header.at, header.from_) != (other.capability, other.at, other.from_):
@@ -78,13 +64,7 @@ def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] 
 def checked_chunks(
     chunks: Iterable[bytes], *, uri: str, length: int | None, digests: Sequence[Digest]
 ) -> Iterator[bytes]:
-    """Yield the chunks; they are verified only when the last one was read.
-
-    Raises:
-        LengthMismatchError: There are more or fewer bytes than ``length``; nothing beyond it is
-            yielded.
-        DigestMismatchError: The strongest digest that can be checked is another one.
-    """
+    """Yield the chunks; they are verified only when the last one was read."""
     running = running_digest(digests)
     total = 0
     for chunk in chunks:
@@ -101,11 +81,7 @@ def checked_chunks(
 
 
 def check_bytes(data: bytes, *, uri: str, length: int | None, digests: Sequence[Digest]) -> None:
-    """Check bytes in memory likewise; quickest for one sha-256.
-
-    Raises:
-        LengthMismatchError, DigestMismatchError: As from `checked`.
-    """
+    """Check bytes in memory likewise; quickest for one sha-256."""
     if length is not None and len(data) != length:
         raise wrong_length(uri, length, f"{len(data):,} bytes")
     if len(digests) == 1 and digests[0] == ("sha-256", hashlib.sha256(data).hexdigest()):

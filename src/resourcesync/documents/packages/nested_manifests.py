@@ -44,14 +44,6 @@ def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterat
     """Yield one manifest of all that the parts of a manifest list.
 
     Parts with changes come in the order of their first changes.
-
-    Args:
-        index: The open manifest, which is an index.
-        open_part: Opens its parts.
-        most: Bytes of the whole.
-
-    Raises:
-        PackageError: A part cannot be used, they lie too deep, or it would be too large.
     """
     joiner = _ManifestJoiner(index, open_part, most)
     parts = [part for part in joiner.parts(index, MAX_DEPTH) if part.data]

@@ -61,15 +61,6 @@ def plan_packages(
     A package ends before the entry that would make it too large, so the same entries always give
     the same packages, and more entries at the end change only the last one. The manifest, too,
     stays within the 50 MB that a document may have. Entries of one package are buffered in memory.
-
-    Args:
-        header: A header as the manifests will have it.
-        entries: The entries to pack, or runs of them; an existing ``path`` is replaced. A package
-            that consists of runs is yielded as a run.
-        size: The maximal size of a package.
-
-    Raises:
-        ValueError: An entry has no ``length``, or could not be in such a manifest.
     """
     package = _PackageBuilder(header, size)
     for entry in entries:
@@ -175,11 +166,7 @@ def content_of(entry: ManifestEntry) -> Resource | None:
 
 
 def length_of(entry: ManifestEntry) -> int:
-    """Return the number of bytes in a package for the entry.
-
-    Raises:
-        ValueError: The entry has no length.
-    """
+    """Return the number of bytes in a package for the entry."""
     resource = content_of(entry)
     if resource is None:
         return 0

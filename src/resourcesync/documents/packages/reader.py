@@ -57,16 +57,6 @@ def open_package(
 
     ZIP, tar, tar.gz and tar.xz are recognized by their first bytes. A compressed tar is unpacked
     once, to list its members; nothing of it is stored.
-
-    Args:
-        file: The package; seekable, and open as long as the reader is used.
-        uri: Its address, for messages.
-        limits: Its bounds.
-
-    Raises:
-        TruncatedPackageError: It stops before its end.
-        PackageError: It is no package, not sound (members that overlap, clash or are not where
-            they should be, bytes that belong to nothing), over a limit, or without a manifest.
     """
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
@@ -113,13 +103,6 @@ class ManifestMember:
 
         Length, CRC (ZIP) and the strongest digest of the entry are checked on the way. Without a
         digest the bytes are not proven, only undamaged.
-
-        Raises:
-            PackedMemberError: The `fault`, or the bytes contradict the package's record.
-            LengthMismatchError, DigestMismatchError: They are not those of the manifest.
-            TruncatedPackageError: The file ends before they do.
-            PackageError: More was read in this pass than the package may unpack to.
-            RuntimeError: The entry is a deletion.
         """
         if self.fault is not None:
             raise self.fault
@@ -181,15 +164,7 @@ class PackageReader:
             )
 
     def manifest(self, *, on_refused: Refusals | None = None) -> Document:
-        """Open the manifest; each call reads it from its start.
-
-        Args:
-            on_refused: Called with each entry that cannot be used, in order.
-
-        Raises:
-            PackageError: It is no manifest, or damaged; while the entries are read, too.
-            DocumentError: As from `resourcesync.documents.reader.read`.
-        """
+        """Open the manifest; each call reads it from its start."""
         document = self._read(self.whole_manifest(), MANIFEST, on_refused)
         header = document.header
         if header.capability is None or not header.capability.is_manifest or header.is_index:
@@ -201,20 +176,11 @@ class PackageReader:
         return document
 
     def manifest_chunks(self) -> Iterator[bytes]:
-        """Yield the bytes of the manifest, sound or not, for the validator.
-
-        Raises:
-            PackageError: It is damaged.
-        """
+        """Yield the bytes of the manifest, sound or not, for the validator."""
         return self._manifest_chunks()
 
     def whole_manifest(self) -> Iterator[bytes]:
-        """Yield the manifest; of one that is an index (0.5), one with all that its parts list.
-
-        Raises:
-            PackageError: It is damaged, or a part of it cannot be used.
-            DocumentError: As from `resourcesync.documents.reader.read`.
-        """
+        """Yield the manifest; of one that is an index (0.5), one with all that its parts list."""
         if self._joined is None:
             index = self._read(self._manifest_chunks(), MANIFEST, self._no_part)
             kind = index.header.capability
@@ -277,13 +243,6 @@ class PackageReader:
 
         Read each member before the next: that is cheapest, and for a compressed
         tar it is needed.
-
-        Args:
-            start: The position to go on at after an interruption; earlier entries are passed over.
-            on_refused: Called with each entry that cannot be used, in order.
-
-        Raises:
-            PackageError, DocumentError: As from `manifest`.
         """
         self._spent = 0
         for index, entry in enumerate(self.manifest(on_refused=on_refused).entries()):
@@ -293,11 +252,7 @@ class PackageReader:
                 yield self._member(index, entry, found, fault)
 
     def verify(self) -> None:
-        """Verify all that the manifest lists, as reading each of `members` to its end does.
-
-        Raises:
-            PackageError, DocumentError, VerificationError: The first fault.
-        """
+        """Verify all that the manifest lists, as reading each of `members` to its end does."""
         self._spent = 0
         for batch in self.manifest().batches():
             if isinstance(batch, ResourceRun):
@@ -356,11 +311,7 @@ class PackageReader:
         ]
 
     def linked(self, link: Link) -> Iterator[bytes]:
-        """Yield the bytes of a link that has a ``path``, such as a patch (§14.4).
-
-        Raises:
-            PackageError, VerificationError: As from `ManifestMember.chunks`.
-        """
+        """Yield the bytes of a link that has a ``path``, such as a patch (§14.4)."""
         found, fault = self._find_path(link.path)
         fault = fault or self._wrong_length(link.href, link.length, found)
         if fault is not None:

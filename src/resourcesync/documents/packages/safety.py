@@ -37,10 +37,6 @@ def member_name(path: str) -> str:
 
     One leading slash is removed. A path without it is accepted, for the dumps of ``resync`` have
     none.
-
-    Raises:
-        ValueError: The path is empty or too long, has a segment that is empty, ``.`` or ``..``, a
-            backslash or a control character, or means the manifest itself.
     """
     name = path.removeprefix("/")
     if _plain(name) and len(path) <= MAX_PATH:  # nearly every path

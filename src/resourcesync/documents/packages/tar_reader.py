@@ -51,11 +51,7 @@ class UnpackedFile:
         self._pieces = self._all()
 
     def go_to(self, position: int) -> None:
-        """Set the position.
-
-        Raises:
-            PackageError: The data on the way is damaged.
-        """
+        """Set the position."""
         if not self.is_packed:
             self.position, self._buffered = position, b""
             return
@@ -74,11 +70,7 @@ class UnpackedFile:
             count -= len(piece)
 
     def exactly(self, count: int) -> bytes:
-        """Return so many bytes.
-
-        Raises:
-            TruncatedPackageError: The package ends before them.
-        """
+        """Return so many bytes."""
         data = b""
         while len(data) < count:
             piece = self.read(count - len(data))
@@ -88,12 +80,7 @@ class UnpackedFile:
         return data
 
     def read(self, count: int) -> bytes:
-        """Return at most ``count`` bytes, at most 64 KiB; none at the end.
-
-        Raises:
-            TruncatedPackageError: The compressed data stops before its end.
-            PackageError: It is damaged, or unpacks to more than it may.
-        """
+        """Return at most ``count`` bytes, at most 64 KiB; none at the end."""
         if not self._buffered:
             if self.is_packed:
                 self._buffered = next(self._pieces, b"")
@@ -196,18 +183,7 @@ class _TarExtension(NamedTuple):
 
 @final
 class TarContainer:
-    """An open tar.
-
-    Args:
-        file: The package; seekable, and open as long as it is read.
-        size: Its bytes.
-        uri: Its address, for messages.
-        limits: Its bounds.
-
-    Raises:
-        TruncatedPackageError: It stops before its end.
-        PackageError: It is not sound, or over a limit.
-    """
+    """An open tar."""
 
     kind = "tar"
 

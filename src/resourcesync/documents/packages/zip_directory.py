@@ -106,12 +106,7 @@ def package_error(code: str, message: str, *, uri: str, member: str = "") -> Pac
 
 
 def read_bounds(file: BinaryIO, size: int, *, uri: str) -> DirectoryBounds:
-    """Find the directory from the end of the file.
-
-    Raises:
-        TruncatedPackageError: The file does not end with the end of a directory.
-        PackageError: It has two ends, several disks, or bytes that belong to nothing.
-    """
+    """Find the directory from the end of the file."""
     start = max(0, size - END.size - _MAX_COMMENT)
     file.seek(start)
     tail = file.read(size - start)
@@ -172,11 +167,7 @@ def _read_zip64(
 def read_records(
     file: BinaryIO, bounds: DirectoryBounds, size: int, *, uri: str, limits: PackageLimits
 ) -> list[CentralRecord]:
-    """Return the records of the directory, in its order.
-
-    Raises:
-        PackageError: More than the limits allow, or a directory that is not sound.
-    """
+    """Return the records of the directory, in its order."""
     if bounds.records > limits.members or bounds.size > limits.directory:
         raise PackageError(
             "The package has too many members",
@@ -276,12 +267,7 @@ def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
 
 
 def check_extra(extra: bytes, name: str, *, uri: str) -> None:
-    """Check the extra fields of a header or a record, which other readers may read differently.
-
-    Raises:
-        PackageError: They do not end where they say, there are two of the ZIP64 numbers, or one
-            gives the member another name.
-    """
+    """Check the extra fields of a header or a record, which other readers may read differently."""
     seen: set[int] = set()
     at = 0
     while at + 4 <= len(extra):

@@ -33,18 +33,7 @@ _LEVEL_FLAGS: Final = 0x6  # only the compression level
 
 @final
 class ZipContainer:
-    """An open ZIP.
-
-    Args:
-        file: The package; seekable, and open as long as it is read.
-        size: Its bytes.
-        uri: Its address, for messages.
-        limits: Its bounds.
-
-    Raises:
-        TruncatedPackageError: It stops before its end.
-        PackageError: It is not sound, or over a limit.
-    """
+    """An open ZIP."""
 
     kind = "zip"
     is_sequential = False

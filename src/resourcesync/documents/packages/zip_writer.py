@@ -97,11 +97,6 @@ class _LongEntry(ZipInfo):
     """The header of a member whose CRC and sizes follow it, since it is not in memory as a whole.
 
     Deflated in any case: Java reads stored data only if its CRC comes first.
-
-    Args:
-        name: Its name.
-        length: Its bytes: from 2 GiB on, its header has room for 64 bits.
-        compact: True if all of it goes in as it is, at level 0.
     """
 
     def __init__(self, name: str, length: int, *, compact: bool) -> None:
@@ -149,19 +144,6 @@ def write_package(
     looks like, compressed data is not compressed again. Memory is bounded by 256 KiB of content and
     some 400 bytes for each entry. Should it raise, what it yielded so far is no package: readers
     need the directory, and that comes last.
-
-    Args:
-        header: The root of the manifest, a `Header` of one of the two manifests.
-        entries: The entries to pack, at most 50,000, each with ``path`` and ``length``.
-        content: Gives the bytes of an entry; called once for each, in order. A tuple of one piece
-            is taken for all of them, which is quickest for short ones.
-        manifest: The bytes that `write` makes of header and entries, if they are known.
-
-    Raises:
-        ValueError: The manifest would not be valid, has no link ``up`` or tells a change after a
-            later one; or an entry has no path, the path of another, or no length.
-        LengthMismatchError: The bytes are more or fewer than ``length``.
-        DigestMismatchError: The bytes do not have the strongest digest of the entry.
     """
     members = _members(header, entries)
     chunks: Iterable[bytes] = (manifest,) if manifest else write(header, entries)

@@ -23,17 +23,7 @@ Json = Any
 
 
 def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) -> None:
-    """Write a patch that leads from one version to another.
-
-    Args:
-        previous: The version before.
-        current: The version that it is to lead to.
-        patch: Receives the patch.
-        limit: Bytes that it may have.
-
-    Raises:
-        PatchError: There is none that small, or one of the versions is no JSON, or too large.
-    """
+    """Write a patch that leads from one version to another."""
     before = read_all(previous, MAX_BYTES, "the version before")
     after = read_all(current, MAX_BYTES, "the new version")
     try:

@@ -26,18 +26,7 @@ Json = Any
 
 
 def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> None:
-    """Write the version that a patch leads to.
-
-    Args:
-        previous: The version before.
-        patch: The patch.
-        result: Receives the bytes.
-        limit: Bytes that the result may have.
-
-    Raises:
-        PatchError: The patch is none, does not fit, or the version before is too large or written
-            in a way that we do not know how to go on with.
-    """
+    """Write the version that a patch leads to."""
     before = read_all(previous, MAX_BYTES, "the version before")
     wanted = read_all(patch, MAX_BYTES, "the patch")
     try:
@@ -99,11 +88,7 @@ def _style_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
 
 
 def apply_operations(document: Json, operations: Json) -> Json:
-    """Return the document after all operations; the document itself may be changed.
-
-    Raises:
-        PatchError: They are no operations, too many, copy too much, or one does not fit.
-    """
+    """Return the document after all operations; the document itself may be changed."""
     if not isinstance(operations, list) or len(operations) > MAX_OPERATIONS:
         raise PatchError(f"a JSON Patch is a list of at most {MAX_OPERATIONS:,} operations")
     budget = _MAX_VALUES

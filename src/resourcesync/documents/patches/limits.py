@@ -17,11 +17,7 @@ MAX_READ: Final = 16 << 20
 
 
 def read_all(stream: BinaryIO, limit: int, what: str) -> bytes:
-    """Read a stream to its end.
-
-    Raises:
-        PatchError: It has more than ``limit`` bytes.
-    """
+    """Read a stream to its end."""
     data = stream.read(limit + 1)
     if len(data) > limit:
         raise PatchError(f"{what} has more than {limit:,} B")
@@ -29,13 +25,7 @@ def read_all(stream: BinaryIO, limit: int, what: str) -> bytes:
 
 
 class BoundedSink(RawIOBase):
-    """A sink of bytes with a limit.
-
-    Args:
-        take: Called with each piece.
-        most: Bytes in all.
-        refusal: The message when there are more.
-    """
+    """A sink of bytes with a limit."""
 
     def __init__(self, take: Callable[[bytes], object], most: int, refusal: str) -> None:
         self._take = take
@@ -47,11 +37,7 @@ class BoundedSink(RawIOBase):
         return True
 
     def write(self, data: "Buffer", /) -> int:
-        """Write a piece.
-
-        Raises:
-            PatchError: There are too many bytes.
-        """
+        """Write a piece."""
         chunk = bytes(data)
         self._left -= len(chunk)
         if self._left < 0:

@@ -37,18 +37,7 @@ _XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 
 def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> None:
-    """Write the version that a patch leads to.
-
-    Args:
-        previous: The version before.
-        patch: The patch.
-        result: Receives the bytes.
-        limit: Bytes that the result may have.
-
-    Raises:
-        PatchError: The patch is none, does not fit, or uses what is not supported; or the version
-            before is too large, or not written as lxml writes it.
-    """
+    """Write the version that a patch leads to."""
     before = read_all(previous, MAX_BYTES, "the version before")
     operations = _parse(read_all(patch, MAX_BYTES, "the patch"), "the patch")
     root = _parse(before, "the version before")
@@ -73,11 +62,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
 
 
 def _parse(data: bytes, what: str) -> Node:
-    """Return the root of a document.
-
-    Raises:
-        PatchError: It is not usable.
-    """
+    """Return the root of a document."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
     )
@@ -129,11 +114,7 @@ def _operate(root: Node, operation: Node) -> None:
 
 
 def _select(root: Node, operation: Node) -> Node:
-    """Return the one node that an operation selects; a text or an attribute is a string.
-
-    Raises:
-        PatchError: There is none, or more than one, or the selector is not supported.
-    """
+    """Return the one node that an operation selects; a text or an attribute is a string."""
     path, scope = _path_of(operation)
     try:
         first_two = etree.XPath(f"({path})[position() < 3]", namespaces=scope)
@@ -152,9 +133,6 @@ def _path_of(operation: Node) -> tuple[str, dict[str, str]]:
 
     A name without a prefix is in the default namespace of the patch (RFC 5261 §4.2.1); in XPath
     only a name with a prefix is in a namespace.
-
-    Raises:
-        PatchError: It is not supported.
     """
     text, path, at, steps = operation.get("sel", ""), "", 0, 0
     scope = {prefix: uri for prefix, uri in operation.nsmap.items() if prefix}
@@ -201,14 +179,7 @@ def _add_content(node: Node, operation: Node) -> None:
 
 
 def _insert(parent: Node, previous: Node | None, operation: Node, *, is_first: bool) -> None:
-    """Insert the content of an operation after a child, or at the begin without one.
-
-    Args:
-        parent: The element.
-        previous: The child.
-        operation: The operation.
-        is_first: True to insert it before the text that follows there, else after that text.
-    """
+    """Insert the content of an operation after a child, or at the begin without one."""
     rest = (parent.text if previous is None else previous.tail) or ""
     head, nodes = operation.text or "", [deepcopy(node) for node in operation]
     if is_first and nodes:

@@ -42,11 +42,7 @@ class ListingPage(NamedTuple):
 
 
 def read_page(data: bytes) -> ListingPage:
-    """Read a page.
-
-    Raises:
-        ValueError: It is cut short, no listing, or lacks the token of the next page.
-    """
+    """Read a page."""
     told: dict[str, str] = {}
     rows: list[dict[str, str]] = []
     path: list[str] = []

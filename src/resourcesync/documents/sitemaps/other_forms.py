@@ -62,11 +62,6 @@ def is_text_sitemap(start: bytes) -> bool:
 class TextSitemapScanner:
     """A scanner of a text sitemap: one address on each line (sitemaps.org, "Text file").
 
-    Args:
-        assembler: Receives the entries.
-        limits: Bounds of the document.
-        context: The document.
-
     Attributes:
         form: The form of the document.
         is_index: False: it lists no sitemaps.
@@ -105,19 +100,11 @@ class TextSitemapScanner:
         context.tolerate(Leniency.TEXT_FORM)
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes.
-
-        Raises:
-            DocumentError: They are not UTF-8, or a line is too long.
-        """
+        """Feed the next bytes."""
         self._add(self._decode(block, is_last=False), is_last=False)
 
     def close(self) -> None:
-        """End the document.
-
-        Raises:
-            MalformedDocumentError: It stops within a character.
-        """
+        """End the document."""
         if not self.closed:
             self._add(self._decode(b"", is_last=True), is_last=True)
             self.closed = True
@@ -209,16 +196,7 @@ def feed_form(root: str, attributes: list[str]) -> SitemapForm | None:
 
 
 class FeedEntryHandler:
-    """A handler of the elements of a feed, below its root: entries as those of a sitemap.
-
-    Args:
-        form: RSS or Atom.
-        root: The root element, and its attributes.
-        driver: The parser, for places and limits.
-        assembler: Receives the entries.
-        limits: Bounds of the document.
-        context: The document.
-    """
+    """A handler of the elements of a feed, below its root: entries as those of a sitemap."""
 
     def __init__(
         self,

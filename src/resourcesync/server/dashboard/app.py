@@ -78,15 +78,7 @@ _Query = dict[str, str]
 
 @final
 class Dashboard:
-    """The pages of the dashboard; other paths go to another application.
-
-    Args:
-        views: The source of the values to show.
-        others: The application for all other paths.
-        advise: Adds to a hint the command of its remedy, for the operators who see the pages.
-        operator: The application of the forms with which operators act; ``None``: the pages only
-            read.
-    """
+    """The pages of the dashboard; other paths go to another application."""
 
     def __init__(
         self,
@@ -214,12 +206,7 @@ class Dashboard:
 
 @final
 class SourceDashboard:
-    """The pages of a Source; other paths go to another application.
-
-    Args:
-        views: The source of the values to show.
-        others: The application for all other paths.
-    """
+    """The pages of a Source; other paths go to another application."""
 
     def __init__(self, views: SourceViews, others: ASGIApp) -> None:
         self._views, self._fallback = views, others

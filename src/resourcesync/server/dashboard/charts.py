@@ -105,16 +105,7 @@ def picture(
     look: str = "plot",
     role: str = "img",
 ) -> Markup:
-    """Return a picture.
-
-    Args:
-        title: Its title; empty for none.
-        drawn: Its elements.
-        size: Its width and height.
-        label: What it shows, in words; by default the title.
-        look: Its class.
-        role: Its role for those who do not see it; "group" if links are in it.
-    """
+    """Return a picture."""
     return tag(
         "svg",
         tag("title", title) if title else None,
@@ -163,13 +154,7 @@ def bars(plot: Plot) -> Markup:
 
 
 def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = None) -> Markup:
-    """Return values as lines.
-
-    Args:
-        plot: The plot.
-        floor_: The least value of the axis; ``None`` for 0.
-        ceiling: The greatest; ``None`` to fit the values.
-    """
+    """Return values as lines."""
     known = [
         value for series_item in plot.series for value in series_item.values if value is not None
     ]

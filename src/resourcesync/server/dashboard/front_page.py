@@ -67,13 +67,7 @@ class _BuiltPages(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class SourcePages:
-    """Pages made on request, no more often than every few seconds.
-
-    Args:
-        uri: The Capability List's address.
-        look: Returns the overview; called in a thread. After a ``ResourceSyncError`` the page only
-            has the link.
-    """
+    """Pages made on request, no more often than every few seconds."""
 
     def __init__(self, uri: str, look: Callable[[], Overview] | None, clock: Clock) -> None:
         self._uri = uri

@@ -122,16 +122,7 @@ def page(
     script: bool = False,
     menu: Sequence[tuple[str, str]] = PAGES,
 ) -> str:
-    """Return a whole page.
-
-    Args:
-        title: The title of the page.
-        body: Its content.
-        now: The moment of the data.
-        here: The current page of the menu.
-        script: True if it has live parts; without scripts all of it is loaded again.
-        menu: The other pages: their names and addresses.
-    """
+    """Return a whole page."""
     head = (
         ICON,
         tag("link", rel="stylesheet", href="style.css"),
@@ -182,15 +173,7 @@ def report_page(
     head: Piece = None,
     foot: str = f"resourcesync {__version__}. All times are UTC.",
 ) -> str:
-    """Return a self-contained page, which loads nothing.
-
-    Args:
-        title: The title of the page.
-        body: Its content.
-        style: Rules beside those of all pages; there is no markup in it.
-        head: Further elements of its head.
-        foot: The text below it.
-    """
+    """Return a self-contained page, which loads nothing."""
     heads = (head, tag("style", Markup(STYLE + style)))
     return _document(title, heads, (tag("main", *body, id="content"), tag("footer", foot)))
 
@@ -202,14 +185,7 @@ def with_menu(
     here: str,
     menu: Sequence[tuple[str, str]] = PAGES,
 ) -> str:
-    """Return a report with the header of the pages, which leads back to them.
-
-    Args:
-        report: The page, as ``report_page`` makes it.
-        now: The present moment; ``None`` to show none.
-        here: The page of the menu that it belongs to.
-        menu: The pages: their names and addresses.
-    """
+    """Return a report with the header of the pages, which leads back to them."""
     head, body, content = report.partition("</head><body>")
     return f"{head}{ICON}{body}{_header(now, here, menu)}{content}"
 
@@ -248,13 +224,7 @@ def table(
     *,
     titles: Mapping[str, Piece] = MappingProxyType({}),
 ) -> Markup:
-    """Return a table; on a small screen each row becomes a block.
-
-    Args:
-        heads: The headings of its columns; ``#`` at the start marks numbers.
-        rows: Its rows, as ``row`` makes them.
-        titles: The content of headings that are more than their text, such as links.
-    """
+    """Return a table; on a small screen each row becomes a block."""
     cells = [
         tag(
             "th",

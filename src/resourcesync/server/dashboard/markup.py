@@ -30,13 +30,7 @@ def join_markup(*pieces: Piece) -> Markup:
 
 
 def tag(name: str, /, *pieces: Piece, **attributes: str | float | None) -> Markup:
-    """Return an element.
-
-    Args:
-        name: The name of the element; never from outside.
-        pieces: Its content.
-        attributes: Its attributes with ``_`` for ``-``, a last ``_`` is left out; ``None`` is none.
-    """
+    """Return an element."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_escape(_text(value))}"'
         for key, value in attributes.items()

@@ -48,13 +48,7 @@ _SHOWN_RUNS: Final = 12
 def mirror_page(
     detail: MirrorDetail, chosen: TimeRange = DEFAULT_RANGE, *, can_act: bool = False
 ) -> str:
-    """Return the page.
-
-    Args:
-        detail: The mirror.
-        chosen: The range of time that was chosen.
-        can_act: True to show the form with which operators act.
-    """
+    """Return the page."""
     status = detail.summary.status
     bad = status.state in {MirrorState.FAILING, MirrorState.STOPPED}
     title = tag(

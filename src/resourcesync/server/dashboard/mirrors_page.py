@@ -67,14 +67,7 @@ def mirrors_page(
     running: Sequence[RunningJob],
     now: datetime,
 ) -> str:
-    """Return the page of some of the mirrors.
-
-    Args:
-        selection: The mirrors.
-        activity: The recent past of those of the page, as far as it is known.
-        running: The jobs that run now.
-        now: The present moment.
-    """
+    """Return the page of some of the mirrors."""
     problems = selection.problems
     title = f"({formatting.count(problems)}) Mirrors" if problems else "Mirrors"
     live = tag(

@@ -32,12 +32,7 @@ _ACTIONS: Final = {"pull": "Pull now", "pause": "Pause", "resume": "Resume"}
 
 @final
 class OperatorApplication:
-    """The ASGI application of the forms with which operators act.
-
-    Args:
-        token: The secret that each request must have.
-        operations: Does what is requested.
-    """
+    """The ASGI application of the forms with which operators act."""
 
     def __init__(self, token: str, operations: MirrorOperations) -> None:
         self._token = token.encode()
@@ -88,11 +83,7 @@ class OperatorApplication:
 
 
 def is_same_origin(fields: Mapping[str, str]) -> bool:
-    """True if a form was sent by a page of this server, or by no page at all.
-
-    Args:
-        fields: The header fields, by lower-case name.
-    """
+    """True if a form was sent by a page of this server, or by no page at all."""
     if fields.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         return False
     site, origin = fields.get("sec-fetch-site"), fields.get("origin")

@@ -67,12 +67,7 @@ def sources_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
 
 
 def explore_page(document_tree: DocumentTree, menu: Sequence[tuple[str, str]] = PAGES) -> str:
-    """Return the page of one Source.
-
-    Args:
-        document_tree: The Source and its documents.
-        menu: The other pages.
-    """
+    """Return the page of one Source."""
     head = tag(
         "div",
         tag("h1", document_tree.name or document_tree.address),

@@ -49,22 +49,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     taken: set[str],
     oldest: int = 0,
 ) -> tuple[PublishedPackage, ...]:
-    """Pack the unpacked resources; return the packages of the whole dump, in URI order.
-
-    Args:
-        snapshot: The resources.
-        known: The packages of the last dump.
-        packager: The writer of packages.
-        contents: Measures resources without a known length.
-        writer: The document writer.
-        size: Largest contents of one package.
-        taken: Names that are in use; new ones are added.
-        oldest: Packages older than this are packed again, in microseconds.
-
-    Raises:
-        OriginalChangedError: Something changed each time it was packed.
-        StorageError: A package could not be written. The public dump is unchanged.
-    """
+    """Pack the unpacked resources; return the packages of the whole dump, in URI order."""
     usable = {package.key: package for package in known if package.since >= oldest}
 
     def planned() -> Iterator[PublishedPackage | PackageJob]:
@@ -176,18 +161,6 @@ def pack_changes(
 
     Nothing is packed when nothing has changed. The bytes of every change must be available; see
     ``find_lost_changes``.
-
-    Args:
-        snapshot: The log of changes.
-        reached: The progress of the existing packages.
-        packager: The writer of packages.
-        contents: The bytes of the versions.
-        writer: The document writer.
-        size: Largest contents of one package.
-
-    Raises:
-        OriginalChangedError: Something changed each time it was packed.
-        StorageError: A package could not be written. The public dump is unchanged.
     """
     last, at = snapshot.last_change(), to_microseconds(snapshot.at)
     here = _packable(snapshot, reached.last, contents)

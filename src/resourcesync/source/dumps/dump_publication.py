@@ -69,14 +69,7 @@ def dump(
     contents: ResourceContents,
     clock: Clock,
 ) -> DumpOutcome:
-    """Pack everything that is not packed yet.
-
-    Raises:
-        ConfigurationError: A foreign file is in the place of a dump, or the version that is written
-            has no such dumps.
-        OriginalChangedError: Something changed each time it was packed; the dumps are unchanged.
-        StorageError: Something could not be read or written.
-    """
+    """Pack everything that is not packed yet."""
     if packing.dialect not in _DIALECTS:
         raise ConfigurationError(
             f"dumps are written in version 1.1, and the lists here in {packing.dialect}",

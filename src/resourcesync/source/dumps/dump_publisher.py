@@ -69,15 +69,6 @@ class DumpPublisher:
 
     The documents that the Capability List must lead to are stored with the catalogue; the publisher
     of the lists adds them at its next run, and retains the Change Lists that continue from them.
-
-    Args:
-        documents: The store of packages and documents.
-        contents: The bytes of the resources.
-        names: The addresses of resources and documents.
-        size: Largest contents of one package.
-        limits: The limits of one document.
-        archive: Time for which superseded dumps stay in archives, in microseconds; 0 archives none.
-        second: Packs every other package; ``None`` for one after the other.
     """
 
     def __init__(  # noqa: PLR0913 - what is dumped, where, and how
@@ -107,20 +98,7 @@ class DumpPublisher:
     def publish(
         self, *, resources: bool = True, changes: bool = False, oldest: int = 0
     ) -> DumpOutcome:
-        """Pack what is not packed yet, and list it.
-
-        Args:
-            resources: True to update the Resource Dump.
-            changes: True to add the new changes to the Change Dump.
-            oldest: Packages of resources that are older are packed again, packages of changes that
-                end earlier are no longer listed; in microseconds.
-
-        Raises:
-            OriginalChangedError: An original changed during each attempt to pack it; the dumps are
-                unchanged.
-            StorageError: Something could not be read or written. The public dumps are consistent,
-                and the next run continues.
-        """
+        """Pack what is not packed yet, and list it."""
         with self._catalogue.snapshot() as snapshot:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
             writer = DocumentWriter(self._documents, self._naming, before.documents)

@@ -71,12 +71,6 @@ class PackageJob(msgspec.Struct, frozen=True, kw_only=True):
 class Packager:
     """Writer of packages from the originals.
 
-    Args:
-        store: The store of the packages.
-        contents: The bytes of the resources.
-        second: Packs every other package at the same time; ``None`` for one after the other. Store
-            and contents must work in a copy of this process.
-
     Attributes:
         renewed: Resources that differ in the package from the requested state, by URI; ``None`` for
             those that no longer exist. The log of changes must record them.
@@ -100,14 +94,7 @@ class Packager:
     def pack_all(
         self, planned: Iterable[PublishedPackage | PackageJob]
     ) -> Iterator[PublishedPackage]:
-        """Write packages, two at a time with a second process; yield all packages in order.
-
-        Args:
-            planned: The packages to write, and between them those that stay as they are.
-
-        Raises:
-            OriginalChangedError, StorageError: As from `pack`.
-        """
+        """Write packages, two at a time with a second process; yield all packages in order."""
         waiting: list[PublishedPackage | PackageJob] = []
         for item in planned:
             waiting.append(item)
@@ -145,11 +132,6 @@ class Packager:
         A resource that differs from the requested entry is packed as it is now, with an entry for
         this newer state. One that no longer exists is left out, or becomes a deletion if the entry
         is a change. Both are recorded in ``renewed``.
-
-        Raises:
-            OriginalChangedError: An original changed during each attempt to read it, or none exists
-                any more; nothing was written.
-            StorageError: It could not be written or read; the public dump is unchanged.
         """
         requested, name = job.entries, job.names.package
         for _ in range(_TRIES):
@@ -292,11 +274,7 @@ def _changed(entry: Change, found: Resource | None) -> Change:
 
 
 def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
-    """Read a package back from the store.
-
-    Raises:
-        StorageError: It differs from what was written (code ``read-back``).
-    """
+    """Read a package back from the store."""
     try:
         reader = open_package(stream, uri=name, limits=_OURS)
         fault = "" if b"".join(reader.manifest_chunks()) == manifest else "its manifest differs"

@@ -38,12 +38,7 @@ _CHUNK: Final = 1 << 18
 
 
 class PatchGenerator:
-    """Generator of patches; those of a plug-in are verified like our own.
-
-    Args:
-        makers: Returns the makers of patches, the preferred first; called once, on first use.
-        formats: The formats that apply them, by media type.
-    """
+    """Generator of patches; those of a plug-in are verified like our own."""
 
     def __init__(
         self, makers: Callable[[], Sequence[PatchMaker]], formats: Mapping[str, PatchFormat]
@@ -55,18 +50,7 @@ class PatchGenerator:
     def compute(
         self, before: BinaryIO, after: BinaryIO, *, media_type: str, largest: int, length: int
     ) -> tuple[str, IO[bytes]] | None:
-        """Return the format and the bytes of a patch that is proven to yield the new version.
-
-        Args:
-            before: The version before.
-            after: The new version.
-            media_type: Its media type.
-            largest: The bytes of the larger of the two.
-            length: The bytes of the new version.
-
-        Returns:
-            ``None`` when there is no patch that is smaller than the new version.
-        """
+        """Return the format and the bytes of a patch that is proven to yield the new version."""
         kind = media_type.partition(";")[0].strip().lower()
         for maker in self._makers():
             if maker.media_type not in self._formats or not maker.supports(kind):
@@ -87,11 +71,7 @@ class PatchGenerator:
     def _compute_proven(
         self, maker: PatchMaker, before: BinaryIO, after: BinaryIO, patch: IO[bytes], length: int
     ) -> None:
-        """Write a patch and apply it.
-
-        Raises:
-            PatchError: It is not smaller, or does not yield the new version.
-        """
+        """Write a patch and apply it."""
         _rewind(before, after)
         refusal = "the patch is not smaller than the new version"
         limited = cast("BinaryIO", BoundedSink(patch.write, length - 1, refusal))
@@ -217,12 +197,6 @@ class VersionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 class VersionRecorder:
     """Recorder of versions.
 
-    Args:
-        store: Their bytes.
-        names: The public addresses of versions.
-        keeping: The choices for storage.
-        patches: The generator of patches; ``None`` for none.
-
     Attributes:
         stored: Number of versions that were stored now.
         patched: Number of patches that were computed now.
@@ -252,18 +226,7 @@ class VersionRecorder:
     def store(
         self, resource: Resource, opening: Callable[[str], BinaryIO | None]
     ) -> tuple[Link, ...] | None:
-        """Store the bytes of a measured resource; return the links to them.
-
-        Args:
-            resource: The resource, with its sha-256.
-            opening: Opens its bytes.
-
-        Returns:
-            ``None`` when the bytes differ now.
-
-        Raises:
-            StorageError: They cannot be stored.
-        """
+        """Store the bytes of a measured resource; return the links to them."""
         is_public = self._policy.is_public
         sha256, length = sha256_of(resource), resource.length
         if not is_public and (sha256 is None or self._is_known(resource)):
@@ -412,12 +375,7 @@ class VersionedOriginals:
         self.open = originals.open
 
     def measure(self, original: Original) -> tuple[Resource, str]:
-        """Read and store the bytes; return the resource with the links to its versions.
-
-        Raises:
-            OriginalChangedError: It changed or vanished meanwhile.
-            StorageError: It cannot be read, or not be stored.
-        """
+        """Read and store the bytes; return the resource with the links to its versions."""
         for _ in range(_TRIES):
             resource, fingerprint = self._originals.measure(original)
             links = self._recorder.store(resource, self._originals.open)
@@ -428,11 +386,7 @@ class VersionedOriginals:
 
 
 class VersionedContents(PresentContents):
-    """The bytes of the originals as they are now, and of stored versions (``Contents``).
-
-    Args:
-        store: The bytes of versions.
-    """
+    """The bytes of the originals as they are now, and of stored versions (``Contents``)."""
 
     def __init__(
         self, originals: OriginalReader, opening: OpenOriginal, store: VersionStore
@@ -446,11 +400,7 @@ class VersionedContents(PresentContents):
         return sha256 is not None and length is not None and self._store.contains(sha256, length)
 
     def open(self, resource: Resource) -> BinaryIO | None:
-        """Open the bytes of a version; the present ones when it is not stored.
-
-        Raises:
-            StorageError: They exist and cannot be read.
-        """
+        """Open the bytes of a version; the present ones when it is not stored."""
         sha256 = sha256_of(resource)
         kept = self._store.open(sha256) if sha256 is not None and self.contains(resource) else None
         return super().open(resource) if kept is None else kept

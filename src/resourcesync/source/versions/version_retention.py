@@ -53,12 +53,7 @@ class VersionOptions(msgspec.Struct, frozen=True, kw_only=True):
         return root / (self.folder or VERSIONS_FOLDER)
 
     def check(self, root: Path, algorithms: tuple[str, ...]) -> None:
-        """Refuse invalid options.
-
-        Raises:
-            ConfigurationError: Patches without versions, versions without their digest, or versions
-                folder that would be published itself.
-        """
+        """Refuse invalid options."""
         if min(self.keep, self.least, self.most) < 0:
             raise ConfigurationError("the limits on versions must not be negative")
         if self.patches and not self.is_public:
@@ -116,14 +111,7 @@ class TreeVersions:
         return PresentContents(originals, opening)
 
     def conclude(self, *, packed: bool) -> None:
-        """Remove versions without references, after the lists are written.
-
-        Args:
-            packed: True if all changes are in packages now.
-
-        Raises:
-            StorageError: Something cannot be removed; the next run does it.
-        """
+        """Remove versions without references, after the lists are written."""
 
 
 def is_retention_enabled(
@@ -146,15 +134,7 @@ _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 
 
 class StoredTreeVersions(TreeVersions):
-    """Retention of former versions, in one run of a tree's publication.
-
-    Args:
-        catalogue: The record of the tree's publications.
-        index: The records of the versions.
-        store: The contents of the versions.
-        recorder: Stores former versions in both.
-        clock: Time.
-    """
+    """Retention of former versions, in one run of a tree's publication."""
 
     def __init__(
         self,
@@ -193,11 +173,7 @@ class StoredTreeVersions(TreeVersions):
         return VersionedContents(originals, opening, self._store)
 
     def conclude(self, *, packed: bool) -> None:
-        """Remove versions without references, after the lists are written; see ``Past``.
-
-        Raises:
-            StorageError: Something cannot be removed; the next run does it.
-        """
+        """Remove versions without references, after the lists are written; see ``Past``."""
         self.flush()
         now = to_microseconds(self._clock.now())
         if self._asked.is_public:
