@@ -474,7 +474,10 @@ def decide_all(
     tasks: Iterable[Pending],
     policy: DecisionPolicy,
 ) -> Iterator[Decision]:
-    """Compare all copies with all that is listed, and yield the decision for each URI."""
+    """Compare all copies with all that is listed, and yield the decision for each URI.
+
+    All three are in URI order, with one row for each URI; absence is not ``UNCHANGED``.
+    """
     rest = iter(tasks)
     task = next(rest, None)
     copy: Copy | None
@@ -573,7 +576,8 @@ def deduplicate(rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
     """Yield one row for each URI: its last change, else its row in the Resource List.
 
     A change that cannot be read is none; but the resource may have been created again by it, so
-    that a deletion before it takes no copy.
+    that a deletion before it takes no copy. The rows are in URI order; of one URI first its row in
+    the Resource List, then its changes in the order in which the Source listed them.
     """
     rest = iter(rows)
     first = current = next(rest, None)
