@@ -1,4 +1,4 @@
-"""Engines: processes on this machine, or an existing cluster, that do units of work (ADR 0066).
+"""Engines: processes on this machine, or an existing cluster, that do units of work (ADR 0080).
 
 A unit is a part of what is to be fetched. Its work is a function of a module, called with the unit
 and its share of the requests to a host. It changes no copy and no row: it stages bytes, and what

@@ -29,7 +29,7 @@ class Regretting:
     """A campaign whose Source keeps backups of itself, and goes back to them."""
 
     def __init__(self, folder: Path, *, style: Style | None, max_entries: int) -> None:
-        # Old copies come from caches alone: of an old server nobody can tell (ADR 0071).
+        # Old copies come from caches alone: of an old server nobody can tell (ADR 0102).
         self.campaign = Campaign(folder, style=style, max_entries=max_entries, only_caches_lie=True)
         self._saved: Backup | None = None
 

@@ -41,7 +41,7 @@ SELECT CASE
         WHEN known.uri IS NULL THEN 'created'
         WHEN account.hash <> known.hash OR account.length IS NOT known.length THEN 'updated'
         WHEN account.hash = '' AND account.lastmod_us IS NOT known.lastmod_us THEN 'updated'
-        -- A mirror learns of other links or another type by the Change List alone (ADR 0085).
+        -- A mirror learns of other links or another type by the Change List alone (ADR 0011).
         WHEN account.media_type <> known.media_type OR account.more <> known.more THEN 'updated'
         ELSE 'touched'
     END AS kind, account.*

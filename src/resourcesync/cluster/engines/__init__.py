@@ -1,1 +1,1 @@
-"""Engines that run units of work: local processes, given executors, Dask, Spark (ADR 0066)."""
+"""Engines that run units of work: local processes, given executors, Dask, Spark (ADR 0080)."""
