@@ -30,6 +30,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.mirrors import opening
+from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.publishing import catalogues
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
@@ -222,7 +223,7 @@ class _Destination:
     def pull(self, url: str) -> RunReport:
         """Follow the Source."""
         with opening.open_destination(
-            self.folder, source=url, report=lambda *_: None, cancel=CancelToken(self.clock)
+            Home(self.folder), source=url, report=lambda *_: None, cancel=CancelToken(self.clock)
         ) as destination:
             return destination.pull(PullOptions())
 

@@ -5,6 +5,7 @@ import signal
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,9 +76,9 @@ def test_a_copy_that_is_not_as_listed_is_told_and_exits_1(
 ) -> None:
     kept, audit = tmp_path / "kept", Destination.audit
 
-    def spoiled(destination: Destination) -> AuditReport:
+    def spoiled(destination: Destination, **options: Any) -> AuditReport:
         (kept / "mirror/README").write_text("spoiled")
-        return audit(destination)
+        return audit(destination, **options)
 
     monkeypatch.setattr(Destination, "audit", spoiled)
 

@@ -10,6 +10,7 @@ import pytest
 from campaigns.wikipedia import Wiki
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
+from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.publishing import accounts
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.app.serving.applications import LateApplication, find_tree
@@ -32,7 +33,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pull(folder: Path, url: str) -> None:
     with opening.open_destination(
-        folder, source=url, report=lambda *_: None, cancel=CancelToken(SystemClock())
+        Home(folder), source=url, report=lambda *_: None, cancel=CancelToken(SystemClock())
     ) as destination:
         destination.pull(PullOptions())
 

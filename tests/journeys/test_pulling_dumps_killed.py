@@ -12,6 +12,7 @@ from msgspec import structs
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
+from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
@@ -257,7 +258,7 @@ class Served:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(opening, "Destination", destination_of)
             with opening.open_destination(
-                self.folder,
+                Home(self.folder),
                 source=uri,
                 network=Network(retries=0, timeout=5.0),
                 report=lambda event, fields: None,

@@ -7,6 +7,7 @@ import trustme
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors.opening import open_destination
+from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports.cancellation import CancelToken
@@ -43,7 +44,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Certificat
 
 def pull(url: str, mirror: Path, ca_file: str) -> RunReport:
     with open_destination(
-        mirror,
+        Home(mirror),
         source=url,
         network=Network(retries=0, ca_file=ca_file),
         report=lambda event, fields: None,

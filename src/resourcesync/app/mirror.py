@@ -7,37 +7,35 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 import msgspec
 from msgspec import structs
 
-from resourcesync.app import engines, machine
-from resourcesync.app.mirror_changes import (
-    ChangeQuery,
-    MirrorChange,
-    MirroredResource,
-    Since,
-    find_path,
-    find_uri,
-    read_changes,
-    read_resources,
-    wait_for_changes,
-)
+from resourcesync.app import machine
 from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.mirrors.opening import FailedPulls
-from resourcesync.app.mirrors.planned_items import item_review
-from resourcesync.app.settings import KeywordSignature, MirrorOptions, mirror_settings
-from resourcesync.destination.audits.audit import AuditMethod
-from resourcesync.destination.audits.fixity import AuditRolling
-from resourcesync.destination.audits.reports import AuditFinding, AuditReport
-from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import PullMode, PullOptions
-from resourcesync.destination.reports import MirrorStatus, RunReport
+from resourcesync.app.settings import (
+    KeywordSignature,
+    MirrorOptions,
+    MirrorSettings,
+    mirror_settings,
+)
+from resourcesync.destination.options import AuditMethod, PullMode, PullOptions
+from resourcesync.destination.scope import Filters
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.values import convert_argument
+
+if TYPE_CHECKING:
+    from resourcesync.app.mirror_changes import MirrorChange, MirroredResource, Since
+    from resourcesync.destination.audits.explain import Explanation
+    from resourcesync.destination.audits.fixity import AuditRolling
+    from resourcesync.destination.audits.reports import AuditFinding, AuditReport
+    from resourcesync.destination.destination import Destination
+    from resourcesync.destination.options import Review
+    from resourcesync.destination.reports import MirrorStatus, RunReport
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -146,12 +144,23 @@ class Mirror:
                 "the address of the Source is empty",
                 hint="name it, or use None for the one that the mirror remembers",
             )
-        self.source = source
-        self._home = _home_of(folder, state)
+        home = _home_of(folder, state)
         if engine is not None:
-            self._home = self._home._replace(workers=engines.Workers(engine=engine))
-        self.folder = self._home.folder
-        self._settings = mirror_settings(options)
+            from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely
+
+            home = home._replace(workers=Workers(engine=engine))
+        self._begin(home, mirror_settings(options), source)
+
+    def _begin(
+        self,
+        home: stores.Home,
+        settings: MirrorSettings,
+        source: str | None,
+        *,
+        is_configured: bool = False,
+    ) -> None:
+        self.source, self.folder = source, home.folder
+        self._home, self._settings, self._is_configured = home, settings, is_configured
         self._calls = CallContext(machine.system_clock())
         self._held: Destination | None = None
         self._holding = ExitStack()
@@ -174,10 +183,10 @@ class Mirror:
         self._holding.close()
 
     @contextmanager
-    def _open(self, failed_pulls: FailedPulls = FailedPulls.IGNORED) -> Iterator[Destination]:
+    def _open(self, failed_pulls: FailedPulls = FailedPulls.IGNORED) -> "Iterator[Destination]":
         with opening.open_destination(
-            self._home if self._home.store or self._home.workers else self.folder,
-            source=self.source,
+            self._home,
+            source=self._settings.pull.moved or self.source,
             network=self._settings.network,
             report=self._calls.report,
             cancel=self._calls.cancel,
@@ -191,7 +200,7 @@ class Mirror:
         on_event: OnEvent | None,
         stop: Stop | None,
         failed_pulls: FailedPulls = FailedPulls.IGNORED,
-    ) -> Iterator[Destination]:
+    ) -> "Iterator[Destination]":
         with self._calls.during(on_event, stop):
             if self._held is None:
                 with self._open(failed_pulls) as destination:
@@ -203,7 +212,7 @@ class Mirror:
 
     def pull(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
-    ) -> RunReport:
+    ) -> "RunReport":
         """Synchronize the mirror with its Source; call it again to update.
 
         A resource that cannot be fetched raises nothing: it is in the report's ``failures``, the
@@ -229,7 +238,7 @@ class Mirror:
 
     def dry_run(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
-    ) -> RunReport:
+    ) -> "RunReport":
         """Report what a pull would do now, and change nothing.
 
         An event of the kind ``plan`` has the counts, one of the kind ``item`` each action.
@@ -246,15 +255,28 @@ class Mirror:
             >>> mirror.dry_run().dry_run
             True
         """
-        review = item_review(self._calls.report, self.folder)
-        options = structs.replace(self._options(), mode=mode, dry_run=True, review=review)
-        return self._pull(options, on_event, stop)
+        mode = convert_argument("mode", mode, PullMode)
+        return self._pull(structs.replace(self._options(dry_run=True), mode=mode), on_event, stop)
 
-    def _options(self) -> PullOptions:
-        return self._settings.options(self._calls.cancel.clock.now())
+    def _options(self, *, dry_run: bool = False) -> PullOptions:
+        return structs.replace(
+            self._settings.options(self._calls.cancel.clock.now()),
+            filters=Filters() if self._is_configured else None,
+            dry_run=dry_run,
+            review=self._item_review() if dry_run else None,
+        )
 
-    def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
-        recorded = opening.recorded_pulls(is_configured=False, dry_run=options.dry_run)
+    def _item_review(self) -> "Review":
+        from resourcesync.app.mirrors.planned_items import item_review  # noqa: PLC0415 - lazy
+
+        return item_review(self._calls.report, self.folder)
+
+    def _pull(
+        self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None
+    ) -> "RunReport":
+        recorded = opening.recorded_pulls(
+            is_configured=self._is_configured, dry_run=options.dry_run
+        )
         with self._open_for_call(on_event, stop, recorded) as destination:
             return destination.pull(options)
 
@@ -263,10 +285,10 @@ class Mirror:
         *,
         method: AuditMethod = "hash",
         offline: bool = False,
-        rolling: AuditRolling | None = None,
+        rolling: "AuditRolling | None" = None,
         on_event: OnEvent | None = None,
         stop: Stop | None = None,
-    ) -> AuditReport:
+    ) -> "AuditReport":
         """Compare every copy with what the Source lists; no copy is changed.
 
         The findings are stored with the mirror, so that `repair` can fix all of them, also those
@@ -294,12 +316,13 @@ class Mirror:
 
     def repair(
         self,
-        found: AuditReport | Iterable[AuditFinding] | None = None,
+        found: "AuditReport | Iterable[AuditFinding] | None" = None,
         *,
         deleting: bool = False,
+        dry_run: bool = False,
         on_event: OnEvent | None = None,
         stop: Stop | None = None,
-    ) -> RunReport:
+    ) -> "RunReport":
         """Fetch again what an audit found missing or different.
 
         A file that was altered locally goes to ``.resourcesync/quarantine``, with a note.
@@ -308,6 +331,7 @@ class Mirror:
             found: What `audit` returned, or some of its findings; ``None`` takes what audits
                 proved, and compares size and time of each file first.
             deleting: True if copies that the Source does not list are deleted too.
+            dry_run: True if nothing is changed, and each action is an event of the kind ``item``.
             on_event: Receives the events, on this thread.
             stop: Called many times a second; ``True`` ends the run soon. Complete copies stay.
 
@@ -315,6 +339,8 @@ class Mirror:
             ConfigurationError: The folder is not a mirror yet, or the audit is too old.
             ResourceSyncError: Anything else as `pull` does.
         """
+        from resourcesync.destination.audits.reports import AuditReport  # noqa: PLC0415 - lazy
+
         self._check_mirror()
         findings: Iterable[AuditFinding] | None = (
             found if not isinstance(found, AuditReport) else ()
@@ -322,13 +348,42 @@ class Mirror:
         if isinstance(found, AuditReport) and not found.in_sync:
             findings = mirror_state.findings_of(self.folder, found.run)
         with self._open_for_call(on_event, stop) as destination:
-            return destination.repair(findings, self._options(), deleting=deleting)
+            options = self._options(dry_run=dry_run)
+            return destination.repair(findings, options, deleting=deleting)
+
+    def explain(
+        self,
+        resource: str,
+        *,
+        offline: bool = False,
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+    ) -> "Explanation":
+        """Collect the facts about one resource: its copy, its entry, its failures.
+
+        The copy is read; one that was changed in the mirror is marked as suspect, as by an audit.
+
+        Args:
+            resource: Its URI, its path in the mirror or at the Source, or any path of a file.
+            offline: Use only the mirror's state; send no request.
+            on_event: Receives the events, on this thread.
+            stop: Called many times a second; ``True`` ends the call soon.
+
+        Raises:
+            ConfigurationError: The folder is not a mirror yet.
+            StorageError: The mirror cannot be read, or another run has locked it.
+        """
+        self._check_mirror()
+        with self._open_for_call(on_event, stop) as destination:
+            names = mirror_state.resource_names(resource, self.folder)
+            findings = partial(mirror_state.last_findings, self.folder)
+            return destination.explain(names, findings, offline=offline)
 
     def _check_mirror(self) -> None:
         if not mirror_state.is_mirror(self.folder):
             raise mirror_state.not_a_mirror_error(self.folder)
 
-    def status(self) -> MirrorStatus:
+    def status(self) -> "MirrorStatus":
         """Return the status from the mirror's own state; no request is sent, no lock is waited for.
 
         Raises:
@@ -337,7 +392,7 @@ class Mirror:
         """
         return mirror_state.read_status(self.folder)
 
-    def resources(self) -> Iterator[MirroredResource]:
+    def resources(self) -> "Iterator[MirroredResource]":
         """Yield every resource that is here, with its file, in order of URI.
 
         Nothing is read but the mirror's state, a few thousand rows at a time: any size is fine. A
@@ -354,6 +409,8 @@ class Mirror:
             1.txt 5 text/plain
             2.txt 6 text/plain
         """
+        from resourcesync.app.mirror_changes import read_resources  # noqa: PLC0415 - lazy
+
         return read_resources(self.folder)
 
     def path(self, uri: str) -> Path | None:
@@ -370,6 +427,8 @@ class Mirror:
             >>> mirror.path("https://museum.example/objects/1.txt").read_text()
             'a jug'
         """
+        from resourcesync.app.mirror_changes import find_path  # noqa: PLC0415 - lazy
+
         self._check_files()
         return find_path(self.folder, uri)
 
@@ -387,6 +446,8 @@ class Mirror:
             >>> mirror.uri("museum/objects/1.txt")
             'https://museum.example/objects/1.txt'
         """
+        from resourcesync.app.mirror_changes import find_uri  # noqa: PLC0415 - lazy
+
         self._check_files()
         return find_uri(self.folder, Path(path))
 
@@ -400,12 +461,12 @@ class Mirror:
         self,
         consumer: str | None = None,
         *,
-        since: Since | None = None,
+        since: "Since | None" = None,
         touched: bool = False,
         restart: bool = False,
         follow: bool = False,
         stop: Stop | None = None,
-    ) -> Iterator[MirrorChange]:
+    ) -> "Iterator[MirrorChange]":
         """Yield what changed in the mirror, oldest first; a pull may go on meanwhile.
 
         Each change is delivered at least once. A caller that stores each change's ``position``
@@ -437,10 +498,29 @@ class Mirror:
             created 1.txt b'a jug'
             created 2.txt b'a bowl'
         """
-        query = ChangeQuery.of(consumer, since, touched=touched, restart=restart)
+        from resourcesync.app import mirror_changes  # noqa: PLC0415 - lazy
+
+        query = mirror_changes.ChangeQuery.of(consumer, since, touched=touched, restart=restart)
         waiting = CancelToken(self._calls.cancel.clock, stop)
-        pause = partial(wait_for_changes, waiting) if follow else None
-        return read_changes(self.folder, query, pause)
+        pause = partial(mirror_changes.wait_for_changes, waiting) if follow else None
+        return mirror_changes.read_changes(self.folder, query, pause)
+
+
+def mirror_at(
+    place: Path | stores.Home,
+    settings: MirrorSettings,
+    source: str | None = None,
+    *,
+    is_configured: bool = False,
+) -> Mirror:
+    """Return a mirror with settings that are complete, for a command or a service.
+
+    Those of a configured mirror are all its settings: no filter is as it was stored.
+    """
+    mirror = Mirror.__new__(Mirror)
+    home = stores.Home(place) if isinstance(place, Path) else place
+    mirror._begin(home, settings, source, is_configured=is_configured)  # noqa: SLF001 - its maker
+    return mirror
 
 
 def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | None) -> stores.Home:

@@ -52,9 +52,9 @@ class MirrorSettings(NamedTuple):
         set_name: One of several sets; empty for the only one.
     """
 
-    pull: PullSettings
-    network: Network
-    set_name: str
+    pull: PullSettings = PullSettings()
+    network: Network = Network()
+    set_name: str = ""
 
     def options(self, now: datetime) -> PullOptions:
         """Return the options of a pull that begins now."""

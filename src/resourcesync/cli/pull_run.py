@@ -255,15 +255,16 @@ def _with_moved_line(
     return ended._replace(closing=(*ended.closing, TextLine(f"  next   change the file: {line}")))
 
 
-def _home(pull: _MirrorPull) -> "Path | Home":
+def _home(pull: _MirrorPull) -> "Home":
     """Return the place of the mirror, and its workers."""
-    store, engine = pull.target.store, pull.target.settings.engine
-    if not store and engine is None:
-        return pull.folder
-    from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
-    from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - the same
+    from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - help stays quick
 
-    return Home(pull.folder, store, None if engine is None else Workers(engine=engine))
+    engine = pull.target.settings.engine
+    if engine is None:
+        return Home(pull.folder, pull.target.store)
+    from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
+
+    return Home(pull.folder, pull.target.store, Workers(engine=engine))
 
 
 def _network(target: PullTarget, configuration: MirrorConfiguration) -> Network:

@@ -15,7 +15,7 @@ from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
 from resourcesync.destination.mapping.names import check_mapper, is_rule, normalise_rule
 from resourcesync.destination.mapping.path_mapping import TREE, FileSystemProfile
-from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.options import AuditMethod, Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
@@ -47,7 +47,6 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import ProcessedDocument, StateTransaction
 
 if TYPE_CHECKING:
-    from resourcesync.destination.audits.audit import AuditMethod
     from resourcesync.destination.audits.explain import Explanation, Findings
     from resourcesync.destination.audits.fixity import AuditRolling
     from resourcesync.destination.audits.reports import AuditFinding, AuditReport
@@ -406,7 +405,7 @@ class Destination:
     def audit(
         self,
         *,
-        method: "AuditMethod" = "hash",
+        method: AuditMethod = "hash",
         offline: bool = False,
         rolling: "AuditRolling | None" = None,
         kept: int = 10_000,

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors.opening import open_destination
+from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
@@ -115,7 +116,7 @@ class ScriptedSource:
 
     def _destination(self, network: Network) -> AbstractContextManager[Destination]:
         return open_destination(
-            self.folder,
+            Home(self.folder),
             source=self.uri,
             network=network,
             report=lambda event, fields: self.events.append((event, fields)),

@@ -232,6 +232,30 @@ def is_locked(folder: Path) -> bool:
         return False  # no run can lock it either
 
 
+def resource_names(resource: str, mirror: Path) -> list[str]:
+    """Return the possible names of a resource in the mirror, the likeliest first."""
+    if "://" in resource or "\0" in resource:
+        return [resource]
+    root = mirror.resolve()
+    written = Path(resource)
+    inside = mirror / resource.lstrip("/")
+    outside = (
+        [_below(written, root)] if written.is_absolute() or not os.path.lexists(inside) else []
+    )
+    return list(dict.fromkeys([*filter(None, outside), resource]))
+
+
+def _below(path: Path, root: Path) -> str:
+    """Return the path relative to the root; empty if it is outside.
+
+    If the last part is a link, it is not followed.
+    """
+    try:
+        return (path.parent.resolve() / path.name).relative_to(root).as_posix()
+    except (ValueError, OSError, RuntimeError):
+        return ""
+
+
 class SetMirror(msgspec.Struct, frozen=True, kw_only=True):
     """The mirror of one set.
 

@@ -88,13 +88,12 @@ _CATALOGUE = "catalogue.db"
 
 @contextmanager
 def open_mirror_folder(
-    place: Path | Home, source: str | None, clock: Clock, *, is_expected: bool
+    home: Home, source: str | None, clock: Clock, *, is_expected: bool
 ) -> Iterator[MirrorFolder]:
     """Open a mirror's folder, and lock it."""
-    home = place if isinstance(place, Home) else Home(place)
     folder = home.folder
-    if home.workers is not None and home.store:
-        stores.open_staging_store(home.store)
+    if home.workers is not None and (store := home.store or stores.store_of(folder)):
+        stores.open_staging_store(store)
     was_folder, was_mirror = folder.is_dir(), mirror_state.is_mirror(folder)
     if not was_mirror:
         if source is None:
@@ -102,8 +101,8 @@ def open_mirror_folder(
         _check_no_loop(folder, source)
     _check_not_nested(folder, is_new=not was_mirror)
     had_own = (folder / OWN_FOLDER).is_dir()
-    if isinstance(place, Home):
-        stores.bind(place)
+    if home.store:
+        stores.bind(home)
     with MirrorFolder(folder, clock) as mirror:
         state = mirror.state
         assert state is not None
@@ -252,7 +251,7 @@ def _recording(
 
 @contextmanager
 def open_destination(
-    place: Path | Home,
+    home: Home,
     *,
     source: str | None = None,
     network: Network = _DEFAULT_NETWORK,
@@ -264,9 +263,8 @@ def open_destination(
 
     A folder that was not a mirror and did not become one is left as it was.
     """
-    home = place if isinstance(place, Home) else Home(place)
     clock, is_expected = cancel.clock, failed_pulls is FailedPulls.ALSO_FIRST
-    with open_mirror_folder(place, source, clock, is_expected=is_expected) as mirror:
+    with open_mirror_folder(home, source, clock, is_expected=is_expected) as mirror:
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredOrigins(state, clock)

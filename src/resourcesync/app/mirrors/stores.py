@@ -42,11 +42,11 @@ _METHODS: Final = ("put", "stat", "open", "move", "remove", "keys", "lock")
 
 
 class Home(NamedTuple):
-    """A mirror in a store.
+    """The place of a mirror.
 
     Attributes:
         folder: Its folder on this machine.
-        store: The address of the store; empty for copies in the folder itself.
+        store: The address of the store of its copies; empty for what the folder says.
         workers: The workers that fetch; ``None``: this machine does.
     """
 

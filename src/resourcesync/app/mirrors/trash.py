@@ -117,8 +117,7 @@ def empty(
 
 @contextmanager
 def _open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
-    place = home if home.store else home.folder
-    with open_mirror_folder(place, None, clock, is_expected=False) as mirror:
+    with open_mirror_folder(home, None, clock, is_expected=False) as mirror:
         state, _ = open_state_and_copies(mirror)
         with stores.copies_of(mirror, clock) as copies:
             if not dry_run:

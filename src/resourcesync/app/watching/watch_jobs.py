@@ -13,9 +13,8 @@ import msgspec
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.app.mirrors import mirror_state, opening
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.fixity import AuditRolling
-from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import FailedRun, MirrorState
 from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
@@ -25,7 +24,6 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.changes import LoggedChange
-from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import MirrorHistory
 
 _LOG = logging.getLogger(__name__)
@@ -136,16 +134,6 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
 def _earliest(moments: list[float | None]) -> float | None:
     known = [moment for moment in moments if moment is not None]
     return min(known, default=None) if len(known) == len(moments) else None
-
-
-def audit_mirror(
-    folder: Path, how: AuditOptions, network: Network, cancel: CancelToken
-) -> AuditReport:
-    """Audit a mirror; its findings are stored for a repair."""
-    with opening.open_destination(
-        folder, network=network, report=lambda _event, _fields: None, cancel=cancel
-    ) as destination:
-        return destination.audit(method=how.method, rolling=how.rolling, kept=0)
 
 
 class ChangeForwarder:

@@ -192,26 +192,22 @@ def _audit(
     screen: Screen,
     write: Callable[[Mapping[str, object]], None],
 ) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.settings import MirrorSettings  # noqa: PLC0415 - help stays quick
 
     mirror, network, several = target
-    cancel = machine.new_cancel_token()
 
-    def report(event: str, fields: Mapping[str, object]) -> None:
-        if event == "finding":
-            write(fields)
-        screen.report(event, {**several, **fields})
+    def report(event: "Event") -> None:
+        if event.kind == "finding":
+            write(event.fields)
+        screen.report(event.kind, {**several, **event.fields})
 
-    with opening.open_destination(
-        mirror, network=network, report=report, cancel=cancel
-    ) as destination:
-        found = destination.audit(
-            method=arguments.method,
-            offline=arguments.offline,
-            rolling=_rolling(arguments),
-            kept=0,
-        )
+    found = mirror_at(mirror, MirrorSettings(network=network)).audit(
+        method=arguments.method,
+        offline=arguments.offline,
+        rolling=_rolling(arguments),
+        on_event=report,
+    )
     is_text_out = "-" in arguments.lists.values()
     return conclude(found, mirror, quiet=is_text_out, named=bool(several))
 

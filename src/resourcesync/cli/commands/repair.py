@@ -1,6 +1,6 @@
 """``resourcesync repair``: fetch again what an audit found."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
+from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
@@ -72,33 +73,25 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
 def _repair(
     arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
 ) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors import mirror_state, opening  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors.planned_items import item_review  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.settings import MirrorSettings  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
-    from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
-    from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
 
-    folder, limit = arguments.mirror, arguments.max_delete
-    if not mirror_state.is_mirror(folder):
-        raise mirror_state.not_a_mirror_error(folder)
+    folder = arguments.mirror
+    settings = PullSettings(max_delete=arguments.max_delete)
+    mirror = mirror_at(folder, MirrorSettings(settings, network()))
     known = None
     if arguments.from_audit is not None:
         known = mirror_state.findings_of(folder, arguments.from_audit)
     plan: dict[str, object] = {}
 
-    def report(event: str, fields: Mapping[str, object]) -> None:
-        if event == "plan":
-            plan.update(fields)
-        screen.report(event, fields)
+    def report(event: "Event") -> None:
+        if event.kind == "plan":
+            plan.update(event.fields)
+        screen.report(event.kind, event.fields)
 
-    chosen = PullOptions(
-        dry_run=arguments.dry_run,
-        review=item_review(screen.report, folder) if arguments.dry_run else None,
-        max_delete=DeletionLimit(count=limit.number, percent=limit.percent or 0.0),
+    found = mirror.repair(
+        known, deleting=arguments.delete, dry_run=arguments.dry_run, on_event=report
     )
-    with opening.open_destination(
-        folder, network=network(), report=report, cancel=machine.new_cancel_token()
-    ) as destination:
-        found = destination.repair(known, chosen, deleting=arguments.delete)
     return conclude(found, str(folder), first=False, plan=plan)

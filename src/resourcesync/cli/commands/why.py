@@ -1,8 +1,6 @@
 """``resourcesync why``: explain one resource of a mirror, an error code or a rule."""
 
-import os
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,51 +73,22 @@ def _job(output: OutputOptions, mirror: MirrorArgument, resource: str, *, offlin
 def _why(
     argument: MirrorArgument, resource: str, screen: Screen, *, offline: bool
 ) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors import mirror_state, opening  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.settings import MirrorSettings  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
 
-    def report(event: str, fields: Mapping[str, object]) -> None:
+    def report(event: "Event") -> None:
         """Show only warnings: events about other entries belong to other commands."""
-        if event == "warning":
-            screen.report(event, fields)
+        if event.kind == "warning":
+            screen.report(event.kind, event.fields)
 
     network = Network(proxy="") if offline else argument.network()
-    cancel = machine.new_cancel_token()
-    with opening.open_destination(
-        mirror, network=network, report=report, cancel=cancel
-    ) as destination:
-        names = resource_names(resource, mirror)
-        findings = partial(mirror_state.last_findings, mirror)
-        found = destination.explain(names, findings, offline=offline)
+    asked = mirror_at(mirror, MirrorSettings(network=network))
+    found = asked.explain(resource, offline=offline, on_event=report)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(TextLine(text, label, QUIET) for label, text in explanation_lines(found, mirror))
     return CommandOutcome(exit=code, closing=lines, fields=explanation_fields(found))
-
-
-def resource_names(resource: str, mirror: Path) -> list[str]:
-    """Return the possible names of a resource in the mirror, the likeliest first."""
-    if "://" in resource or "\0" in resource:
-        return [resource]
-    root = mirror.resolve()
-    written = Path(resource)
-    inside = mirror / resource.lstrip("/")
-    outside = (
-        [_below(written, root)] if written.is_absolute() or not os.path.lexists(inside) else []
-    )
-    return list(dict.fromkeys([*filter(None, outside), resource]))
-
-
-def _below(path: Path, root: Path) -> str:
-    """Return the path relative to the root; empty if it is outside.
-
-    If the last part is a link, it is not followed.
-    """
-    try:
-        return (path.parent.resolve() / path.name).relative_to(root).as_posix()
-    except (ValueError, OSError, RuntimeError):
-        return ""
 
 
 def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:

@@ -10,11 +10,13 @@ from typing import Final
 import msgspec
 
 from resourcesync.app.machine import new_run_id
+from resourcesync.app.mirror import mirror_at
 from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.settings import MirrorSettings
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.app.watching.service import StateCache
-from resourcesync.app.watching.watch_jobs import ChangeForwarder, audit_mirror, record_failed_pull
+from resourcesync.app.watching.watch_jobs import ChangeForwarder, record_failed_pull
 from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
@@ -166,7 +168,11 @@ class WatchJobRunner:
         outcomes = list[CommandOutcome]()
         network = self._resolver.configuration.network(mirror.target.name, {})
         for folder in mirror_state.each_mirror([mirror.target.folder]):
-            found = audit_mirror(folder, mirror.audit, network, cancel)
+            found = mirror_at(folder, MirrorSettings(network=network)).audit(
+                method=mirror.audit.method,
+                rolling=mirror.audit.rolling,
+                stop=lambda: cancel.is_cancelled,
+            )
             outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
         code = worst(outcome.exit for outcome in outcomes)
         fields = outcomes[0].fields if len(outcomes) == 1 else {}

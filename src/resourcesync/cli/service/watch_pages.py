@@ -14,7 +14,7 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching import mirror_views
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import read_statuses
-from resourcesync.cli.commands.why import explanation_lines, resource_names
+from resourcesync.cli.commands.why import explanation_lines
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.output import CollectingScreen
 from resourcesync.cli.render.audit_page import audit_page
@@ -171,7 +171,7 @@ class WatchPages:
         folder = self._folder(name)
         if folder is None or not resource:
             return None
-        names = resource_names(resource, folder)
+        names = mirror_state.resource_names(resource, folder)
         read = partial(mirror_views.read_resource, folder, names)
         known, history = self._cache.apart(str(folder), read)
         return ExplainedResource(

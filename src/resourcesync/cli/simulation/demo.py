@@ -20,6 +20,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
+    from resourcesync.app.mirror import Event
     from resourcesync.app.serving.applications import LateApplication
     from resourcesync.destination.audits.reports import AuditReport
     from resourcesync.destination.reports import RunReport
@@ -200,20 +201,11 @@ class _Demo:
         )
 
     def _pull(self, source: str | None) -> "RunReport":
-        from resourcesync.app import machine  # noqa: PLC0415 - the same
-        from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
+        from resourcesync.app.mirror import Mirror  # noqa: PLC0415 - the same
         from resourcesync.cli.render.pull_outcome import conclude, pull_fields  # noqa: PLC0415 - the same
-        from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - the same
-        from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
-        with opening.open_destination(
-            self._mirror,
-            source=source,
-            network=Network(proxy=""),  # the demo's server is on this machine
-            report=self._report,
-            cancel=machine.new_cancel_token(),
-        ) as destination:
-            pulled = destination.pull(PullOptions())
+        # The demo's server is on this machine.
+        pulled = Mirror(source, self._mirror, proxy="").pull(on_event=self._report)
         ended = conclude(pulled, "the mirror", first=source is not None, plan={})
         self._step(
             "pulled",
@@ -222,9 +214,9 @@ class _Demo:
         )
         return pulled
 
-    def _report(self, event: str, fields: Mapping[str, object]) -> None:
-        if event != "item" or fields.get("status") != "ok":
-            self._screen.report(event, fields)
+    def _report(self, event: "Event") -> None:
+        if event.kind != "item" or event.fields.get("status") != "ok":
+            self._screen.report(event.kind, event.fields)
 
     def _change(self) -> None:
         created, updated, deleted = _change_tree(self._tree)
@@ -237,18 +229,10 @@ class _Demo:
         )
 
     def _audit(self) -> "AuditReport":
-        from resourcesync.app import machine  # noqa: PLC0415 - the same
-        from resourcesync.app.mirrors import opening  # noqa: PLC0415 - the same
+        from resourcesync.app.mirror import Mirror  # noqa: PLC0415 - the same
         from resourcesync.cli.render import audit as render_audit  # noqa: PLC0415 - help stays quick
-        from resourcesync.settings.network import Network  # noqa: PLC0415 - the same
 
-        with opening.open_destination(
-            self._mirror,
-            network=Network(proxy=""),
-            report=self._report,
-            cancel=machine.new_cancel_token(),
-        ) as destination:
-            audited = destination.audit()
+        audited = Mirror(None, self._mirror, proxy="").audit(on_event=self._report)
         ended = render_audit.conclude(audited, self._mirror)
         self._step(
             "audited",

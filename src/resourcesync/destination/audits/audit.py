@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from itertools import islice
-from typing import Final, Literal, TypeGuard
+from typing import Final, TypeGuard
 
 import msgspec
 
@@ -30,7 +30,7 @@ from resourcesync.destination.audits.reports import AuditFinding, AuditReport, F
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.options import FindingWriter
+from resourcesync.destination.options import AuditMethod, FindingWriter
 from resourcesync.destination.path_assignment import new_claim_sorter
 from resourcesync.destination.planner import (
     FILTERED,
@@ -68,7 +68,6 @@ from resourcesync.ports.changes import PROVEN_ALL
 from resourcesync.ports.copies import CopyContent
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
-AuditMethod = Literal["lists", "stat", "hash", "remote"]
 _DEFAULT_MAX_FINDINGS: Final = 10_000
 MAX_REPAIR_FINDINGS: Final = 100_000
 """Findings that one repair mends."""
