@@ -18,7 +18,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.ports.mirror import Copy, Fixity, StateTransaction
+from resourcesync.mirror_state.rows import Copy, Fixity, StateTransaction
 
 SECONDS: Final = 60.0
 PEAK_MIB: Final = 500.0

@@ -99,7 +99,7 @@ class _Bench:
 
 def _copies(mirror: Path) -> tuple[str, int]:
     """Return a digest over all copies that a mirror knows, and how many they are."""
-    from resourcesync.adapters.mirror.state import SqliteMirrorState  # noqa: PLC0415 - an extra
+    from resourcesync.mirror_state.database import SqliteMirrorState  # noqa: PLC0415 - an extra
 
     known, rows = sha256(), 0
     with SqliteMirrorState(mirror / ".resourcesync" / "state.db", read_only=True) as state:

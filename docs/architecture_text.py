@@ -233,7 +233,7 @@ PULL: list[Step] = [
         "destination.transfers.commit:CommitBatch.flush",
     ),
     ("Sync the files, rename, sync the folders", "adapters.mirror.copies:FileTreeCopies.install"),
-    ("Record the copies in one transaction", "adapters.mirror.state:SqliteMirrorState.commit"),
+    ("Record the copies in one transaction", "mirror_state.database:SqliteMirrorState.commit"),
     ("Move the checkpoint when all copies are recorded", "destination.sync_state:encode_notes"),
     (
         "Move deleted copies to the trash, within limits",

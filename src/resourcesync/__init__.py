@@ -30,7 +30,7 @@ _HOMES = {
     "Link": "model.links",
     "Mirror": "app.mirror",
     "MirrorChange": "app.mirror_changes",
-    "MirrorChangeKind": "ports.changes",
+    "MirrorChangeKind": "mirror_state.rows",
     "MirrorOptions": "app.settings",
     "MirrorState": "destination.reports",
     "MirrorStatus": "destination.reports",

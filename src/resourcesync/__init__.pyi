@@ -26,6 +26,7 @@ from resourcesync.documents.checking.checked_writer import write as write
 from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read
 from resourcesync.errors import ResourceSyncError as ResourceSyncError
+from resourcesync.mirror_state.rows import MirrorChangeKind as MirrorChangeKind
 from resourcesync.model.capabilities import Header as Header
 from resourcesync.model.digests import Digest as Digest
 from resourcesync.model.links import Link as Link
@@ -34,7 +35,6 @@ from resourcesync.model.resources import Resource as Resource
 from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
 from resourcesync.ports.catalogue import Posted as Posted
-from resourcesync.ports.changes import MirrorChangeKind as MirrorChangeKind
 from resourcesync.settings.keywords import PublisherOptions as PublisherOptions
 from resourcesync.settings.network import Credentials as Credentials
 from resourcesync.settings.network import Network as Network

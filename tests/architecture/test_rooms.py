@@ -20,7 +20,6 @@ CROWDED: dict[str, int] = {}
 """Folders that later steps of the rebuilding empty, with what they may have: less each time."""
 
 SATELLITES: dict[str, str] = {
-    "resourcesync.adapters.mirror.schema": "the tables, apart from what reads and writes them",
     "resourcesync.app.mirrors.worker_fetching": "workers import it, and few pulls have any",
     "resourcesync.destination.changes.archives": "the past, apart from the lists of the present",
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import pytest
 
-from resourcesync.adapters.mirror.schema import SCHEMA
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
+from resourcesync.mirror_state.schema import SCHEMA
 from tests.support.commands.command_line import FILES, LATER, Said
 from tests.support.servers.tiny_source import TinySource
 

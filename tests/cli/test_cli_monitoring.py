@@ -13,13 +13,13 @@ import trustme
 import yaml
 
 from resourcesync.adapters.mirror.own_folder import FollowedSet, FollowedSets, write_sets
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status_formats import Labels
 from resourcesync.cli.service.watch_reports import WatchFigures
+from resourcesync.mirror_state.database import SqliteMirrorState
 from tests.support.commands.command_line import FILES, Said
 from tests.support.commands.settings_file import put
 from tests.support.commands.watching import Watching

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.cli.main import run
 from resourcesync.destination.status import read_failed
-from resourcesync.ports.mirror import RunRow
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import RunRow
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource

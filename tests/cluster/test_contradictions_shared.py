@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.ports.mirror import Fixity, StateTransaction
+from resourcesync.mirror_state.rows import Fixity, StateTransaction
 from tests.support.servers.tiny_source import TinySource
 from tests.support.worlds.contradicting_source import (
     LISTED_AT,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports import CopyInstallation
 from tests.support.crashes.killing import Killed
 from tests.support.worlds.folder_home import FolderHome

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.engines import Workers
 from resourcesync.app.mirrors.opening import open_destination
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.cli.main import run
 from resourcesync.destination.options import PullOptions
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports.cancellation import CancelToken
 from tests.support.cluster import engines
 from tests.support.cluster.engines import children

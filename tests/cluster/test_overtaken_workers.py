@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from resourcesync import Mirror
-from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.mirror_state.database import SqliteMirrorState
 from tests.support.servers.tiny_source import STAMP, Answer, TinySource
 
 NAMES = [f"/{number}.txt" for number in range(5)]

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.mirror_account import open_account
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.planner import as_suspect, as_unknown
 from resourcesync.destination.task_codes import CONTRADICTING
 from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy, EntryRow, Pending, PendingTask, StateTransaction
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
-from resourcesync.ports.mirror import Copy, EntryRow, Pending, PendingTask, StateTransaction
 from tests.contracts.account_suite import AccountSuite
 
 UP, MINE = "http://up.example/", "https://mine.example/"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror.own_folder import state_version
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.service import StateCache
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import StateError
+from resourcesync.mirror_state.database import SqliteMirrorState
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 

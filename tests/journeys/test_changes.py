@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror import change_log
-from resourcesync.adapters.mirror.change_log import ConsumerFiles
+from resourcesync.adapters.mirror.consumer_files import ConsumerFiles
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, DiscontinuityError
-from resourcesync.ports.changes import ChangeLogPosition
+from resourcesync.mirror_state import change_log
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import ChangeLogPosition
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

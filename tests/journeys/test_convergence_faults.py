@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
-from resourcesync.ports.mirror import StateTransaction
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
 from tests.support.crashes.killing import Killed
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

@@ -14,8 +14,8 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, StateError
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.ports import CopyInstallation, CopyRemoval, FetchRequest
-from resourcesync.ports.mirror import StateTransaction
 from tests.support.commands.run import environment, files_of, resourcesync, script
 from tests.support.commands.started import Started
 from tests.support.servers.tiny_source import TinySource

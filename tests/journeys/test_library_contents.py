@@ -14,7 +14,6 @@ import pytest
 
 import resourcesync
 from resourcesync import Mirror
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import (
@@ -23,7 +22,8 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
-from resourcesync.ports.mirror import StateTransaction
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY

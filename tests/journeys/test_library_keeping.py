@@ -19,7 +19,6 @@ from resourcesync import (
     MirrorChange,
     MirrorState,
 )
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import (
     ConfigurationError,
@@ -30,8 +29,9 @@ from resourcesync.errors import (
     StoppedError,
     StorageError,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.ports import cancellation
-from resourcesync.ports.mirror import StateTransaction
 from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.embedding import EARLY, FILES, LATE, here
 from tests.support.waiting import once

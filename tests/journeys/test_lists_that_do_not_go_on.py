@@ -9,8 +9,8 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import StateTransaction
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.rewriting import CHANGE_LIST, changed

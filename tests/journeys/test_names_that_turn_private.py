@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceRefusedError
-from resourcesync.ports.mirror import StateTransaction
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.settings.network import Network
 from tests.support.sources.scripted_source import ScriptedSource
 

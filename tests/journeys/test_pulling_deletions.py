@@ -14,8 +14,8 @@ from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.tasks import pending_delete
+from resourcesync.mirror_state.rows import StateTransaction, TrashRow
 from resourcesync.model.timestamps import format_w3c, to_microseconds
-from resourcesync.ports.mirror import StateTransaction, TrashRow
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.ports.mirror import LARGE
+from resourcesync.mirror_state.rows import LARGE
 from tests.support.servers.hostile_server import answer
 from tests.support.sources.scripted_source import ScriptedSource, sha256
 

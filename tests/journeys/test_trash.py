@@ -13,7 +13,7 @@ from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.destination.reports import MirrorState
-from resourcesync.ports.mirror import TrashRow
+from resourcesync.mirror_state.rows import TrashRow
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

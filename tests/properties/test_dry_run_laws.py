@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, cast
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
@@ -32,10 +31,11 @@ from resourcesync.destination.reports import Mode, RunReport
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.task_codes import RESTORED
 from resourcesync.errors import ResourceSyncError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.ports import CopyRemoval, FetchRequest
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.destination import SimulatedCopies
 from resourcesync.simulator.faults import FaultInjector

@@ -15,8 +15,8 @@ from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile
 from resourcesync.destination.scope import Scope
+from resourcesync.mirror_state.rows import RefusedRow
 from resourcesync.model.resources import ResourceRun
-from resourcesync.ports.mirror import RefusedRow
 from tests.support.documents.hostile_uris import BASE, hostile_uris
 from tests.support.documents.text import document, open_document
 

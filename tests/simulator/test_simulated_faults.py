@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import fields, replace
 
 from campaigns.cursor import world_of
-from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.ports.mirror import StateTransaction
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.simulator.faults import FaultInjector
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import (

@@ -13,6 +13,8 @@ from io import BytesIO
 from typing import BinaryIO, Final, TypeVar, cast
 
 from resourcesync.errors import MirrorChangedError, Remedy, ResourceSyncError, StorageError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.digests import Digest, agree, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.own_files import IN_TRASH, one_name
@@ -26,7 +28,6 @@ from resourcesync.ports import (
     modified_at,
 )
 from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
-from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.stores import (
     ObjectContent,
     StagingStore,
@@ -128,7 +129,7 @@ class StoredCopies(StoreCopyInspector):
         with lock_store(self._store, who, holder):
             yield
 
-    def check(self, state: MirrorStateStore) -> None:
+    def check(self, state: SqliteMirrorState) -> None:
         """Check that the store is still the one of the mirror's state."""
         expected, found = state.note(_NOTE), self._read_marker()
         if expected is None:

@@ -13,10 +13,11 @@ import msgspec
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.robots import LONGEST_DELAY, RULES_LIFETIME, KnownOrigins
 from resourcesync.errors import Remedy, ResourceSyncError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 
 _T = TypeVar("_T")
 
@@ -89,7 +90,7 @@ _SECOND: Final = 1_000_000
 class StoredOrigins:
     """What a mirror stores of the origins that it requests (``KnownOrigins``)."""
 
-    def __init__(self, state: MirrorStateStore, clock: Clock) -> None:
+    def __init__(self, state: SqliteMirrorState, clock: Clock) -> None:
         self._state = state
         self._clock = clock
 

@@ -10,28 +10,28 @@ import msgspec
 
 from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
 from resourcesync.app import machine, plugins
 from resourcesync.app.mirrors import mirror_state, stores
-from resourcesync.destination.mapping.names import owner_of
+from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
-from resourcesync.model.digests import Digest, agree, parse_digests, usable
-from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.changes import (
+from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
+from resourcesync.mirror_state.rows import (
     ChangeLogPosition,
     LoggedChange,
     MirrorChangeKind,
     parse_position,
 )
+from resourcesync.model.digests import Digest, agree, parse_digests, usable
+from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.values import convert_argument
 
 if TYPE_CHECKING:
     from resourcesync.destination.changelog import ChangeLogReader
-    from resourcesync.ports.mirror import Copy
+    from resourcesync.mirror_state.rows import Copy
 
 START: Final = "start"
 """Position before everything in a mirror: each copy is a change, as ``created``."""

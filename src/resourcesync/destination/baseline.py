@@ -61,15 +61,15 @@ from resourcesync.destination.session import (
     no_time_note,
     timed_phase,
 )
-from resourcesync.destination.sync_state import cursor_note, encode_notes
-from resourcesync.destination.tasks import task_of, undone_tasks
+from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
+from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
 from resourcesync.destination.transfers.installed_files import inspected_copies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
+from resourcesync.mirror_state.rows import Copy, Pending, ProcessedDocument, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Pending, ProcessedDocument, StateTransaction
 
 _CHUNK: Final = 1_000
 _MAX_NEW: Final = 5_000
@@ -472,11 +472,9 @@ class Baseline:
         *,
         at: int,
     ) -> Pending:
-        is_absent = isinstance(decision, Delete | Retain) and decision.reason in {
-            ABSENT,
-            *OPEN_REASONS,
-        }
-        at, pull = self._listed_at if is_absent else at, self._pull
+        reason = decision.reason if isinstance(decision, Delete | Retain) else ""
+        at = self._listed_at if reason in {ABSENT, *OPEN_REASONS} else at
+        pull = self._pull
         return task_of(decision, known, now=pull.now, at=at, generation=pull.generation)
 
     def _finish(

@@ -1,23 +1,12 @@
 """Change log of a mirror: its changes for other programs, from a position on, at least once."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import msgspec
 
 from resourcesync.errors import ChangesLostError, Remedy
-from resourcesync.ports.changes import ChangeLogPosition, LoggedChange, MirrorChangeKind
-from resourcesync.ports.mirror import Copy, MirrorStateStore
-
-
-class Consumers(Protocol):
-    """Store of the position of each named program that reads the changes of a mirror."""
-
-    def position(self, name: str) -> ChangeLogPosition | None:
-        """Return the position that ``name`` acknowledged, or ``None``."""
-
-    def acknowledge(self, name: str, position: ChangeLogPosition) -> None:
-        """Record durably that ``name`` has processed all changes up to ``position``."""
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, MirrorChangeKind
 
 
 class ChangeLogReader(msgspec.Struct, kw_only=True):
@@ -32,7 +21,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         remedy: How the reader starts over, for errors; ``None`` if it cannot.
     """
 
-    state: MirrorStateStore
+    state: SqliteMirrorState
     position: ChangeLogPosition | None = None
     include_touched: bool = False
     remedy: Remedy | None = None
@@ -117,11 +106,11 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         )
 
 
-def oldest_position(state: MirrorStateStore) -> ChangeLogPosition:
+def oldest_position(state: SqliteMirrorState) -> ChangeLogPosition:
     """Return the position before the oldest logged change."""
     return ChangeLogPosition(state.change_bounds()[0])
 
 
-def position_at(state: MirrorStateStore, moment: int) -> ChangeLogPosition:
+def position_at(state: SqliteMirrorState, moment: int) -> ChangeLogPosition:
     """Return the position before the changes at or after a moment, microseconds."""
     return ChangeLogPosition(state.sequence_before(moment))

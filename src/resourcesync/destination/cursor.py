@@ -17,9 +17,8 @@ from resourcesync.destination.changes.times import ListPositions, ReadingStart
 from resourcesync.destination.changes.window import OVERLAP, Window
 from resourcesync.destination.lists.proof import CompleteReading, ListMoments
 from resourcesync.errors import Remedy, SourceUnavailableError
-from resourcesync.model.timestamps import format_w3c, from_microseconds
-from resourcesync.ports.changes import Microseconds
-from resourcesync.ports.mirror import ProcessedDocument
+from resourcesync.mirror_state.rows import ProcessedDocument
+from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.destination.changes.history import ChangeHistory

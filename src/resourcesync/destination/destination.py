@@ -32,8 +32,8 @@ from resourcesync.destination.runs import (
 )
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession, timed_phase
-from resourcesync.destination.sync_state import MirrorIdentity, SyncState
-from resourcesync.destination.tasks import gone_rows, refused_item
+from resourcesync.destination.sync_state import MirrorIdentity, SyncState, gone_rows
+from resourcesync.destination.tasks import refused_item
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
@@ -43,8 +43,8 @@ from resourcesync.errors import (
     ResourceMissingError,
     UnexpectedDocumentError,
 )
+from resourcesync.mirror_state.rows import ProcessedDocument, StateTransaction
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import ProcessedDocument, StateTransaction
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.explain import Explanation, Findings

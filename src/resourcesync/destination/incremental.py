@@ -58,13 +58,13 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
-from resourcesync.destination.sync_state import cursor_note, encode_notes
+from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.destination.task_codes import MISMATCH_CODES
-from resourcesync.destination.tasks import task_of, undone_tasks
+from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
 from resourcesync.errors import DocumentError, SourceError
+from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Pending, PendingTask, StateTransaction
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000

@@ -9,11 +9,11 @@ import msgspec
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.discovery.uris import normalise_if_possible, read_address
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
+from resourcesync.mirror_state.rows import Copy, EntryLink, Fixity, Pending
 from resourcesync.model.digests import STRONG, format_digests, usable
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports.mirror import Copy, EntryLink, Fixity, Pending
 
 if TYPE_CHECKING:
     from resourcesync.ports.patches import PatchFormat

@@ -19,14 +19,9 @@ from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.union import unite_all
 from resourcesync.destination.planner import FILTERED, UNLISTED, ListedEntry, deduplicate
 from resourcesync.destination.session import SyncSession
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import EntryRow, LinkRow, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import (
-    EntryRow,
-    LinkRow,
-    MirrorStateStore,
-    PendingTask,
-    StateTransaction,
-)
 
 ENTRY_LINKS_COMPLETE: Final = "entries-known"
 """Name of the note that a whole list was read since links of entries are stored."""
@@ -81,7 +76,7 @@ def link_rows(
             yield LinkRow(row.uri, row.via, generation)
 
 
-def store_links(state: MirrorStateStore, links: Iterable[LinkRow]) -> None:
+def store_links(state: SqliteMirrorState, links: Iterable[LinkRow]) -> None:
     """Store links."""
     waiting: list[LinkRow] = []
     for row in links:
@@ -93,7 +88,7 @@ def store_links(state: MirrorStateStore, links: Iterable[LinkRow]) -> None:
         state.commit(StateTransaction(linked=waiting))
 
 
-def remove_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
+def remove_links(state: SqliteMirrorState, rows: Iterable[ListedEntry]) -> None:
     """Remove the former links of changed entries, before the present ones are stored.
 
     A target that is listed itself now is no longer in the mirror by links alone.
@@ -113,7 +108,9 @@ def remove_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
         state.commit(StateTransaction(unlinked=vias, listed=listed))
 
 
-def unlisted_changes(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
+def unlisted_changes(
+    state: SqliteMirrorState, rows: Iterable[ListedEntry]
+) -> Iterator[ListedEntry]:
     """Yield the rows of changes, without link targets that are listed themselves.
 
     Changes do not show unchanged entries: the mirror's state tells whether a target is listed.
@@ -161,7 +158,7 @@ def _new_pair_sorter(pull: SyncSession) -> ExternalSorter[tuple[str, str]]:
     return ExternalSorter(key=_first, dump=marshal.dumps, load=marshal.loads, spill=spill)
 
 
-def is_listed(state: MirrorStateStore, uri: str) -> bool:
+def is_listed(state: SqliteMirrorState, uri: str) -> bool:
     """True if a target was listed itself, or not selected, when last reported."""
     if state.is_linked(uri):
         return False
@@ -269,7 +266,7 @@ def _is_known_change(row: ListedEntry, listed: ListedEntry) -> bool:
 
 
 def store_entry_links(
-    state: MirrorStateStore, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
+    state: SqliteMirrorState, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
 ) -> None:
     """Store the links of entries with the mirror, for a later publication of it.
 
@@ -281,7 +278,7 @@ def store_entry_links(
 
 
 def _entry_rows(
-    state: MirrorStateStore, rows: Iterable[ListedEntry], generation: int, *, anew: bool
+    state: SqliteMirrorState, rows: Iterable[ListedEntry], generation: int, *, anew: bool
 ) -> Iterator[EntryRow]:
     for row in rows:
         if row.change in _NOT_WANTED:

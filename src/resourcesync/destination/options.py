@@ -11,9 +11,9 @@ from resourcesync.destination.mapping.path_mapping import MapperFactory, load_no
 from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.scope import Filters
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.mirror import MirrorStateStore
 
 if TYPE_CHECKING:
     from resourcesync.ports.patches import PatchFormat
@@ -155,7 +155,7 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None = None
     fetcher: Fetcher
     copies: Copies
-    state: MirrorStateStore
+    state: SqliteMirrorState
     clock: Clock
     cancel: CancelToken
     report: Reporter

@@ -20,17 +20,18 @@ from msgspec.structs import replace
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.selection import ResourceSelection
-from resourcesync.destination.mapping.names import NameMapping
+from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile, PathMapping
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
 from resourcesync.destination.sync_state import MOVING, SyncState
 from resourcesync.errors import Remedy, StorageError, SyncError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyMove
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 PathClaim = tuple[str, str]
 """Claim of a URI to a path: the key of the path on this file system, and the URI, normalised."""
@@ -242,6 +243,21 @@ class PathAssignment:
                 copy = self._state.copy(uri)
                 path = self._mapping.path(uri) if copy is None else copy.path
                 yield row._replace(path=moved.get(uri, path))
+
+
+def owner_of(state: SqliteMirrorState, mapping: PathMapping, path: str) -> str | None:
+    """Return the URI whose copy has this path; ``None`` if no copy has it."""
+    for uri in uris_at(mapping, path):
+        copy = state.copy(uri)
+        if copy is not None and copy.path == path:
+            return uri
+    if not isinstance(mapping, NameMapping):
+        return None
+    # The URI may have another spelling, the path may be relocated, or be a digest.
+    for uri, there in state.path_conflicts(mapping.base, [path], None):
+        if there == path and state.copy(uri) is not None:
+            return uri
+    return None
 
 
 def new_claim_sorter(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:

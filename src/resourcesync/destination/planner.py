@@ -14,10 +14,17 @@ import msgspec
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.links import PatchFields, decode_patch, decode_stored
 from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.mirror_state.rows import (
+    ONLY_BY_REQUEST,
+    Copy,
+    Fixity,
+    Pending,
+    PendingTask,
+    make_copy,
+)
 from resourcesync.model.digests import agree, parse_digests, usable
 from resourcesync.model.timestamps import end_of_lastmod
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import ONLY_BY_REQUEST, Copy, Fixity, Pending, PendingTask, make_copy
 
 FILTERED: Final = "filtered"
 """Value of ``ListedEntry.change``: the operator's filters exclude the entry."""

@@ -23,7 +23,7 @@ from resourcesync.destination.removal.deletion import DeletionResult
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.budget import check_cancelled
-from resourcesync.ports.mirror import Copy
+from resourcesync.mirror_state.rows import Copy
 
 
 class RecordedPlan:

@@ -36,9 +36,9 @@ from resourcesync.destination.task_codes import LOCAL_CHANGE, UNAVAILABLE_CODES
 from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import combine_tallies
 from resourcesync.destination.transfers.installed_files import read_installed
+from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _CHUNK: Final = 256
 _MAX_REPORTED: Final = 1_000

@@ -34,6 +34,8 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import CONTRADICTING, LOCAL_CHANGE, RESTORED
 from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.errors import ResourceSyncError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import (
     Clock,
@@ -45,13 +47,6 @@ from resourcesync.ports import (
     served_at,
 )
 from resourcesync.ports.fetcher import age_when_served
-from resourcesync.ports.mirror import (
-    Fixity,
-    MirrorStateStore,
-    PendingCounts,
-    PendingTask,
-    RunRow,
-)
 
 _MAX_MESSAGE: Final = 2_000
 
@@ -154,7 +149,7 @@ def failed_run(error: BaseException) -> FailedRun:
     )
 
 
-def record_failed_run(failed: FailedRun, state: MirrorStateStore, clock: Clock) -> None:
+def record_failed_run(failed: FailedRun, state: SqliteMirrorState, clock: Clock) -> None:
     """Record the error that ended a pull before it began."""
     now = to_microseconds(clock.now())
     counts = msgspec.json.encode(failed).decode()
@@ -264,7 +259,7 @@ class ListedCounts(NamedTuple):
     refused: int
 
 
-def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState) -> ListedCounts:
+def count_listed(pulled: SyncOutcome, state: SqliteMirrorState, memory: SyncState) -> ListedCounts:
     """Count all selected resources that the Source is known to list, by result.
 
     A baseline counts the list itself. Other runs read only changes: they count the copies and
@@ -344,7 +339,7 @@ def _evidence_counts(pulled: SyncOutcome, memory: SyncState, resources: int) -> 
     return {**counts, "rechecked": pulled.rechecked, "stale_dates": pulled.stale_dates}
 
 
-def _absent_below(listed: ListedCounts, state: MirrorStateStore, memory: SyncState) -> str:
+def _absent_below(listed: ListedCounts, state: SqliteMirrorState, memory: SyncState) -> str:
     served = listed.unchanged + listed.applied
     is_lacking = serves_too_little(memory, listed.absent, served, listed.listed)
     return absent_folder(state) if is_lacking else ""
@@ -365,7 +360,7 @@ def _transfer_counts(tally: TransferTally) -> dict[str, Any]:
     }
 
 
-def _extra_counts(state: MirrorStateStore, counts: PendingCounts) -> dict[str, Any]:
+def _extra_counts(state: SqliteMirrorState, counts: PendingCounts) -> dict[str, Any]:
     """Count copies beyond those that are listed, selected and as listed; report gaps and moves."""
     return {
         "unknown": count_unknown(state, counts),
@@ -382,7 +377,7 @@ def _filtered_count(pulled: SyncOutcome, counts: PendingCounts) -> int:
     return counts.with_codes(FILTERED) if planned is None else planned
 
 
-def _first_failures(pulled: SyncOutcome, state: MirrorStateStore) -> tuple[Failing, ...]:
+def _first_failures(pulled: SyncOutcome, state: SqliteMirrorState) -> tuple[Failing, ...]:
     found = [*pulled.tally.failures, *pulled.deletions.failures][:_MAX_REPORTED_FAILURES]
     return tuple(found) or failures_of(state, _MAX_REPORTED_FAILURES)
 

@@ -35,10 +35,11 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import Remedy
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Pending, PendingTask, ProcessedDocument
 from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, ProcessedDocument
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
@@ -122,7 +123,7 @@ class SyncSession:
         self.discovered = found
         self.selection = selection
         selection.add_source_addresses(*found.documents)
-        self.state: MirrorStateStore = equipment.state
+        self.state: SqliteMirrorState = equipment.state
         self.sync_state = SyncState(equipment.state)
         self.identity = identity or self.sync_state.identity
         self.now = to_microseconds(equipment.clock.now())

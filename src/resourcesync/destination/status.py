@@ -21,14 +21,9 @@ from resourcesync.destination.task_codes import (
     SKIPPED_CODES,
     UNAVAILABLE_CODES,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Pending, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import (
-    MirrorStateStore,
-    Pending,
-    PendingCounts,
-    PendingTask,
-    RunRow,
-)
 
 _MAX_SHOWN_FAILURES = 100
 _SECOND = 1_000_000
@@ -36,7 +31,7 @@ _FEW = 4
 """Listed resources below which a share says little."""
 
 
-def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorStatus:
+def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> MirrorStatus:
     """Return the status of a mirror."""
     memory, resources = SyncState(state), state.count()
     identity, last, cursor = memory.identity, state.last_run(), memory.cursor
@@ -111,7 +106,7 @@ def count_evidence(memory: SyncState, resources: int, by_request: int) -> dict[s
     }
 
 
-def count_unknown(state: MirrorStateStore, counts: PendingCounts) -> int:
+def count_unknown(state: SqliteMirrorState, counts: PendingCounts) -> int:
     """Return how many of the absent and skipped have an older copy, which may be wrong."""
     if not any(count_unavailable(counts, SyncState(state))):
         return 0
@@ -149,7 +144,7 @@ def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) 
     return is_first and listed >= _FEW and 2 * absent > listed
 
 
-def absent_folder(state: MirrorStateStore) -> str:
+def absent_folder(state: SqliteMirrorState) -> str:
     """Return the longest common prefix, up to a slash, of the listed resources that are absent."""
     rows = (row.loc for row in state.pending(PendingTask.FETCH) if row.code in ABSENT_CODES)
     first = last = next(rows, "")
@@ -158,7 +153,7 @@ def absent_folder(state: MirrorStateStore) -> str:
     return commonprefix([first, last]).rpartition("/")[0] + "/"
 
 
-def failing_tasks(state: MirrorStateStore) -> Iterator[Pending]:
+def failing_tasks(state: SqliteMirrorState) -> Iterator[Pending]:
     """Yield the tasks of edited files, and of what is listed and not in the mirror as listed.
 
     Each has its reason.
@@ -172,7 +167,7 @@ def failing_tasks(state: MirrorStateStore) -> Iterator[Pending]:
             yield row._replace(reason=row.reason or NOT_TRIED)
 
 
-def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
+def failures_of(state: SqliteMirrorState, most: int) -> tuple[Failing, ...]:
     """Return the first failures: see `failing_tasks`."""
     return tuple(
         Failing(

@@ -1,7 +1,9 @@
 """Synchronization state of a mirror: the notes in its database, by name and type."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from heapq import merge
+from operator import attrgetter
 from typing import Final, TypeVar
 
 import msgspec
@@ -17,19 +19,17 @@ from resourcesync.destination.mapping.path_mapping import (
     PathMapping,
     load_no_mapper,
 )
+from resourcesync.destination.planner import is_gone
 from resourcesync.destination.reports import FailedRun
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.task_codes import UNAVAILABLE_CODES
+from resourcesync.destination.tasks import is_missed
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
-from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.changes import ClockMicroseconds, Microseconds
-from resourcesync.ports.mirror import (
-    MirrorStateStore,
-    StateTransaction,
-    UnhashedCounts,
-)
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction, UnhashedCounts
+from resourcesync.model.timestamps import ClockMicroseconds, Microseconds, from_microseconds
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
 class SyncState:
     """Notes of a mirror, typed."""
 
-    def __init__(self, state: MirrorStateStore) -> None:
+    def __init__(self, state: SqliteMirrorState) -> None:
         self._state = state
         self._cursor: Cursor | None = None
         self._cursor_text = ""
@@ -268,6 +268,19 @@ class SyncState:
     def write(self, **notes: object) -> None:
         """Store values; ``None`` leaves the old value."""
         self._state.commit(StateTransaction(notes=encode_notes(**notes)))
+
+
+def gone_rows(state: SqliteMirrorState) -> Iterator[Pending]:
+    """Yield the tasks of copies whose resources are gone at the Source, in URI order."""
+    kept = filter(is_gone, state.pending(PendingTask.RETAIN))
+    return merge(state.pending(PendingTask.DELETE), kept, key=attrgetter("uri"))
+
+
+def undone_tasks(state: SqliteMirrorState) -> Iterator[Pending]:
+    """Yield the tasks that decisions depend on: fetches, resources gone or missed, in URI order."""
+    retained = (row for row in state.pending(PendingTask.RETAIN) if is_gone(row) or is_missed(row))
+    others = state.pending(PendingTask.FETCH), state.pending(PendingTask.DELETE)
+    return merge(*others, retained, key=attrgetter("uri"))
 
 
 def cursor_note(cursor: Cursor) -> dict[str, str]:

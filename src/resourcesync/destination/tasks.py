@@ -1,9 +1,6 @@
 """Pending tasks of resources, as rows of the mirror's state and back. Pure."""
 
 import json
-from collections.abc import Iterator
-from heapq import merge
-from operator import attrgetter
 from typing import Final
 
 from resourcesync.destination.links import encode_patch
@@ -16,11 +13,10 @@ from resourcesync.destination.planner import (
     ListedEntry,
     Postponed,
     Retain,
-    is_gone,
     is_restored,
 )
 from resourcesync.destination.task_codes import RESTORED
-from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask, RefusedRow
+from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRow
 
 _IMMEDIATE_TRIES: Final = 5
 _MINUTE: Final = 60_000_000
@@ -142,19 +138,6 @@ def task_of(
         return task._replace(task=PendingTask.DELETE, reason=reason)
     code = FILTERED if decision.listed else RESTORED if is_restored(copy) else ""
     return task._replace(task=PendingTask.RETAIN, reason=reason, code=code)
-
-
-def gone_rows(state: MirrorStateStore) -> Iterator[Pending]:
-    """Yield the tasks of copies whose resources are gone at the Source, in URI order."""
-    kept = filter(is_gone, state.pending(PendingTask.RETAIN))
-    return merge(state.pending(PendingTask.DELETE), kept, key=attrgetter("uri"))
-
-
-def undone_tasks(state: MirrorStateStore) -> Iterator[Pending]:
-    """Yield the tasks that decisions depend on: fetches, resources gone or missed, in URI order."""
-    retained = (row for row in state.pending(PendingTask.RETAIN) if is_gone(row) or is_missed(row))
-    others = state.pending(PendingTask.FETCH), state.pending(PendingTask.DELETE)
-    return merge(*others, retained, key=attrgetter("uri"))
 
 
 def is_missed(row: Pending) -> bool:

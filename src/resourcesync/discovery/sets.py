@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from resourcesync.errors import ConfigurationError, Evidence, Remedy
+from resourcesync.model.timestamps import Microseconds
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports.changes import Microseconds
 
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ENDING: Final = re.compile(r"(?:\.xml)?(?:\.gz)?\Z", re.IGNORECASE)

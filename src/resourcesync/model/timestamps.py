@@ -3,7 +3,14 @@
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
+
+Microseconds = Annotated[int, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
+"""A stored moment: microseconds since 1970-01-01T00:00:00Z, of the years 1 to 9999."""
+ClockMicroseconds = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999_999)]
+"""The same, by the clock of this machine: not before 1970."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)

@@ -9,7 +9,8 @@ from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.scenario import Faults, is_within
 
 if TYPE_CHECKING:
-    from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
+    from resourcesync.mirror_state.database import SqliteMirrorState
+    from resourcesync.mirror_state.rows import StateTransaction
 
 OnFault = Callable[[str, str], None]
 """Called for each fault: its name and its object; empty for no single object."""
@@ -72,9 +73,9 @@ class FaultInjector:
 
 
 class CrashingState:
-    """A ``MirrorStateStore`` of a Destination that may crash before and after each commit."""
+    """A ``SqliteMirrorState`` of a Destination that may crash before and after each commit."""
 
-    def __init__(self, state: "MirrorStateStore", injector: FaultInjector) -> None:
+    def __init__(self, state: "SqliteMirrorState", injector: FaultInjector) -> None:
         self._state = state
         self._injector = injector
 
@@ -90,6 +91,6 @@ class CrashingState:
         self._injector.step("memory")
 
 
-def with_crashes(state: "MirrorStateStore", injector: FaultInjector) -> "MirrorStateStore":
+def with_crashes(state: "SqliteMirrorState", injector: FaultInjector) -> "SqliteMirrorState":
     """Return a state whose owner may crash."""
-    return cast("MirrorStateStore", CrashingState(state, injector))
+    return cast("SqliteMirrorState", CrashingState(state, injector))

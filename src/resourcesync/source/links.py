@@ -36,13 +36,13 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.mirror_state.rows import EntryLink
 from resourcesync.model.digests import Digest, agree, parse_digests
 from resourcesync.model.links import LAST_PRIORITY, Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports.catalogue import Original, Originals
-from resourcesync.ports.mirror import EntryLink
 from resourcesync.ports.originals import (
     BatchedOriginals,
     OriginalReader,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
-from resourcesync.ports.mirror import StateTransaction
 
 
 class Killed(BaseException):

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.open_folders import OpenFolders
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.sync_state import MOVING, SyncState
+from resourcesync.mirror_state.database import SqliteMirrorState
 
 Patch = tuple[object, str, Any]
 """A thing, the name of a part of it, and what stands in its place."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.planner import is_suspect, is_unknown
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
+from resourcesync.mirror_state.database import SqliteMirrorState
 from tests.support.crashes.crash_states import State
 from tests.support.crashes.renumbered import Numbers, both, numbered
 from tests.support.worlds.network import BASE as SOURCE

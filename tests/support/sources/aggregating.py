@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import catalogues
 from resourcesync.app.publishing.published_tree import documents_of
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.settings.publication import CATALOGUE

@@ -5,10 +5,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.mirror_state.database import SqliteMirrorState
 
 
-def set_cursor(state: MirrorStateStore, **changes: Any) -> None:
+def set_cursor(state: SqliteMirrorState, **changes: Any) -> None:
     """Store the cursor of a mirror with other values."""
     stored = SyncState(state)
     stored.save(replace(stored.cursor, **changes))

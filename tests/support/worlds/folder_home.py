@@ -12,9 +12,9 @@ from resourcesync.app import plugins
 from resourcesync.destination.mapping.path_mapping import MapperFactory
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.mirror import MirrorStateStore
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import MemoryFetcher
 
@@ -93,7 +93,7 @@ class FolderHome:
             yield alone if self.workers is None else self.workers.employed(alone)
 
     @contextmanager
-    def state(self, clock: ManualClock) -> Iterator[MirrorStateStore]:
+    def state(self, clock: ManualClock) -> Iterator[SqliteMirrorState]:
         """Open what the mirror remembers, as another program does."""
         with MirrorFolder(self.folder, clock) as mirror:
             assert mirror.state is not None

@@ -9,8 +9,8 @@ from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import RunReport
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports import FetchRequest
-from resourcesync.ports.mirror import MirrorStateStore
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.folder_home import FolderHome, Surroundings
 from tests.support.worlds.network import BASE, Answer, MemoryFetcher, Network
@@ -122,7 +122,7 @@ class World(Generic[SourceT]):
             yield Destination(dependencies)
 
     @contextmanager
-    def state(self) -> Iterator[MirrorStateStore]:
+    def state(self) -> Iterator[SqliteMirrorState]:
         """Open what the mirror remembers, as another program does."""
         with self.home.state(self.clock) as state:
             yield state

@@ -14,8 +14,8 @@ from resourcesync.destination.planner import (
     match_copy,
 )
 from resourcesync.destination.transfers.verification import verify_bytes
+from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy
 
 OLD, NEW, OTHER = (f"sha-256:{letter * 64}" for letter in "abc")
 MD5 = "md5:" + "0" * 32

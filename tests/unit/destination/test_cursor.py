@@ -22,7 +22,7 @@ from resourcesync.destination.cursor import (
 )
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.proof import ListMoments
-from resourcesync.ports.mirror import ProcessedDocument
+from resourcesync.mirror_state.rows import ProcessedDocument
 
 OPEN = ProcessedDocument("open", 10, None, 2, "digest", "", "")
 CLOSED = ProcessedDocument("closed", 10, 20, 2, "digest", "", "")

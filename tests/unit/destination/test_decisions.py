@@ -31,7 +31,7 @@ from resourcesync.destination.planner import (
     listed_from_task,
 )
 from resourcesync.destination.tasks import is_missed, pending_delete, pending_fetch, task_of
-from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask
+from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask
 
 SHA, OTHER = (f"sha-256:{letter * 64}" for letter in "ab")
 NOW, LATER, READ = 100, 200, 5

@@ -32,10 +32,10 @@ from resourcesync.destination.lists.manifests import (
 from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import Copy
 
 POLICIES: Sequence[DumpPolicy] = ("auto", "never", "always")
 A = "sha-256:" + "a" * 64

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.reports import FailedRun, MirrorState
 from resourcesync.destination.runs import record_failed_run
 from resourcesync.destination.status import status_of
 from resourcesync.errors import DiskFullError
-from resourcesync.ports.mirror import RunRow
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import RunRow
 from tests.support.in_memory import ManualClock
 from tests.support.storage.sqlite_connections import prepared
 

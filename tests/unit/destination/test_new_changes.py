@@ -15,11 +15,11 @@ from resourcesync.destination.planner import ListedEntry
 from resourcesync.destination.scope import Scope
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import write
+from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.ports.mirror import ProcessedDocument
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

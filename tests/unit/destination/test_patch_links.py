@@ -20,10 +20,10 @@ from resourcesync.destination.planner import (
     listed_from_task,
 )
 from resourcesync.destination.tasks import pending_delete, pending_fetch
+from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports.mirror import Copy
 
 SHA = "sha-256:" + "a" * 64
 STRONG = (Digest("sha-256", "a" * 64),)

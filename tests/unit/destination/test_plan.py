@@ -26,7 +26,7 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.tasks import next_try, pending_fetch
 from resourcesync.destination.transfers.verification import verify_bytes
-from resourcesync.ports.mirror import Copy, Fixity
+from resourcesync.mirror_state.rows import Copy, Fixity
 
 SHA = "sha-256:" + "a" * 64
 OTHER = "sha-256:" + "b" * 64

@@ -18,7 +18,7 @@ from resourcesync.destination.lists.recheck_plan import (
     with_result,
     with_visit,
 )
-from resourcesync.ports.mirror import Copy, Fixity
+from resourcesync.mirror_state.rows import Copy, Fixity
 
 HOUR = DAY // 24
 

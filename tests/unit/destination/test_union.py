@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resourcesync.destination.lists.union import MAX_RIVALS, unite, unite_all
 from resourcesync.destination.planner import FILTERED, ListedEntry, Match, match_copy
 from resourcesync.destination.transfers.verification import verify_bytes
-from resourcesync.ports.mirror import Copy
+from resourcesync.mirror_state.rows import Copy
 
 SHA, OTHER = (f"sha-256:{letter * 64}" for letter in "ab")
 MD5, ODD = "md5:" + "c" * 32, "odd:1"

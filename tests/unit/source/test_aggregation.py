@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resourcesync.mirror_state.rows import EntryLink
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import EntryLink
 from resourcesync.source.links import UpstreamEntry, republished_links
 
 OURS = (Digest("sha-256", "a" * 64),)

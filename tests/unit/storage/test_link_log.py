@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.ports.mirror import Copy, LinkRow, PatchRow, StateTransaction
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy, LinkRow, PatchRow, StateTransaction
 from tests.support.storage.sqlite_connections import plan_of, statements
 
 COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)

@@ -7,13 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror import change_log
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import DiscontinuityError
-from resourcesync.ports.changes import LoggedChange, parse_position
-from resourcesync.ports.mirror import Copy, RunRow, StateTransaction
+from resourcesync.mirror_state import change_log
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import (
+    Copy,
+    LoggedChange,
+    RunRow,
+    StateTransaction,
+    parse_position,
+)
 
 DAY = 86_400_000_000
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.links import encode_entry_links
 from resourcesync.destination.listed_rows import store_entry_links
 from resourcesync.destination.planner import FILTERED, ListedEntry
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy, EntryRow, StateTransaction
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports.mirror import Copy, EntryRow, StateTransaction
 
 ABOUT = '[["describedby","http://h/meta","","",null,null]]'
 

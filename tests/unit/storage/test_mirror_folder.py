@@ -14,7 +14,6 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     LockedError,
@@ -22,6 +21,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
 from tests.support.in_memory import ManualClock
 
 

@@ -1,21 +1,14 @@
 """What new paths would meet in a mirror's state, found by indexes as by reading all of it."""
 
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror.schema import STATE_FORMAT, find_path_conflicts
-from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.ports.mirror import (
-    Copy,
-    Pending,
-    PendingTask,
-    StateTransaction,
-    conflicting_paths,
-    folders_of,
-)
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
+from resourcesync.mirror_state.schema import STATE_FORMAT, conflicting_paths, find_path_conflicts
 from resourcesync.sqlite_file import SqliteFile
 
 BASE = "http://source.example/"
@@ -45,7 +38,7 @@ def rows(named: dict[str, tuple[str, bool]]) -> tuple[list[Copy], list[Pending]]
 def meets(found: Iterable[tuple[str, str]], paths: list[str]) -> tuple[object, object]:
     """What has a path or is a folder of one; and which paths something is below of."""
     pairs = set(found)
-    exact = {*paths, *(folder for path in paths for folder in folders_of(path))}
+    exact = {*paths, *(str(folder) for path in paths for folder in PurePosixPath(path).parents)}
     at = {pair for pair in pairs if pair[1] in exact}
     return at, {name for name in paths if any(path.startswith(f"{name}/") for _, path in pairs)}
 
@@ -65,7 +58,7 @@ def test_what_is_looked_up_is_what_reading_all_finds(
 
         found = list(state.path_conflicts(BASE, paths, None))
 
-    assert meets(found, paths) == meets(conflicting_paths(everything, paths), paths)
+    assert meets(found, paths) == meets(conflicting_paths(everything, paths, str), paths)
     assert set(found) <= set(everything)
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.schema import SCHEMA
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.errors import StateError, StorageError
-from resourcesync.ports.mirror import (
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import (
     LARGE,
     Copy,
     Pending,
@@ -21,6 +20,7 @@ from resourcesync.ports.mirror import (
     StateTransaction,
     TrashRow,
 )
+from resourcesync.mirror_state.schema import SCHEMA
 from tests.support.storage.sqlite_connections import plan_of, statements
 
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT, read_note
 from resourcesync.adapters.hub import FileFollowers, FileHub
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState
 from resourcesync.errors import (
     DiskFullError,
@@ -21,6 +20,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.sqlite_file import (
     NOTE_TABLE,
     TEMPORARY_ERRORS,

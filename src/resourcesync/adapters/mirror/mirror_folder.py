@@ -18,9 +18,9 @@ from resourcesync.adapters.mirror.own_folder import (
     holder_of,
     mirror_error,
 )
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.own_files import (

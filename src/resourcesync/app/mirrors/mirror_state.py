@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from resourcesync.adapters.mirror import own_folder
-from resourcesync.adapters.mirror.change_log import ConsumerFiles
+from resourcesync.adapters.mirror.consumer_files import ConsumerFiles
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
@@ -25,16 +24,16 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import ChangeLogPosition
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.changes import ChangeLogPosition
-from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.settings.publication import CATALOGUE
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
     from resourcesync.destination.audits.reports import AuditFinding
-    from resourcesync.destination.changelog import ChangeLogReader, Consumers
+    from resourcesync.destination.changelog import ChangeLogReader
 
 _SHOWN_SETS: Final = 20
 
@@ -110,8 +109,8 @@ class OpenChanges(NamedTuple):
     """A mirror's change log, open for reading, and the positions of its readers."""
 
     folder: Path
-    state: MirrorStateStore
-    consumers: "Consumers"
+    state: SqliteMirrorState
+    consumers: ConsumerFiles
 
     def present_uris(self) -> Callable[[str], str]:
         """Return the function from a URI in the mirror to its present address at the Source."""

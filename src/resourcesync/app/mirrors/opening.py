@@ -19,7 +19,6 @@ from msgspec import structs
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import fetching, plugins
 from resourcesync.app.fetching import OpenFetcher, StoredOrigins
 from resourcesync.app.mirrors import mirror_state, stores
@@ -37,13 +36,13 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import (
     remove_file,
 )
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import NOTE, decode_settings
 
@@ -311,7 +310,7 @@ def _local_dependencies(
     }
 
 
-def _is_distinct(folder: Path, state: MirrorStateStore) -> bool:
+def _is_distinct(folder: Path, state: SqliteMirrorState) -> bool:
     """True if all names are distinct in a file system; a mirror with chosen names knows them."""
     if SyncState(state).identity is not None:
         return True

@@ -8,7 +8,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.adapters.mirror.state import StateSnapshot
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.app.mirrors.stores import Home
@@ -16,6 +15,8 @@ from resourcesync.destination.removal.deletion import register_lost_trash
 from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.destination.scope import fits_path, parse_glob
 from resourcesync.errors import ConfigurationError
+from resourcesync.mirror_state.database import StateSnapshot
+from resourcesync.mirror_state.rows import TrashRow
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import (
     IN_TRASH,
@@ -23,7 +24,6 @@ from resourcesync.own_files import (
     open_folder,
 )
 from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.mirror import TrashRow
 
 _TRASH: Final = "trash"
 

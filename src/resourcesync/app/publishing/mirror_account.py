@@ -16,7 +16,6 @@ import msgspec
 from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
-from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.publishing.published_tree import base_address
 from resourcesync.destination.changelog import ChangeLogReader
@@ -25,6 +24,14 @@ from resourcesync.destination.mapping.published_addresses import published_tail
 from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.task_codes import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, Remedy
+from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
+from resourcesync.mirror_state.rows import (
+    ChangeLogPosition,
+    Copy,
+    EntryLink,
+    LoggedChange,
+    MirrorChangeKind,
+)
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.resources import Change, Resource
@@ -32,8 +39,6 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
-from resourcesync.ports.changes import ChangeLogPosition, LoggedChange, MirrorChangeKind
-from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, decode_settings
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
@@ -86,7 +91,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
         yield MirrorAccount(path, state, options.base_uri, options.clock, all_hops=which == "all")
 
 
-def _check_ready(state: MirrorStateStore, folder: Path) -> None:
+def _check_ready(state: SqliteMirrorState, folder: Path) -> None:
     if state.note(ENTRY_LINKS_COMPLETE) is not None:
         return
     raise ConfigurationError(
@@ -104,7 +109,7 @@ class MirrorAccount:
     can_list_resources = True
 
     def __init__(
-        self, path: Path, state: MirrorStateStore, base_uri: str, clock: Clock, *, all_hops: bool
+        self, path: Path, state: SqliteMirrorState, base_uri: str, clock: Clock, *, all_hops: bool
     ) -> None:
         self._path = path
         self._state = state
@@ -189,7 +194,7 @@ def _position_lost_error(position: str) -> ChangesLostError:
 class _EntryBuilder:
     """Builds the new Source's entries of copies."""
 
-    def __init__(self, state: MirrorStateStore, base: str, *, all_hops: bool) -> None:
+    def __init__(self, state: SqliteMirrorState, base: str, *, all_hops: bool) -> None:
         self._state = state
         self._base = base
         self._named = base_address(state)

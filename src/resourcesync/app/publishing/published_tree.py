@@ -8,17 +8,17 @@ from resourcesync.adapters.catalogue import FileEntryReader, read_note
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
 from resourcesync.app.publishing import document_stores
-from resourcesync.destination.mapping.names import owner_of
 from resourcesync.destination.mapping.path_mapping import TREE
 from resourcesync.destination.mapping.published_addresses import uri_of_published
+from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, ResourceSyncError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.ports.mirror import Copy, MirrorStateStore
 from resourcesync.server.entry_fields import FindEntry, ServedEntry
 from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
 from resourcesync.source.naming import SourceNaming
@@ -121,7 +121,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
     return file_at
 
 
-def base_address(state: MirrorStateStore) -> str:
+def base_address(state: SqliteMirrorState) -> str:
     """Return the base of a mirror whose addresses keep what follows it in the URIs; else nothing.
 
     Where the operator chose other paths, the path of a copy is its address.

@@ -15,22 +15,22 @@ import msgspec
 
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.explain import Explanation, load_recorded
 from resourcesync.destination.audits.reports import AuditRecord, recorded_audits
-from resourcesync.destination.mapping.names import owner_of, uris_at
+from resourcesync.destination.mapping.names import uris_at
+from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.status import read_failed
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.discovery.uris import read_address
 from resourcesync.errors import OutOfScopeError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import MirrorChangeKind, PendingTask, RunRow
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.ports.changes import MirrorChangeKind
-from resourcesync.ports.mirror import MirrorStateStore, PendingTask, RunRow
 from resourcesync.server.dashboard.timeline import pull_summary
 from resourcesync.server.dashboard.views import (
     AppliedChange,
@@ -137,7 +137,7 @@ def _lists(state: SqliteMirrorState) -> Iterator[ListSpan]:
             yield ListSpan(uri=document.uri, since=since, until=_moment(document.until))
 
 
-def _awaited(state: MirrorStateStore, first: int) -> Iterator[AwaitedChange]:
+def _awaited(state: SqliteMirrorState, first: int) -> Iterator[AwaitedChange]:
     for row in islice(state.pending(PendingTask.FETCH), _MOST_AWAITED):
         if row.lastmod is not None and row.lastmod >= first:
             yield AwaitedChange(uri=row.loc, dated=from_microseconds(row.lastmod))
@@ -241,7 +241,7 @@ def read_resource(
     return known, tuple(history)
 
 
-def _uri_of(state: MirrorStateStore, name: str) -> str:
+def _uri_of(state: SqliteMirrorState, name: str) -> str:
     identity = SyncState(state).identity
     try:
         if "://" in name or identity is None:

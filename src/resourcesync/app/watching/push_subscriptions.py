@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.options import fetch_settings, origin_of
@@ -33,6 +32,7 @@ from resourcesync.errors import (
     ResourceSyncError,
     StorageError,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import (
     LOCK,

@@ -12,18 +12,18 @@ import msgspec
 
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.reports import FailedRun, MirrorState
 from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.changes import LoggedChange
 from resourcesync.watch.scheduler import MirrorHistory
 
 _LOG = logging.getLogger(__name__)

@@ -14,15 +14,15 @@ from resourcesync.cli.formatting import TextLine, escape, moment, stamp
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
-from resourcesync.model.formatting import count
-from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.changes import (
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import (
     ChangeLogPosition,
     LoggedChange,
     MirrorChangeKind,
     parse_position,
 )
-from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.model.formatting import count
+from resourcesync.model.timestamps import from_microseconds
 from resourcesync.settings.values import parse_moment, resolve_moment
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class _ChangePlace(NamedTuple):
     """Where a change was read: the position after it, the state, and the present addresses."""
 
     position: ChangeLogPosition
-    state: MirrorStateStore
+    state: SqliteMirrorState
     present_uri: Callable[[str], str]
 
 
@@ -227,7 +227,7 @@ def change_writer(form: str, screen: Screen) -> Callable[[LoggedChange, _ChangeP
             )
 
 
-def _write_path(change: LoggedChange, *, there: bool, state: MirrorStateStore) -> None:
+def _write_path(change: LoggedChange, *, there: bool, state: SqliteMirrorState) -> None:
     was_deleted = change.kind == MirrorChangeKind.DELETED
     if was_deleted is not there and (state.copy(change.uri) is not None) is there:
         write_text(f"{change.path}\0")

@@ -33,9 +33,9 @@ from resourcesync.errors import (
     ResourceSyncError,
     StoppedError,
 )
+from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.changes import LoggedChange
 from resourcesync.server.dashboard.views import PushStatus
 from resourcesync.settings.network import Network
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob

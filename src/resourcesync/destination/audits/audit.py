@@ -52,6 +52,7 @@ from resourcesync.destination.task_codes import (
 from resourcesync.destination.tasks import is_missed
 from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import Remedy, SourceNotFoundError, StorageError
+from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import (
     Digest,
     agree,
@@ -64,9 +65,7 @@ from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
-from resourcesync.ports.changes import PROVEN_ALL
 from resourcesync.ports.copies import CopyContent
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _DEFAULT_MAX_FINDINGS: Final = 10_000
 MAX_REPAIR_FINDINGS: Final = 100_000

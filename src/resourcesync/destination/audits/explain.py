@@ -11,7 +11,8 @@ import msgspec
 from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_copy
 from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.mapping.names import owner_of, uris_at
+from resourcesync.destination.mapping.names import uris_at
+from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.planner import (
     FILTERED,
     ListedEntry,
@@ -26,20 +27,20 @@ from resourcesync.destination.task_codes import CONTRADICTING, DAMAGED, STALE
 from resourcesync.destination.tasks import is_resting
 from resourcesync.discovery.uris import normalise, percent_encode, present_uri
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
-from resourcesync.model.digests import Digest, disagree, parse_digests
-from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.changes import LoggedChange
-from resourcesync.ports.mirror import (
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import (
     Copy,
     Fixity,
-    MirrorStateStore,
+    LoggedChange,
     PatchRow,
     Pending,
     PendingTask,
     RefusedRow,
     TrashRow,
 )
+from resourcesync.model.digests import Digest, disagree, parse_digests
+from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.model.vocabulary import ChangeKind
 
 Findings = Callable[[], Iterable[AuditFinding]]
 _DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", CONTRADICTING})
@@ -272,7 +273,7 @@ def _resolve_name(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
     return pairs[0]
 
 
-def _is_known(state: MirrorStateStore, uri: str) -> bool:
+def _is_known(state: SqliteMirrorState, uri: str) -> bool:
     if state.copy(uri) or state.pending_of(uri) or state.trash_of(uri):
         return True
     return any(row.uri == uri for row in state.refused())
@@ -309,7 +310,7 @@ def _path_of(pull: SyncSession, uri: str) -> str:
     return "" if row is None else row.path
 
 
-def load_recorded(state: MirrorStateStore, known: Explanation) -> None:
+def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     """Add what the mirror's state has of a resource, by its URI."""
     uri = known.uri
     known.address = present_uri(uri, SyncState(state).moved)

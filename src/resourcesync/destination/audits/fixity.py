@@ -35,6 +35,8 @@ from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.errors import BadResponseError, ConfigurationError, StorageError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.ports import (
@@ -46,14 +48,6 @@ from resourcesync.ports import (
     StagedCopy,
 )
 from resourcesync.ports.copies import CopyContent
-from resourcesync.ports.mirror import (
-    Copy,
-    Fixity,
-    MirrorStateStore,
-    Pending,
-    PendingTask,
-    StateTransaction,
-)
 
 _GROUP: Final = 256
 
@@ -178,7 +172,7 @@ def listed_from_copy(copy: Copy) -> ListedEntry:
     )
 
 
-def stored_rows(state: MirrorStateStore) -> Iterator[ListedEntry]:
+def stored_rows(state: SqliteMirrorState) -> Iterator[ListedEntry]:
     """Yield the last known entries: of each copy, and of each pending fetch.
 
     Copies with a pending deletion are not listed any more.

@@ -3,7 +3,7 @@
 from enum import Enum
 
 from resourcesync.destination.planner import DISPUTED, ListedEntry
-from resourcesync.ports.mirror import Copy, Pending, PendingTask
+from resourcesync.mirror_state.rows import Copy, Pending, PendingTask
 
 
 class ListingStatus(Enum):

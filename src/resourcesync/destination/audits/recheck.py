@@ -11,8 +11,8 @@ from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.planner import Fetch, ListedEntry, is_suspect
 from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.transfers.commit import TransferTally
+from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import Copy
 
 _PAGE: Final = 1_000
 

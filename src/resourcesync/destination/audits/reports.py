@@ -8,8 +8,8 @@ import msgspec
 
 from resourcesync.destination.sync_state import SyncState, encode_notes
 from resourcesync.errors import StateError
-from resourcesync.ports.changes import Microseconds
-from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.model.timestamps import Microseconds
 
 _AUDITS_NOTE: Final = "audits"
 _MAX_AUDITS: Final = 20
@@ -137,12 +137,12 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     report: AuditReport
 
 
-def recorded_audits(state: MirrorStateStore) -> tuple[AuditRecord, ...]:
+def recorded_audits(state: SqliteMirrorState) -> tuple[AuditRecord, ...]:
     """Return the records of the last audits of a mirror, oldest first."""
     return SyncState(state).decode(_AUDITS_NOTE, tuple[AuditRecord, ...]) or ()
 
 
-def notes_with_audit(state: MirrorStateStore, audit: AuditRecord) -> dict[str, str]:
+def notes_with_audit(state: SqliteMirrorState, audit: AuditRecord) -> dict[str, str]:
     """Return the notes of a mirror with one more audit; unreadable records are replaced."""
     try:
         known = recorded_audits(state)

@@ -8,9 +8,9 @@ import msgspec
 from resourcesync.destination.changes.window import Window
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import ListedEntry
+from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import ProcessedDocument
 
 
 class ReadList(msgspec.Struct, frozen=True):

@@ -48,10 +48,11 @@ from resourcesync.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
@@ -105,7 +106,7 @@ class ChangeListReader:
         self,
         uri: str,
         start: ReadingStart,
-        state: MirrorStateStore | None,
+        state: SqliteMirrorState | None,
         is_proven: Callable[[ChangeHistory], bool],
     ) -> ChangeHistory:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
@@ -145,7 +146,7 @@ class ChangeListReader:
         return ChangeListReader(fresh).read(uri, start, None, _reaches_back)
 
     def _read_again(
-        self, uri: str, start: ReadingStart, state: MirrorStateStore | None, archive: str
+        self, uri: str, start: ReadingStart, state: SqliteMirrorState | None, archive: str
     ) -> ChangeHistory | None:
         """Read the lists past caches, with archived ones; ``None`` if these cannot be used."""
         reader = ChangeListReader(self._dependencies.bypassing_caches())
@@ -174,7 +175,7 @@ class ChangeListReader:
         self,
         uri: str,
         start: ReadingStart,
-        state: MirrorStateStore | None,
+        state: SqliteMirrorState | None,
         archived: Sequence[ChangeListSpan] = (),
     ) -> ChangeHistory:
         """Read the lists; again, past caches, where index and lists do not agree."""
@@ -201,7 +202,7 @@ class ChangeListReader:
         self,
         uri: str,
         reading: Reading,
-        state: MirrorStateStore | None,
+        state: SqliteMirrorState | None,
         *,
         climbed: bool = False,
     ) -> None:
@@ -235,7 +236,7 @@ class ChangeListReader:
         head: FetchedDocument,
         document: "Document",
         reading: Reading,
-        state: MirrorStateStore | None,
+        state: SqliteMirrorState | None,
         *,
         climbed: bool,
     ) -> None:
@@ -268,7 +269,7 @@ class ChangeListReader:
                 scan.read_window(follows=number > first)
 
     def _get(
-        self, uri: str, reading: Reading, state: MirrorStateStore | None, opened: ExitStack
+        self, uri: str, reading: Reading, state: SqliteMirrorState | None, opened: ExitStack
     ) -> FetchedDocument | None:
         known = None
         # That another head is the same proves nothing: its open lists are not those of the cursor.
@@ -282,7 +283,7 @@ class ChangeListReader:
         )
         return None if fetched is None else opened.enter_context(fetched)
 
-    def _read_open_lists(self, reading: Reading, state: MirrorStateStore | None) -> None:
+    def _read_open_lists(self, reading: Reading, state: SqliteMirrorState | None) -> None:
         """Read the open lists of an unchanged head, if it is an index: they may have changed."""
         reading.is_unchanged_head = True
         for uri in reading.start.open_lists:
@@ -298,7 +299,7 @@ class ChangeListReader:
                 reading.starts_in_time &= chain([span], reading.start.list_clock).reaches_back
 
     def _read_index(
-        self, index: "Document", reading: Reading, state: MirrorStateStore | None
+        self, index: "Document", reading: Reading, state: SqliteMirrorState | None
     ) -> None:
         if is_archive(index.header):
             spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
@@ -330,7 +331,7 @@ class ChangeListReader:
         dump: "Document",
         packages: DumpPackages,
         reading: Reading,
-        state: MirrorStateStore | None,
+        state: SqliteMirrorState | None,
     ) -> None:
         """Read the manifests of the packages, which report changes as Change Lists do (§13)."""
         reading.is_of_dump = True
@@ -354,7 +355,7 @@ class ChangeListReader:
         spans: list[ChangeListSpan],
         get: Callable[[str], FetchedDocument],
         reading: Reading,
-        state: MirrorStateStore | None,
+        state: SqliteMirrorState | None,
     ) -> None:
         through = reading.start.list_clock
         lists = chain(spans, through)
@@ -402,7 +403,7 @@ class ChangeListReader:
         fetched: FetchedDocument,
         span: ChangeListSpan,
         reading: Reading,
-        state: MirrorStateStore | None,
+        state: SqliteMirrorState | None,
         ended: int | None = None,
     ) -> None:
         """Collect what is new in one list."""
@@ -445,7 +446,7 @@ def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocum
 
 
 def _processed_record(
-    announced: ChangeListSpan, state: MirrorStateStore | None, *, is_package: bool
+    announced: ChangeListSpan, state: SqliteMirrorState | None, *, is_package: bool
 ) -> ProcessedDocument | None:
     """Return the record of a list that was processed and is still the same.
 
@@ -478,7 +479,7 @@ def _merge_spans(
 
 
 def _package_spans(
-    packages: Iterable[DumpPackage], state: MirrorStateStore | None
+    packages: Iterable[DumpPackage], state: SqliteMirrorState | None
 ) -> list[ChangeListSpan]:
     """Return the intervals of packages: as the dump gives them, or as they were read before.
 

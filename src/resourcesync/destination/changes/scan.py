@@ -39,10 +39,10 @@ from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import UNREADABLE, ListedEntry
 from resourcesync.discovery.document_fetcher import FetchedDocument
+from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import ProcessedDocument
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from resourcesync.destination.changes.window import OVERLAP, Window, has_own_time
 from resourcesync.errors import Remedy, SourceUnavailableError
+from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import ProcessedDocument
 
 DAY: Final = 24 * 3_600_000_000
 

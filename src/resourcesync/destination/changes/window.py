@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from resourcesync.model.digests import format_digests
-from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.changes import Microseconds
+from resourcesync.model.timestamps import Microseconds, to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.model.resources import Change

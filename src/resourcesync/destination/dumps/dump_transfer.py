@@ -48,10 +48,10 @@ from resourcesync.errors import (
     SourceError,
     VerificationError,
 )
+from resourcesync.mirror_state.rows import PendingTask
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
-from resourcesync.ports.mirror import PendingTask
 
 if TYPE_CHECKING:
     from resourcesync.documents.packages.reader import ManifestMember, PackageReader

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.ports.changes import Microseconds
+from resourcesync.model.timestamps import Microseconds
 
 _DAY: Final = 24 * 3_600_000_000
 

@@ -14,10 +14,10 @@ from resourcesync.discovery.uris import read_address
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reader import Document
 from resourcesync.errors import OutOfScopeError
+from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import known_microseconds
-from resourcesync.ports.mirror import Copy
 
 OpenTemporary = Callable[[], BinaryIO]
 Order = tuple[int, Fetch]

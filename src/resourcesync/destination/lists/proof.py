@@ -13,13 +13,13 @@ import msgspec
 
 from resourcesync.errors import Remedy, RollbackError
 from resourcesync.model.timestamps import (
+    Microseconds,
     end_of_lastmod,
     format_w3c,
     from_microseconds,
     known_microseconds,
     lastmod_microseconds,
 )
-from resourcesync.ports.changes import Microseconds
 
 if TYPE_CHECKING:
     from resourcesync.destination.planner import Absence

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.ports.mirror import Copy, UnhashedCounts
+from resourcesync.mirror_state.rows import Copy, UnhashedCounts
 
 DAY: Final = 24 * 3_600_000_000
 SITEMAP_PERIOD: Final = 7 * DAY

@@ -35,13 +35,13 @@ from resourcesync.errors import (
     SourceError,
     UnexpectedDocumentError,
 )
+from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import Entry, Header, Package, Part, RefusedEntry
 from resourcesync.model.digests import Digest, agree, usable
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports.mirror import ProcessedDocument
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document

@@ -29,13 +29,13 @@ from resourcesync.discovery.uris import (
     tls_counterpart,
 )
 from resourcesync.errors import OutOfScopeError
+from resourcesync.mirror_state.rows import RefusedRow
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
 from resourcesync.model.leniencies import CountedLeniency, Leniency, LeniencyTally
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import lastmod_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import RefusedRow
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document

@@ -41,7 +41,6 @@ from resourcesync.destination.mapping.path_mapping import FileSystemProfile, Pat
 from resourcesync.discovery.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
 from resourcesync.model.own_names import LIKE_OWN, has_own_name
-from resourcesync.ports.mirror import MirrorStateStore
 
 INDEX: Final = "index.html"
 """File of a URI that ends in a slash."""
@@ -326,21 +325,6 @@ def uris_at(mapping: PathMapping, path: str) -> list[str]:
         return mapping.uris(path)
     uri = mapping.uri(path)
     return [] if uri is None else [uri]
-
-
-def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | None:
-    """Return the URI whose copy has this path; ``None`` if no copy has it."""
-    for uri in uris_at(mapping, path):
-        copy = state.copy(uri)
-        if copy is not None and copy.path == path:
-            return uri
-    if not isinstance(mapping, NameMapping):
-        return None
-    # The URI may have another spelling, the path may be relocated, or be a digest.
-    for uri, there in state.path_conflicts(mapping.base, [path], None):
-        if there == path and state.copy(uri) is not None:
-            return uri
-    return None
 
 
 def check_mapper(asked: str, known: str) -> None:

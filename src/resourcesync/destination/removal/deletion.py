@@ -20,20 +20,15 @@ from resourcesync.destination.planner import (
     is_unknown,
 )
 from resourcesync.destination.reports import Failing
+from resourcesync.destination.sync_state import gone_rows
 from resourcesync.destination.task_codes import EDITED, EDITED_REASON, LOCAL_CHANGE
-from resourcesync.destination.tasks import gone_rows, quarantine_warning
+from resourcesync.destination.tasks import quarantine_warning
 from resourcesync.destination.transfers.installed_files import installed_content
 from resourcesync.errors import StorageError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction, TrashRow
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyRemoval
-from resourcesync.ports.mirror import (
-    Copy,
-    MirrorStateStore,
-    Pending,
-    PendingTask,
-    StateTransaction,
-    TrashRow,
-)
 
 _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
@@ -63,7 +58,7 @@ class DeletionResult(msgspec.Struct, kw_only=True):
 
 
 def plan_deletions(
-    state: MirrorStateStore, limit: DeletionLimit, here: int, deletions: int, untold: int
+    state: SqliteMirrorState, limit: DeletionLimit, here: int, deletions: int, untold: int
 ) -> DeletionResult:
     """Return how many deletions are held: all, or none.
 
@@ -117,7 +112,7 @@ def delete_pending(
     return tally
 
 
-def _complete_deletions_without_copy(state: MirrorStateStore) -> None:
+def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
     """Complete the pending deletions that have no copy: they would count as held."""
     count = state.pending_count(PendingTask.DELETE, met_before=_ALL, listed_before=_ALL)
     if count == state.pending_with_copy(PendingTask.DELETE):
@@ -128,7 +123,7 @@ def _complete_deletions_without_copy(state: MirrorStateStore) -> None:
         state.commit(StateTransaction(completed=group))
 
 
-def _is_hold_released(state: MirrorStateStore) -> bool:
+def _is_hold_released(state: SqliteMirrorState) -> bool:
     """True if no deletion is pending any more; those that a policy retains are."""
     has_notes = state.note(_HELD_OF) or state.note(_HELD_GONE)
     return bool(has_notes) and not any(True for _ in gone_rows(state))
@@ -225,7 +220,7 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)
 
 
-def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -> None:
+def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) -> None:
     """Record files that a killed run moved to the trash before it could record them.
 
     Otherwise they would never be purged. Only the file name shows what they were.

@@ -12,8 +12,9 @@ from typing import Final
 from resourcesync.destination.options import Dependencies
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError, ResourceMissingError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
-from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, StateTransaction
 
 _DAY: Final = 24 * 3_600_000_000
 _MAX_PROBES: Final = 300
@@ -51,7 +52,7 @@ def find_proven_gone(
     return found
 
 
-def _due_deletions(state: MirrorStateStore, held_before: int) -> Iterator[Pending]:
+def _due_deletions(state: SqliteMirrorState, held_before: int) -> Iterator[Pending]:
     """Yield deletions held for long enough, beginning after the one probed last."""
     last = state.note(_LAST_PROBED) or ""
     rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
@@ -78,7 +79,7 @@ class _ControlProbes:
         return self._results[of]
 
 
-def _listed_uris(state: MirrorStateStore) -> Iterator[str]:
+def _listed_uris(state: SqliteMirrorState) -> Iterator[str]:
     """Yield the URIs of copies without pending or retained deletion: they are listed."""
     waiting = chain((row.uri for row in state.pending(PendingTask.DELETE)), [""])
     kept = chain((row.uri for row in state.pending(PendingTask.RETAIN)), [""])

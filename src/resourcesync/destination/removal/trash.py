@@ -15,18 +15,18 @@ from resourcesync.destination.task_codes import RESTORED
 from resourcesync.destination.tasks import pending_delete, quarantine_warning
 from resourcesync.destination.transfers.installed_files import check_installed
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms
-from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Copies, CopyInstallation, Reporter, StagedCopy
-from resourcesync.ports.mirror import (
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import (
     Copy,
     Fixity,
-    MirrorStateStore,
     Pending,
     PendingTask,
     StateTransaction,
     TrashRow,
 )
+from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock, Copies, CopyInstallation, Reporter, StagedCopy
 
 _GROUP: Final = 64
 _GROUP_BYTES: Final = 64 << 20
@@ -46,7 +46,7 @@ class TrashDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     copies: Copies
-    state: MirrorStateStore
+    state: SqliteMirrorState
     clock: Clock
     purge: Callable[[str], None]
     size: Callable[[str], int | None]

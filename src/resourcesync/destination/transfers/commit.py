@@ -36,6 +36,15 @@ from resourcesync.destination.tasks import pending_fetch, quarantine_warning, ta
 from resourcesync.destination.transfers.budget import Budget
 from resourcesync.destination.transfers.installed_files import installed_content
 from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import (
+    Copy,
+    Fixity,
+    PatchRow,
+    Pending,
+    StateTransaction,
+    make_copy,
+)
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.ports import (
     Clock,
@@ -45,15 +54,6 @@ from resourcesync.ports import (
     StagedCopy,
     served_at,
     validators_of,
-)
-from resourcesync.ports.mirror import (
-    Copy,
-    Fixity,
-    MirrorStateStore,
-    PatchRow,
-    Pending,
-    StateTransaction,
-    make_copy,
 )
 
 _GROUP: Final = 256
@@ -190,7 +190,7 @@ class CommitBatch:
         self,
         *,
         copies: Copies,
-        state: MirrorStateStore,
+        state: SqliteMirrorState,
         clock: Clock,
         policy: TransferPolicy,
         report: Reporter,

@@ -12,9 +12,9 @@ from typing import Final
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import as_unknown, is_unknown
 from resourcesync.errors import StorageError
+from resourcesync.mirror_state.rows import Copy, StateTransaction
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.copies import CopyContent, has_content
-from resourcesync.ports.mirror import Copy, StateTransaction
 
 _CHUNK: Final = 1_000
 

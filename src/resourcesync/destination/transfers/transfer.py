@@ -57,6 +57,8 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import LARGE, Copy, Fixity
 from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import (
     STRONG,
@@ -77,7 +79,6 @@ from resourcesync.ports import (
     Reporter,
     StagedCopy,
 )
-from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorStateStore
 
 if TYPE_CHECKING:
     from resourcesync.destination.transfers.derived_bytes import PatchApplication
@@ -100,7 +101,7 @@ class ResourceTransfer:
         *,
         fetcher: Fetcher,
         copies: Copies,
-        state: MirrorStateStore,
+        state: SqliteMirrorState,
         clock: Clock,
         policy: TransferPolicy,
         report: Reporter,

@@ -10,6 +10,7 @@ from contextlib import closing
 from typing import Final, NamedTuple
 
 from resourcesync.destination.planner import ListedEntry
+from resourcesync.mirror_state.rows import Fixity
 from resourcesync.model.digest_fields import (
     FIELD_ALGORITHMS,
     WANTED,
@@ -26,7 +27,6 @@ from resourcesync.model.digests import (
     usable,
 )
 from resourcesync.ports import Proof, StagedCopy
-from resourcesync.ports.mirror import Fixity
 
 DIGEST_MISMATCH: Final = "digest-mismatch"
 """Error code: the server's digest of an answer is not that of its bytes."""

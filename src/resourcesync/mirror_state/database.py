@@ -12,11 +12,9 @@ from typing import Final, Self, TypeVar
 
 from msgspec.structs import replace
 
-from resourcesync.adapters.mirror import change_log, state_logs
-from resourcesync.adapters.mirror.schema import STATE_FORMAT, find_path_conflicts
-from resourcesync.adapters.mirror.state_logs import MirrorLogs
-from resourcesync.ports.changes import Microseconds
-from resourcesync.ports.mirror import (
+from resourcesync.mirror_state import change_log, logs
+from resourcesync.mirror_state.logs import MirrorLogs
+from resourcesync.mirror_state.rows import (
     Copy,
     PathKey,
     Pending,
@@ -28,8 +26,13 @@ from resourcesync.ports.mirror import (
     StateTransaction,
     TrashRow,
     UnhashedCounts,
-    conflicting_paths,
 )
+from resourcesync.mirror_state.schema import (
+    STATE_FORMAT,
+    conflicting_paths,
+    find_path_conflicts,
+)
+from resourcesync.model.timestamps import Microseconds
 from resourcesync.sqlite_file import Connection, SqliteFile, begin_snapshot, write_notes
 
 T = TypeVar("T")
@@ -63,7 +66,7 @@ ON CONFLICT (uri) DO UPDATE SET
 
 
 class SqliteMirrorState(MirrorLogs):
-    """A ``MirrorState`` in a SQLite file, or in memory for the path ``:memory:``."""
+    """State of a mirror in a SQLite file, or in memory for the path ``:memory:``."""
 
     def __init__(
         self, path: Path | str, *, read_only: bool = False, immutable: bool = False
@@ -165,16 +168,13 @@ class SqliteMirrorState(MirrorLogs):
         if key is None:
             yield from find_path_conflicts(self._file, base, paths)
         else:
-            yield from self._near(paths, key)
+            copies = ((copy.uri, copy.path) for copy in self.copies())
+            tasks = ((row.uri, row.path) for row in self.pending(PendingTask.FETCH))
+            yield from conflicting_paths(chain(copies, tasks), paths, key)
 
     def _number(self, query: str, values: Sequence[object] = ()) -> int:
         row = self._file.row(tuple[int], query, values)
         return 0 if row is None else row[0]
-
-    def _near(self, paths: Sequence[str], key: PathKey | None) -> Iterator[tuple[str, str]]:
-        copies = ((copy.uri, copy.path) for copy in self.copies())
-        tasks = ((row.uri, row.path) for row in self.pending(PendingTask.FETCH))
-        return conflicting_paths(chain(copies, tasks), paths, key)
 
     def pending(self, task: PendingTask) -> Iterator[Pending]:
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""
@@ -222,9 +222,9 @@ class SqliteMirrorState(MirrorLogs):
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the state of a processed document: of one ``from``, or the one read last."""
         if from_ is None:
-            query = f"{state_logs.DOCUMENTS} WHERE uri = ? ORDER BY read DESC LIMIT 1"
+            query = f"{logs.DOCUMENTS} WHERE uri = ? ORDER BY read DESC LIMIT 1"
             return self._file.row(ProcessedDocument, query, (uri,))
-        query = f"{state_logs.DOCUMENTS} WHERE uri = ? AND from_ = ?"
+        query = f"{logs.DOCUMENTS} WHERE uri = ? AND from_ = ?"
         return self._file.row(ProcessedDocument, query, (uri, from_))
 
     def refused(self) -> Sequence[RefusedRow]:
@@ -262,7 +262,7 @@ class SqliteMirrorState(MirrorLogs):
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Store that copies were proven."""
         with self._file.writing() as db:
-            state_logs.store_proofs(db, uris, moment)
+            logs.store_proofs(db, uris, moment)
 
     def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing. Rows without a change are not written."""
@@ -275,7 +275,7 @@ class SqliteMirrorState(MirrorLogs):
         with self._file.writing() as db:
             if self._writer is not None:
                 self._writer.write(step)
-            state_logs.write_entries(self._file, step)
+            logs.write_entries(self._file, step)
             db.executemany(_PUT_COPY, [*step.suspect, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             _put_unconfirmed(db, step)
@@ -284,7 +284,7 @@ class SqliteMirrorState(MirrorLogs):
             db.executemany(_PUT_PENDING, step.pending)
             if step.outdated:  # this reads all rows: not for each of many steps
                 db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
-            state_logs.write_links(db, step)
+            logs.write_links(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")
             write_notes(db, notes)
@@ -342,7 +342,7 @@ def _put_unconfirmed(db: Connection, step: StateTransaction) -> None:
 
 
 class StateSnapshot(SqliteMirrorState):
-    """A read-only ``MirrorState``, in one transaction from its opening to its closing.
+    """A read-only state, in one transaction from its opening to its closing.
 
     A pull may run meanwhile and is not visible. The write-ahead log grows until this is closed.
     """

@@ -1,4 +1,4 @@
-"""The change log of a mirror, and how far each program has read it.
+"""The change log of a mirror.
 
 The log is written in the transaction that stores the copies. One row holds the changes of one
 transaction, as JSON: a row for each change made a pull of small files a tenth slower; this way
@@ -8,33 +8,16 @@ While a file changes, the row of its copy says nothing of its content. The forme
 note ``in-doubt`` until the change is complete, also after a kill: only so can a true change be
 distinguished from the same bytes fetched again. If a run ended in between, a program may
 have read other bytes meanwhile: then the same bytes are an update, too.
-
-The position of each program is a small file, not in the mirror's state: the state has one writer
-at a time, and a program must be able to record its position while a pull goes on for hours.
 """
 
 import json
-import re
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
-from pathlib import Path
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.errors import ConfigurationError, Remedy, StateError
+from resourcesync.mirror_state.rows import Copy, MirrorChangeKind, StateTransaction
 from resourcesync.model.digests import agree, parse_digests
-from resourcesync.own_files import read_file, replace_file
-from resourcesync.ports.changes import (
-    Arrival,
-    ChangeLogPosition,
-    ClockMicroseconds,
-    LoggedChange,
-    Microseconds,
-    MirrorChangeKind,
-)
-from resourcesync.ports.mirror import Copy, StateTransaction
 from resourcesync.sqlite_file import Connection, SqliteFile, write_notes
 
 MAX_CHANGES: Final = 1_000_000
@@ -44,17 +27,8 @@ _SUSPECT_NOTE: Final = "in-doubt"
 _Before = tuple[int, str]
 """Length and digests of a copy before its file began to change."""
 
-_Entry = tuple[str, str, str, int, str, str]
+LogEntry = tuple[str, str, str, int, str, str]
 """Kind, URI, path, length, digests, previous digests."""
-
-
-class _Row(NamedTuple):
-    """A row of the log: the number of its last change, their time, and the changes as JSON."""
-
-    last: int
-    time: ClockMicroseconds
-    changes: str
-
 
 _CREATED, _DELETED = MirrorChangeKind.CREATED.value, MirrorChangeKind.DELETED.value
 _TOUCHED = MirrorChangeKind.TOUCHED.value
@@ -131,7 +105,7 @@ class ChangeLogWriter:
         dated = _encode([copy.lastmod for copy in step.installed]).decode()
         _append(self._db, entries, now, dated)
 
-    def _removed(self, uri: str) -> _Entry | None:
+    def _removed(self, uri: str) -> LogEntry | None:
         before = self._pop_suspect(uri)
         found = self._file.row(tuple[str], "SELECT path FROM copy WHERE uri = ?", (uri,))
         if before is None or found is None:
@@ -153,7 +127,7 @@ def log_touched(file: SqliteFile, uris: Sequence[str], now: int) -> dict[str, in
     return {row[0]: number for number, row in enumerate(rows, last - len(rows) + 1)}
 
 
-def _append(db: Connection, entries: Sequence[_Entry], now: int, dated: str) -> int:
+def _append(db: Connection, entries: Sequence[LogEntry], now: int, dated: str) -> int:
     """Write one row; return the number of its last entry."""
     last: int = (db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
     row = (last, now, len(entries), _encode(entries).decode(), dated)
@@ -167,7 +141,7 @@ def read_befores(file: SqliteFile) -> dict[str, _Before]:
     return file.read_note(_SUSPECT_NOTE, dict[str, _Before]) or {}
 
 
-def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> _Entry:
+def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> LogEntry:
     """Return the entry of a copy that replaces another content."""
     length, digests = before
     same = length == copy.length and (
@@ -188,107 +162,3 @@ def delete_old_changes(db: Connection, now: int) -> None:
         "DELETE FROM change WHERE seq < (SELECT max(seq) FROM change WHERE time < ?)",
         (now - MAX_AGE_MICROSECONDS,),
     )
-
-
-def read_changes(file: SqliteFile, after: int) -> Iterator[LoggedChange]:
-    """Yield the changes after a number, in order; rows may be written meanwhile."""
-    query = "SELECT seq, time, changes FROM change WHERE seq > ? ORDER BY seq LIMIT 1"
-    while row := file.row(_Row, query, (after,)):
-        yield from (change for change in _changes(file, row) if change.seq > after)
-        after = row.last
-
-
-def changes_of(file: SqliteFile, uri: str) -> Iterator[LoggedChange]:
-    """Yield the changes of one resource, the newest first."""
-    query = "SELECT seq, time, changes FROM change WHERE instr(changes, ?) ORDER BY seq DESC"
-    with file.errors:
-        for row in file.connection.execute(query, (uri,)):
-            found = _changes(file, file.errors.decode(row, _Row))
-            yield from (change for change in reversed(found) if change.uri == uri)
-
-
-def _changes(file: SqliteFile, row: _Row) -> list[LoggedChange]:
-    """Return the changes of a row, in order."""
-    entries = _entries(file, row.changes)
-    first = row.last - len(entries) + 1
-    return [LoggedChange(number, row.time, *entry) for number, entry in enumerate(entries, first)]
-
-
-def _entries(file: SqliteFile, changes: str) -> list[_Entry]:
-    return file.errors.decode_json(changes, list[_Entry], "changes")
-
-
-def read_arrivals(file: SqliteFile, since: int, most: int) -> Iterator[Arrival]:
-    """Yield the changes since a moment, those of the newest transaction first, ``most`` or so."""
-    query = "SELECT time, changes, dated FROM change WHERE time >= ? ORDER BY seq DESC"
-    with file.errors:
-        for row in file.connection.execute(query, (since,)):
-            time, changes, dates = file.errors.decode(row, tuple[ClockMicroseconds, str, str])
-            entries = _entries(file, changes)
-            dated = file.errors.decode_json(dates, list[Microseconds | None], "dated")
-            for entry, date in zip_longest(entries, dated[: len(entries)]):
-                yield Arrival(time, entry[0], entry[1], entry[3], date)
-            most -= len(entries)
-            if most <= 0:
-                return
-
-
-def change_bounds(file: SqliteFile) -> tuple[int, int]:
-    """Return the numbers of the last deleted change and of the newest one."""
-    query = "SELECT seq - count, (SELECT max(seq) FROM change) FROM change ORDER BY seq LIMIT 1"
-    return file.row(tuple[int, int], query) or (0, 0)
-
-
-def last_change_before(file: SqliteFile, moment: int) -> int:
-    """Return the number of the last change before a moment."""
-    query = "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1"
-    found = file.row(tuple[int], query, (moment,))
-    return change_bounds(file)[1] if found is None else found[0]
-
-
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_MOST: Final = 4096
-
-
-class ConsumerFiles:
-    """The files of ``.resourcesync/consumers``."""
-
-    def __init__(self, own: Path) -> None:
-        self._folder = own / "consumers"
-
-    def position(self, name: str) -> ChangeLogPosition | None:
-        """Return the position that ``name`` acknowledged, or ``None``."""
-        path = self._folder / f"{_checked_name(name)}.json"
-        try:
-            text = read_file(path, _MOST)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise mirror_error(error, f"reading {path}") from error
-        try:
-            stored = json.loads(text)
-            return ChangeLogPosition(int(stored["acknowledged"]), int(stored["time"]))
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise StateError(
-                f"{path} is damaged: the position of {name} is unknown",
-                hint="start over",
-                remedy=Remedy("restart-consumer", value=name),
-            ) from error
-
-    def acknowledge(self, name: str, position: ChangeLogPosition) -> None:
-        """Store durably that ``name`` has processed all changes up to ``position``."""
-        stored = {"acknowledged": position.number, "time": position.time}
-        path = self._folder / f"{_checked_name(name)}.json"
-        try:
-            replace_file(path, json.dumps(stored).encode(), folder_mode=0o700)
-        except OSError as error:
-            raise mirror_error(error, f"storing the position of {name}") from error
-
-
-def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise ConfigurationError(
-            f"{name[:100]!r} cannot be the name of a consumer",
-            hint="use up to 64 letters, digits, - and _",
-        )
-    return name

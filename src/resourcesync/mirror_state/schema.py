@@ -1,9 +1,9 @@
 """The tables of a mirror's state, and lookups of clashing paths."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from resourcesync.ports.mirror import folders_of
+from resourcesync.mirror_state.rows import PathKey
 from resourcesync.sqlite_file import NOTE_TABLE, Durability, SqliteFile, SqliteFormat
 
 APPLICATION_ID: Final = 0x52534D31  # "RSM1"
@@ -92,12 +92,41 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
 )
 
 
+def _folders_of(path: str) -> Iterator[str]:
+    """Yield the folders that a path is in, the outermost first."""
+    at = path.find("/")
+    while at > 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
 def find_path_conflicts(
     file: SqliteFile, base: str, paths: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the URIs and paths of rows that conflict with new paths; see ``path_conflicts``."""
-    folders = {folder for path in paths for folder in folders_of(path)}
+    """Yield the URIs and paths of rows that conflict with new paths, found by indexes."""
+    folders = {folder for path in paths for folder in _folders_of(path)}
     for query, named in ((_SAME_PATH, {*paths, *folders}), (_LOWER_PATHS, set(paths))):
         for path in sorted(named):
             values = {"uri": f"{base}{path}", "path": path}
             yield from file.rows(tuple[str, str], query, values)
+
+
+def conflicting_paths(
+    named: Iterable[tuple[str, str]], paths: Iterable[str], key: PathKey
+) -> Iterator[tuple[str, str]]:
+    """Yield the same in one pass over all rows, for paths that are equal by their keys.
+
+    They are the rows at these paths or at one of their folders, and at least one of those below a
+    path.
+    """
+    wanted = {key(path) for path in paths}
+    above = {folder for path in wanted for folder in _folders_of(path)}
+    found: set[str] = set()
+    for uri, path in named:
+        known = key(path)
+        if known in wanted or known in above:
+            yield uri, path
+        for folder in _folders_of(known):
+            if folder in wanted and folder not in found:
+                found.add(folder)
+                yield uri, path

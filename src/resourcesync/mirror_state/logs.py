@@ -11,19 +11,22 @@ does any more.
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Final
+from itertools import zip_longest
+from typing import Final, NamedTuple
 
-from resourcesync.adapters.mirror import change_log
-from resourcesync.adapters.mirror.change_log import log_touched
-from resourcesync.ports.changes import PROVEN_ALL, Arrival, LoggedChange, Microseconds
-from resourcesync.ports.mirror import (
+from resourcesync.mirror_state.change_log import LogEntry, log_touched, read_befores
+from resourcesync.mirror_state.rows import (
+    PROVEN_ALL,
+    Arrival,
     EntryRow,
+    LoggedChange,
     PatchRow,
     ProcessedDocument,
     RunRow,
     StateTransaction,
     TrashRow,
 )
+from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
 from resourcesync.sqlite_file import Connection, SqliteFile
 
 _PAGE: Final = 1_000
@@ -104,30 +107,70 @@ def store_proofs(db: Connection, uris: Sequence[str], moment: int) -> None:
     db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", [(uri, moment) for uri in uris])
 
 
+class _LogRow(NamedTuple):
+    """A row of the change log: the number of its last change, their time, and they as JSON."""
+
+    last: int
+    time: ClockMicroseconds
+    changes: str
+
+
 class MirrorLogs:
-    """Methods that read the logs of a file; a subclass opens it."""
+    """Methods that read the logs of a file; a subclass opens it.
+
+    The log of changes is bounded: old changes are deleted, the oldest first.
+    """
 
     _file: SqliteFile
 
     def changes(self, after: int) -> Iterator[LoggedChange]:
-        """Yield the changes with a number greater than ``after``, in order."""
-        return change_log.read_changes(self._file, after)
+        """Yield the changes after a number, in order; rows may be written meanwhile."""
+        query = "SELECT seq, time, changes FROM change WHERE seq > ? ORDER BY seq LIMIT 1"
+        while row := self._file.row(_LogRow, query, (after,)):
+            yield from (change for change in self._changes_in(row) if change.seq > after)
+            after = row.last
 
     def changes_of(self, uri: str) -> Iterator[LoggedChange]:
         """Yield the changes of one resource, the newest first."""
-        return change_log.changes_of(self._file, uri)
+        query = "SELECT seq, time, changes FROM change WHERE instr(changes, ?) ORDER BY seq DESC"
+        with self._file.errors:
+            for row in self._file.connection.execute(query, (uri,)):
+                found = self._changes_in(self._file.errors.decode(row, _LogRow))
+                yield from (change for change in reversed(found) if change.uri == uri)
+
+    def _changes_in(self, row: _LogRow) -> list[LoggedChange]:
+        entries = self._entries_in(row.changes)
+        first = row.last - len(entries) + 1
+        return [LoggedChange(seq, row.time, *entry) for seq, entry in enumerate(entries, first)]
+
+    def _entries_in(self, changes: str) -> list[LogEntry]:
+        return self._file.errors.decode_json(changes, list[LogEntry], "changes")
 
     def change_bounds(self) -> tuple[int, int]:
         """Return the numbers of the last deleted change and of the newest one."""
-        return change_log.change_bounds(self._file)
+        query = "SELECT seq - count, (SELECT max(seq) FROM change) FROM change ORDER BY seq LIMIT 1"
+        return self._file.row(tuple[int, int], query) or (0, 0)
 
     def sequence_before(self, moment: int) -> int:
         """Return the number of the last change before ``moment``."""
-        return change_log.last_change_before(self._file, moment)
+        query = "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1"
+        found = self._file.row(tuple[int], query, (moment,))
+        return self.change_bounds()[1] if found is None else found[0]
 
     def arrivals(self, since: int, most: int) -> list[Arrival]:
         """Return about the ``most`` newest changes since a moment, newest transaction first."""
-        return list(change_log.read_arrivals(self._file, since, most))
+        query = "SELECT time, changes, dated FROM change WHERE time >= ? ORDER BY seq DESC"
+        errors, found = self._file.errors, list[Arrival]()
+        with errors:
+            for row in self._file.connection.execute(query, (since,)):
+                time, changes, dates = errors.decode(row, tuple[ClockMicroseconds, str, str])
+                entries = self._entries_in(changes)
+                dated = errors.decode_json(dates, list[Microseconds | None], "dated")
+                for entry, date in zip_longest(entries, dated[: len(entries)]):
+                    found.append(Arrival(time, entry[0], entry[1], entry[3], date))
+                if len(found) >= most:
+                    break
+        return found
 
     def changes_by(self, since: int, width: int) -> dict[int, int]:
         """Return the number of changes in each interval since a moment, by its index from 0.
@@ -243,7 +286,7 @@ class MirrorLogs:
 
     def content_before(self, uri: str) -> tuple[int, str] | None:
         """Return the former length and digests of a copy whose file is changing now."""
-        return change_log.read_befores(self._file).get(uri)
+        return read_befores(self._file).get(uri)
 
     def has_entries(self) -> bool:
         """True if links of any entry are, or were, stored."""

@@ -1,0 +1,351 @@
+"""Rows of a mirror's state, its changes among them. Pure.
+
+Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+
+from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
+
+PROVEN_ALL: Final = "proven-all"
+"""Name of the note with the time of the last audit that proved all copies, microseconds."""
+
+
+class MirrorChangeKind(StrEnum):
+    """The kind of change of a copy."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    TOUCHED = "touched"
+    """Fetched or confirmed again, or its entry has other links; the bytes are the same."""
+
+
+class LoggedChange(NamedTuple):
+    """One change of the mirror's content.
+
+    Numbers rise, and may be left out. For a deletion, ``length`` is that of the deleted copy.
+    Digests are empty for no bytes, and ``previous`` also for unknown ones.
+    """
+
+    seq: int
+    time: ClockMicroseconds
+    kind: str
+    uri: str
+    path: str
+    length: int
+    digests: str
+    previous: str
+
+
+class ChangeLogPosition(NamedTuple):
+    """How far a program has read the changes of a mirror: its place in the log, and what proves it.
+
+    As text it is ``NUMBER.TIME``, or ``NUMBER.TIME.URI`` during the first reading.
+
+    As text it is ``NUMBER.TIME``, or ``NUMBER.TIME.URI`` during the first reading.
+
+    Attributes:
+        number: Number of the last change that was read.
+        time: Its time: a log that was restored from a backup, or begun again, has another change
+            with this number. 0 if there is none, or it is not known.
+        uri: During the first reading, which yields the copies in order, the last one that was read;
+            else empty.
+    """
+
+    number: int
+    time: int = 0
+    uri: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.number}.{self.time}" + (f".{self.uri}" if self.uri else "")
+
+
+_POSITION: Final = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18})(?:\.(.+))?)?", re.DOTALL)
+
+
+def parse_position(text: str) -> ChangeLogPosition | None:
+    """Return the position that a text is, or whose number it is; ``None`` if it is neither."""
+    found = _POSITION.fullmatch(text)
+    if found is None:
+        return None
+    return ChangeLogPosition(int(found[1]), int(found[2] or 0), found[3] or "")
+
+
+class Arrival(NamedTuple):
+    """The arrival of a change in the mirror, with the Source's date of it.
+
+    ``dated`` is the ``lastmod`` that the Source listed; ``None`` when it listed none, and for
+    deletions.
+    """
+
+    time: ClockMicroseconds
+    kind: str
+    uri: str
+    length: int
+    dated: Microseconds | None
+
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Digests = Annotated[str, msgspec.Meta(pattern=f"^(?:(?:{'|'.join(ALGORITHMS)}):[^ ]*(?: |$))*$")]
+"""Digests that we computed, as in a ``hash`` attribute."""
+FileName = Annotated[str, msgspec.Meta(pattern=r"^[^\x00]+$")]
+PathKey = Callable[[str], str]
+"""Returns the key of a path: equal for paths that a file system treats as one."""
+
+
+class LinkRow(NamedTuple):
+    """One link of an entry, ``via``, to a resource that is not listed itself."""
+
+    uri: str
+    via: str
+    generation: int
+
+
+class PatchRow(NamedTuple):
+    """The outcome of the last patch of a copy; the reason is empty if it was used."""
+
+    uri: str
+    time: ClockMicroseconds
+    reason: str
+
+
+class EntryLink(NamedTuple):
+    """A link of an entry that matters when the copy is published again."""
+
+    rel: str
+    href: str
+    media_type: str
+    hash: str
+    length: Count | None
+    modified: Microseconds | None
+
+
+class EntryRow(NamedTuple):
+    """The links of an entry: a JSON array of ``EntryLink`` s, each an array; empty for none."""
+
+    uri: str
+    links: str
+    generation: int
+
+
+LARGE: Final = 16 * 1024
+"""Least bytes of copies that are found by their digest; smaller ones are as quickly fetched."""
+
+
+class Fixity(StrEnum):
+    """The degree of proof that the bytes of a copy are those the Source lists."""
+
+    VERIFIED = "verified"
+    SERVER_VERIFIED = "server-verified"
+    """The list has no hash; the server's own digest of the answer is that of the bytes."""
+    WEAK = "weak"
+    UNVERIFIED = "unverified"
+    RESTORED = "restored"
+    """Restored from the trash by hand: retained until the Source lists it again."""
+    STALE = "stale"
+    """The Source did not serve these bytes to an audit: no list proves them, only an answer."""
+
+
+ONLY_BY_REQUEST: Final = frozenset({Fixity.STALE, Fixity.RESTORED})
+"""Proofs that no list replaces: what was deleted and is listed again is a new resource."""
+
+
+class Copy(NamedTuple):
+    """One resource in the mirror. A named tuple, since millions are read in a row.
+
+    Attributes:
+        length: Bytes; -1 while its file is being replaced.
+        digests: Digests of the bytes, computed locally, as in a ``hash`` attribute.
+        listed: The ``hash`` that the Source listed when it was installed; empty unless it matched.
+        lastmod: The ``lastmod`` that the Source listed, if it tells whether the resource changed
+            since: a hash was listed too, or it was over when the bytes came; else ``None``.
+        signature: The file's stat signature when it was installed.
+        evidence: The last moment at which the resource is known to have existed at the Source, by
+            the Source's clocks: of the answer that delivered or confirmed it, or of the list that
+            named it. Only what is later can prove it absent. 0: none.
+    """
+
+    uri: str
+    path: str
+    length: Annotated[int, msgspec.Meta(ge=-1)]
+    digests: Digests
+    listed: str
+    lastmod: Microseconds | None
+    etag: str
+    last_modified: str
+    signature: str
+    fixity: str
+    installed: ClockMicroseconds
+    evidence: Microseconds = 0
+
+    @property
+    def is_stale(self) -> bool:
+        """True if an audit was served other bytes or none, and no answer had these since."""
+        return self.fixity == Fixity.STALE
+
+
+make_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
+"""Makes a copy of all its fields; its own constructor is Python code, and millions are made."""
+
+
+class UnhashedCounts(NamedTuple):
+    """Numbers of copies that no listed hash proves; of the last the Source denies a new date."""
+
+    copies: int
+    dated: int
+    unconfirmed: int
+
+
+class PendingTask(StrEnum):
+    """The task that is pending for a URI."""
+
+    FETCH = "fetch"
+    DELETE = "delete"
+    RETAIN = "keep"
+    """Nothing: the copy is retained though the Source does not list it, or not as selected."""
+
+
+class Pending(NamedTuple):
+    """A listed resource that the mirror lacks or has differently, or a deletion not done yet.
+
+    Attributes:
+        loc: Its URI as the Source wrote it.
+        listed: The ``hash`` that the Source lists now.
+        code: A stable code of why it is not done; empty when it was not tried yet.
+        reason: The same in a sentence.
+        tries: Number of tries, over all runs.
+        first: Time when it was first read (retained when the row is written again).
+        first_at: The Source's time then (retained too): the second of two lists must be later.
+        generation: The last reading of the Source that listed it.
+        elsewhere: Its memento (or nothing) and its mirrors, one on each line; empty for neither.
+    """
+
+    uri: str
+    loc: str
+    path: str
+    task: str
+    listed: str
+    length: Count | None
+    lastmod: Microseconds | None
+    code: str
+    reason: str
+    tries: Count
+    due: ClockMicroseconds
+    first: ClockMicroseconds
+    first_at: Microseconds
+    generation: int
+    elsewhere: str = ""
+
+
+class PendingCounts(msgspec.Struct, frozen=True):
+    """Numbers of pending rows, by task and code."""
+
+    rows: Mapping[tuple[str, str], int]
+
+    def of_task(self, task: PendingTask) -> int:
+        """Return the number of rows of a task."""
+        return sum(count for (of, _), count in self.rows.items() if of == task)
+
+    def with_codes(self, *codes: str) -> int:
+        """Return the number of rows that are not done for one of some reasons."""
+        return sum(count for (_, code), count in self.rows.items() if code in codes)
+
+
+class ProcessedDocument(NamedTuple):
+    """A document that was read, with the state needed to read only its new part.
+
+    ``from_`` is 0 when it has none: a Change List at the same URI with another one is another list.
+    ``until`` is ``None`` when it is open. ``prefix`` is SHA-256 over its processed changes.
+    """
+
+    uri: str
+    from_: Microseconds
+    until: Microseconds | None
+    entries: Count
+    prefix: str
+    etag: str
+    last_modified: str
+
+
+class RefusedRow(NamedTuple):
+    """An entry of the Source that cannot be used."""
+
+    uri: str
+    code: str
+    reason: str
+
+
+class TrashRow(NamedTuple):
+    """A copy that was removed and is in the trash; empty fields are unknown."""
+
+    place: FileName
+    uri: str
+    path: str
+    removed: ClockMicroseconds
+    reason: str
+    digests: str = ""
+
+
+class StateTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """One transaction of the mirror's state: all of it is stored, or none.
+
+    Attributes:
+        suspect: Copies whose files are about to change; their pending rows stay.
+        installed: Copies that are in place now (their pending rows end; then those of this step
+            are written).
+        removed: URIs whose copies are gone (their pending rows end).
+        pending: Rows to write; ``first`` and ``first_at`` of an existing row are retained.
+        outdated: Forget the pending rows of readings older than this generation.
+        completed: URIs with nothing left to do.
+        documents: Documents that were read.
+        only_documents: Forget all other documents.
+        notes: Values to store; the cursor is among them.
+        trashed: Copies moved to the trash.
+        purged: Places in the trash that are empty now.
+        unlinked: Entries whose links are removed; that a resource was linked to is not.
+        listed: URIs that are listed themselves now: links no longer count for them.
+        linked: Links to store; written after the others were removed.
+        patched: Outcomes of patches.
+        entries: Present links of entries. If they changed, the copy is logged as touched.
+        unconfirmed: URIs of copies of which the Source said "not modified" though their date
+            moved; they are so until they are fetched.
+        now: Time of the transaction; needed for removals, with ``entries`` and ``unconfirmed``.
+    """
+
+    suspect: Sequence[Copy] = ()
+    installed: Sequence[Copy] = ()
+    removed: Sequence[str] = ()
+    pending: Sequence[Pending] = ()
+    outdated: int = 0
+    completed: Sequence[str] = ()
+    documents: Sequence[ProcessedDocument] = ()
+    only_documents: bool = False
+    notes: Mapping[str, str] | None = None
+    trashed: Sequence[TrashRow] = ()
+    purged: Sequence[str] = ()
+    unlinked: Sequence[str] = ()
+    listed: Sequence[str] = ()
+    linked: Sequence[LinkRow] = ()
+    patched: Sequence[PatchRow] = ()
+    entries: Sequence[EntryRow] = ()
+    unconfirmed: Sequence[str] = ()
+    now: int = 0
+
+
+class RunRow(NamedTuple):
+    """One run, for ``status``."""
+
+    run: str
+    started: ClockMicroseconds
+    ended: ClockMicroseconds
+    mode: str
+    outcome: str
+    counts: str
