@@ -93,6 +93,18 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 """The parts of the page, each with its names."""
 
+RESULTS = {
+    f"resourcesync.{name}"
+    for name in (
+        *("RunReport", "Failing", "MirrorStatus", "FailedRun", "AuditReport", "AuditFinding"),
+        *("MirroredResource", "MirrorChange", "Published", "Posted", "WrittenDocument"),
+        *("LeftFile", "Source", "SourceLists", "OfferedSet", "RuleFinding", "Rule", "Event"),
+    )
+}
+"""Values that calls return: nobody makes one, so the arguments of the class are left out."""
+
+FEW = 4
+
 SECTIONS = {
     "Args": "Arguments",
     "Attributes": "Attributes",
@@ -116,14 +128,25 @@ def described(name: str) -> str:
     lines = [f"### {own}\n"]
     if inspect.isclass(item):
         if issubclass(item, enum.Enum):
-            lines += [words(item), "\n".join(values(item)), ""]
+            text = words(item)
+            lines += [text, *([] if "**Attributes**" in text else [f"{values(item)}\n"])]
             return "\n".join(lines)
-        if not is_mapping(item):
+        if is_mapping(item):
+            lines.append(keywords(item))
+            return "\n".join(lines)
+        if name not in RESULTS:
             lines.append(code(f"class {own}{arguments(item)}"))
         lines += [words(item), *members(item)]
     else:
         lines += [code(f"{own}{arguments(item)}"), words(item)]
     return "\n".join(lines)
+
+
+def keywords(item: type) -> str:
+    """Return what keyword arguments are for, and their names."""
+    names = ", ".join(f"`{name}`" for name in item.__annotations__)
+    summary = words(item).partition("\n\n")[0]
+    return f"{summary}\n\n{names}\n"
 
 
 def code(text: str) -> str:
@@ -152,25 +175,45 @@ def arguments(item: object) -> str:
     )
 
 
-def values(enum: type[enum.Enum]) -> Iterator[str]:
-    """Yield the members of an enumeration as a list."""
-    for member in enum:
-        yield f"- `{enum.__name__}.{member.name}`: `{member.value}`"
+def values(enum: type[enum.Enum]) -> str:
+    """Return the members of an enumeration and their values."""
+    return ", ".join(f"`{member.name}` (`{member.value}`)" for member in enum)
 
 
 def members(item: type) -> Iterator[str]:
-    """Yield the methods and properties of a class, its own and those of our bases."""
+    """Yield the methods and properties of a class, its own and those of our bases.
+
+    What several classes of the page have from one base is said at the first of them.
+    """
     fields = set(item.__struct_fields__) if issubclass(item, msgspec.Struct) else set()
     fields |= set(getattr(item, "_fields")) if issubclass(item, tuple) else set()  # noqa: B009
-    for name, kind, _, member in inspect.classify_class_attrs(item):
+    repeated: dict[str, list[str]] = {}
+    for name, kind, home, member in inspect.classify_class_attrs(item):
         ours = getattr(member, "__doc__", None) and not name.startswith("_")
         if not ours or name in fields or is_inherited(item, name):
             continue
-        if kind == "property":
+        if (first := first_with(home)) is not item:
+            repeated.setdefault(first.__name__, []).append(name)
+        elif kind == "property":
             yield f"#### {item.__name__}.{name}\n\n{words(member)}"
         elif kind in {"method", "class method", "static method"}:
             plain = getattr(item, name)
             yield f"#### {item.__name__}.{name}\n\n{code(name + arguments(plain))}\n{words(plain)}"
+    for first_name, names in repeated.items():
+        few = names if len(names) < FEW else [names[0], "…", names[-1]]
+        shown = ", ".join(f"`{name}`" for name in few).replace("`…`", "…")
+        yield f"As `{first_name}` has them: {shown}.\n"
+
+
+def first_with(home: type) -> type:
+    """Return the first class of the page that has the members of a base."""
+    for names in NAMES.values():
+        for name in names:
+            module, _, own = name.rpartition(".")
+            item = getattr(importlib.import_module(module), own)
+            if inspect.isclass(item) and home in item.__mro__:
+                return item
+    return home
 
 
 def is_inherited(item: type, name: str) -> bool:

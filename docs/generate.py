@@ -9,9 +9,10 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import click
@@ -24,14 +25,14 @@ from resourcesync.cli.remedies import COMMANDS
 from resourcesync.settings.environment import PREFIX
 from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.publication import source_keys
-from resourcesync.settings.schema import Field
+from resourcesync.settings.schema import Field, Section
 from resourcesync.settings.tables import mirror_keys
-from resourcesync.validator.rule import FAMILIES, RULES, CheckScope, Rule, Severity
+from resourcesync.validator.rule import FAMILIES, RULES, CheckScope, Level, Rule, Severity
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 WIDTH = 88
-MOST_SHOWN = 400
+MOST_SHOWN = 300
 
 sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their tests
 from docs import (  # noqa: E402 - as above
@@ -71,29 +72,26 @@ def marks(node: ast.FunctionDef) -> Iterator[str]:
             yield from (str(ast.literal_eval(arg)) for arg in call.args)
 
 
+@cache
 def proofs() -> dict[str, list[str]]:
-    """Return for each rule the tests that are marked with it, found without importing them."""
+    """Return for each rule the files with tests that are marked with it, without importing them."""
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         text = path.read_text("utf-8")
         for node in ast.walk(ast.parse(text)) if "mark.conformance" in text else ():
             if isinstance(node, ast.FunctionDef):
-                where = f"`{path.relative_to(ROOT / 'tests')}` {sentence(node.name)}"
+                where = f"`{path.relative_to(ROOT / 'tests')}`"
                 for rule in marks(node):
-                    found.setdefault(rule, []).append(where)
+                    files = found.setdefault(rule, [])
+                    files += [] if where in files else [where]
     return found
 
 
-def sentence(name: str) -> str:
-    """Return the name of a test as the sentence that it is."""
-    return name.removeprefix("test_").replace("_", " ")
-
-
 CHECKS = {
-    CheckScope.DOCUMENT: "in one document",
-    CheckScope.TOGETHER: "between documents",
-    CheckScope.DELIVERY: "in answers",
-    CheckScope.PACKAGE: "in packages",
+    CheckScope.DOCUMENT: "",
+    CheckScope.TOGETHER: " Checked between documents.",
+    CheckScope.DELIVERY: " Checked in answers.",
+    CheckScope.PACKAGE: " Checked in packages.",
 }
 
 
@@ -101,8 +99,8 @@ def check_of(rule: Rule) -> str:
     """Return where the validator looks for a rule, or why it looks for part of it or nothing."""
     if rule.checked in CHECKS:
         return CHECKS[rule.checked]
-    how = "in part" if rule.checked is CheckScope.PARTLY else "not at all"
-    return f"{how}: {rule.reason}"
+    how = "Checked in part" if rule.checked is CheckScope.PARTLY else "Not checked"
+    return f" {how}: {rule.reason}"
 
 
 def code_link(rule: Rule) -> str:
@@ -111,61 +109,44 @@ def code_link(rule: Rule) -> str:
 
 
 def conformance() -> str:
-    """Return the table of rules, the validator's codes and the tests that prove them."""
+    """Return for each kind of document how many rules there are, and which."""
     tested = proofs()
     listed = list(RULES.values())
-    proved = {rule.id: tested.get(rule.id, tested.get(rule.id.rstrip("abc"))) for rule in listed}
-    count = sum(1 for tests in proved.values() if tests)
+    proved = sum(1 for rule in listed if tests_of(rule, tested))
     checked = sum(1 for rule in listed if rule.checked is not CheckScope.LIVE)
     head = (
         f"The validator looks for {checked} of {len(listed)} rules; each of these has a test with "
         "a case that breaks it and one that keeps it. "
-        f"That we keep them ourselves is proved for {count} by a test of its own.\n"
+        f"That we keep them ourselves is proved for {proved} by a test of its own.\n"
     )
-    parts = [head]
+    rows = []
     for document in dict.fromkeys(rule.document for rule in listed):
-        rows = [
-            (
-                rule.id,
-                code_link(rule),
-                rule.level,
-                rule.clause,
-                rule.sentence,
-                check_of(rule),
-                "<br>".join(proved[rule.id] or ["by the validator only"]),
-            )
-            for rule in listed
-            if rule.document == document
-        ]
-        columns = (
-            "Rule",
-            "Code",
-            "Level",
-            "Clause",
-            "What it asks",
-            "Validator looks",
-            "We keep it",
-        )
-        parts.append(f"## {document}\n\n{table(columns, rows)}")
-    return "\n".join(parts)
+        about = [rule for rule in listed if rule.document == document]
+        counts = Counter(rule.level for rule in about)
+        numbers = (str(counts[level] or "") for level in Level)
+        rows.append((document, *numbers, " ".join(map(code_link, about))))
+    names = (level.value for level in Level)
+    return f"{head}\n{table(('Document', *names, 'Rules'), rows)}"
 
 
-def shown(text: str) -> str:
-    """Return a piece of a document as a block of code, cut to a few lines."""
-    text = text.strip()
-    if len(text) > MOST_SHOWN:  # a piece of XML is no XML to a highlighter
-        return f"```text\n{text[:MOST_SHOWN]}...\n```\n"
-    return f"```xml\n{text}\n```\n"
+def tests_of(rule: Rule, tested: Mapping[str, list[str]]) -> list[str]:
+    """Return the files of the tests that are marked with a rule, or with all of its letters."""
+    return tested.get(rule.id, tested.get(rule.id.rstrip("abc"), []))
+
+
+def shown(mark: str, tags: Sequence[str]) -> str:
+    """Return pieces of a document as lines of a difference, long ones cut."""
+    lines = "".join(tags).strip().splitlines()
+    cut = [f"{line[:MOST_SHOWN]}..." if len(line) > MOST_SHOWN else line for line in lines]
+    return "".join(f"{mark} {line.strip()}\n" for line in cut if line.strip())
 
 
 def example(rule: Rule) -> str:
-    """Return the lines of a document that keep a rule, and those that break it, if it has some."""
+    """Return the tags of a document that break a rule, and those that keep it, if it has some."""
     for good, broken in documents(rule):
         old, new = different(good, broken)
         if old or new:
-            kept = shown(old) if old else "The same document without it.\n"
-            wrong = shown(new) if new else "The same document without it.\n"
-            return f"Keeps it:\n\n{kept}\nBreaks it:\n\n{wrong}"
+            return f"```diff\n{shown('-', new)}{shown('+', old)}```\n"
     return ""
 
 
@@ -177,35 +158,41 @@ def documents(rule: Rule) -> Iterator[tuple[str, str]]:
             yield SOURCE[edit.uri], edit.applied()[edit.uri]
 
 
-def different(good: str, broken: str) -> tuple[str, str]:
-    """Return the lines that only one of two documents has."""
-    item, other = good.split("\n"), broken.split("\n")
+TAG = re.compile(r"<[^>]*>|[^<]+")
+
+
+def different(good: str, broken: str) -> tuple[list[str], list[str]]:
+    """Return the tags and texts that only one of two documents has."""
+    item, other = TAG.findall(good), TAG.findall(broken)
     old, new = [], []
     for tag, from_, to, from_other, to_other in SequenceMatcher(None, item, other).get_opcodes():
         if tag != "equal":
             old += item[from_:to]
             new += other[from_other:to_other]
-    return "\n".join(old), "\n".join(new)
+    return old, new
 
 
-def explained(rule: Rule) -> str:
+def explained(rule: Rule, tested: Mapping[str, list[str]]) -> str:
     """Return the explanation of one rule."""
     versions = "" if len(rule.profiles) > 1 else f" in {next(iter(rule.profiles)).value}"
-    told = "" if rule.severity is not Severity.WARNING or not rule.softened else ", a warning"
+    softened = "" if rule.severity is not Severity.WARNING or not rule.softened else ", a warning"
+    files = tests_of(rule, tested)
+    proof = f" Our own documents: {', '.join(files)}." if files else ""
     return (
         f"## {rule.code}\n\n**{rule.sentence}**\n\n"
-        f"{rule.document}, {rule.level}{told}{versions}, clause {rule.clause}, rule {rule.id}; "
-        f"the validator looks {check_of(rule)}\n\n"
+        f"{rule.document}, {rule.level}{softened}{versions}, clause {rule.clause}, {rule.id}."
+        f"{check_of(rule)}{proof}\n\n"
         f"*Why.* {rule.why}\n\n*Fix.* {rule.fix}\n\n{example(rule)}"
     ).replace("\n\n\n", "\n\n")
 
 
 def family(prefix: str) -> str:
     """Return the explanations of one family of codes."""
+    tested = proofs()
     rules = sorted(
         (rule for rule in RULES.values() if rule.family == prefix), key=lambda rule: rule.code
     )
-    return "\n".join(explained(rule) for rule in rules)
+    return "\n".join(explained(rule, tested) for rule in rules)
 
 
 # --- errors ------------------------------------------------------------------------------------
@@ -264,32 +251,110 @@ def exit_codes() -> str:
     return table(("Code", "Name", "Meaning"), rows)
 
 
+Row = tuple[str, str]
+SHARED = 3
+"""An option that so many commands have, with the same help, is described once."""
+
+
+def rows_of(command: click.Command, context: click.Context) -> dict[Section, list[Row]]:
+    """Return the options of a command by their sections, as its help shows them."""
+    rows: dict[Section, list[Row]] = {section: [] for section in Section}
+    for option in command.get_params(context):
+        record = option.get_help_record(context) if isinstance(option, click.Option) else None
+        if record is not None:
+            rows[getattr(option, "section", Section.OUTPUT)].append(record)
+    return rows
+
+
+def block(write: Callable[[click.HelpFormatter], None]) -> str:
+    """Return what is written to a formatter of help as a block of text."""
+    formatter = click.HelpFormatter(width=WIDTH, max_width=WIDTH)
+    write(formatter)
+    return f"```text\n{formatter.getvalue().strip()}\n```\n"
+
+
+def write_rows(formatter: click.HelpFormatter, rows: Mapping[Section, Sequence[Row]]) -> None:
+    """Write the options by their sections."""
+    for section, found in rows.items():
+        if found:
+            with formatter.section(section.value):
+                formatter.write_dl(found)
+
+
 def commands() -> str:
-    """Return each command with its help, as the program shows it."""
+    """Return each command with its help, and the options of several commands once."""
     group = click.Context(main.cli, info_name="resourcesync", auto_envvar_prefix=PREFIX)
-    parts = []
+    contexts = {}
     for name in main.cli.list_commands(group):
         command = main.cli.get_command(group, name)
         assert command is not None
-        context = click.Context(command, parent=group, info_name=name, terminal_width=WIDTH)
-        parts.append(f"## resourcesync {name}\n\n```text\n{command.get_help(context)}\n```\n")
+        contexts[name] = click.Context(command, parent=group, info_name=name)
+    rows = {name: rows_of(context.command, context) for name, context in contexts.items()}
+    counts = Counter(
+        (section, row) for found in rows.values() for section in found for row in found[section]
+    )
+    shared = {one for one, count in counts.items() if count >= SHARED}
+    once: dict[Section, list[Row]] = {
+        section: [row for found, row in counts if found is section and (section, row) in shared]
+        for section in Section
+    }
+    parts = [f"## Options of several commands\n\n{block(partial(write_rows, rows=once))}"]
+    parts += [
+        f"## resourcesync {name}\n\n{block(partial(write_help, context, rows[name], shared))}"
+        for name, context in contexts.items()
+    ]
     return "\n".join(parts)
 
 
-def configuration_keys(keys: Mapping[str, Field]) -> str:
-    """Return the keys of a table in the configuration file."""
+def write_help(
+    context: click.Context,
+    rows: Mapping[Section, list[Row]],
+    shared: Collection[tuple[Section, Row]],
+    formatter: click.HelpFormatter,
+) -> None:
+    """Write the help of a command, and only the names of what it shares with others."""
+    context.command.format_usage(context, formatter)
+    context.command.format_help_text(context, formatter)
+    own = {
+        section: [row for row in found if (section, row) not in shared]
+        for section, found in rows.items()
+    }
+    write_rows(formatter, own)
+    if isinstance(context.command, click.Group):
+        context.command.format_commands(context, formatter)
+    names = [
+        row[0].partition(" / ")[0].split()[0 if row[0].startswith("--") else -1]
+        for section, found in rows.items()
+        for row in found
+        if (section, row) in shared and section is not Section.OUTPUT
+    ]
+    also = [*names, *(["those of Output"] if rows[Section.OUTPUT] else [])]
+    if also:
+        formatter.write_paragraph()
+        formatter.write_text(f"Also: {', '.join(also)}")
+
+
+def configuration_keys(keys: Mapping[str, Field], command: str) -> str:
+    """Return the keys of a table in the configuration file; of options the first sentence."""
+    group = click.Context(main.cli)
+    shown = main.cli.get_command(group, command)
+    assert shown is not None
+    options = {option.help for option in shown.params if isinstance(option, click.Option)}
     rows = []
     for name, field in keys.items():
         schema = value_schema(field)
         kind = " or ".join(field.choices or [field.form.name])
         several = "list of " if field.is_many else ""
         default = schema.get("default", "")
+        meaning = schema.get("description", "")
+        if field.setting.help in options:
+            meaning = re.split(r"(?<=[.!?])\s", meaning, maxsplit=1)[0]
         rows.append(
             (
                 f"`{name}`",
                 f"{several}{'true or false' if field.is_flag else kind}",
                 f"`{default}`" if default not in {"", False} else "",
-                schema.get("description", "").replace("|", "\\|"),
+                meaning.replace("|", "\\|"),
             )
         )
     return table(("Key", "Value", "Built in", "Meaning"), rows)
@@ -304,8 +369,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "remedies": remedies,
     "commands": commands,
     "exit-codes": exit_codes,
-    "configuration": partial(configuration_keys, mirror_keys()),
-    "configuration-sources": partial(configuration_keys, source_keys()),
+    "configuration": partial(configuration_keys, mirror_keys(), "pull"),
+    "configuration-sources": partial(configuration_keys, source_keys(), "publish"),
     "scenario-keys": scenario_text.keys,
     "scenario-events": scenario_text.events,
     "scenario-figures": scenario_text.figures,
