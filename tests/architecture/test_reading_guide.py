@@ -15,7 +15,6 @@ MOST_LINES = 9_000
 ROWS = re.findall(r"^\| `(resourcesync[\w.]*)` \| ([\d,]+) \| (.*) \|$", GUIDE, re.MULTILINE)
 STEPS = sorted({where for _, where in architecture_text.PULL + architecture_text.PUBLICATION})
 ARROWS = architecture_text.without_detours(architecture_text.imports())
-SIZE = re.compile(r"about ([\d,]+) lines with documentation")
 
 
 def source_of(module: str) -> str:
@@ -52,18 +51,6 @@ def test_a_row_of_the_guide_is_true_of_its_module(module: str, lines: str, look_
 def test_the_guide_names_modules_that_exist() -> None:
     for module in re.findall(r"`(resourcesync(?:\.\w+)+)`", GUIDE):
         assert importlib.util.find_spec(module), module
-
-
-@pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "docs/explanation/reading-guide.md"]
-)
-def test_a_page_that_names_the_size_of_the_package_is_near_the_truth(page: str) -> None:
-    actual = sum(len(path.read_text("utf-8").splitlines()) for path in (ROOT / "src").rglob("*.py"))
-    named = SIZE.findall((ROOT / page).read_text("utf-8"))
-
-    assert named
-    for figure in named:
-        assert int(figure.replace(",", "")) == pytest.approx(actual, rel=0.05)
 
 
 @pytest.mark.parametrize("where", STEPS)
