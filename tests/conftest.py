@@ -4,12 +4,23 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Who wants no compiled files beside the sources gets them in the cache of pytest: else every worker
+# compiles all tests again, and every program that a test starts the whole package.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ["PYTHONPYCACHEPREFIX"] = str(
+        Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+    )
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"]
+    sys.dont_write_bytecode = False
+
 from hypothesis import HealthCheck, settings
 
 # Before all that imports the package: lines are counted from their first execution on.
