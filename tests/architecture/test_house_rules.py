@@ -1,217 +1,189 @@
-"""The house rules that no linter knows: sizes, names, docstrings, nothing half-done."""
+"""The house rules that no linter knows: the whole code is read once, and each rule is tried."""
 
 import ast
-import gc
-import io
-import re
-import textwrap
-import tokenize
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "resourcesync"
-MAX_MODULE_LINES = 400
-MAX_FUNCTION_LINES = 40
-NAMELESS = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
-LAYOUT = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
+from resourcesync.cli import main
+from tests.architecture import code_rules
+from tests.architecture.code_rules import EVERYWHERE, ROOT, RULES, CodeFile, files
+
+MAX_MODULES: Final = 24
+SMALL: Final = 100
+"""A module with fewer lines of code that serves one neighbour is a part of this neighbour."""
+
+SATELLITES: Final = {
+    "resourcesync.app.mirrors.worker_fetching": "workers import it, and few pulls have any",
+    "resourcesync.destination.changes.archives": "the past, apart from the lists of the present",
+    "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
+    "resourcesync.server.connection_shares": "pure decisions, apart from what serves",
 }
+"""Small modules with one importer in their folder, each with its reason."""
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-IMPORTS = (ast.Import, ast.ImportFrom)
+WAITS: Final = {
+    "tests/cli/test_cli_buckets.py": 1,
+    "tests/cli/test_cli_publish.py": 1,
+    "tests/cli/test_cli_publish_watch.py": 1,
+    "tests/cli/test_cli_stopping.py": 4,
+    "tests/cli/test_cli_watch.py": 1,
+    "tests/journeys/test_library_keeping.py": 1,
+    "tests/journeys/test_transfer_resume.py": 1,
+    "tests/postgresql/test_killed_while_following.py": 1,
+    "tests/server/test_server_guarding.py": 1,
+    "tests/server/test_server_running.py": 1,
+    "tests/support/cluster/unit_work.py": 2,
+    "tests/support/crashes/killed.py": 1,
+    "tests/unit/app/test_watched_publisher.py": 1,
+    "tests/unit/http/test_http_streams.py": 1,
+    "tests/unit/storage/test_files_measuring.py": 1,
+    "tests/unit/storage/test_mirror_syncing.py": 1,
+    "tests/watch/test_watch_keeping.py": 2,
+    "tests/websub/test_websub_hub.py": 5,
+}
+"""Fixed waits that tests still have, with how many: less each time."""
 
-
-def modules(*folders: str) -> list[Path]:
-    """Every Python file of the folders; the checks of an empty list would prove nothing."""
-    found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    assert found
-    return found
-
-
-@pytest.fixture(autouse=True)
-def _no_garbage() -> Iterator[None]:
-    """Trees of syntax hold no cycles, and to look for some takes longer than to make them."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
-ALL = modules("src", "tests", "docs", "benchmarks", "campaigns", "fuzz")
-
-
-def texts(paths: list[Path]) -> Iterator[tuple[Path, str]]:
-    """The modules with what they hold: one test looks at all, and names every one that fails."""
-    return ((path, path.read_text("utf-8")) for path in paths)
-
-
-def name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-def tokens(text: str) -> list[tokenize.TokenInfo]:
-    return list(tokenize.generate_tokens(io.StringIO(text).readline))
+ALLOWED: Final = {
+    "tests/architecture/test_doc_scenario.py knows _event",  # the events that the code can report
+    "tests/architecture/test_house_rules.py knows _limit",  # a sample
+    *(f"{name} waits {count} times for a fixed time" for name, count in WAITS.items()),
+}
+"""What breaks a rule and may: the list only shrinks."""
 
 
-def code_lines(text: str) -> set[int]:
-    """The lines of a module that hold code: no blank lines, no comments."""
-    lines: set[int] = set()
-    for token in tokens(text):
-        if token.type not in LAYOUT:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return lines
+class Module(NamedTuple):
+    """What the rules across modules need of one."""
+
+    name: str
+    is_folder: bool
+    size: int
+    imports: frozenset[str]
+    classes: tuple[str, ...]
 
 
-def functions(tree: ast.AST) -> Iterator[Function]:
-    """Yield all functions, also those within others; no expression is looked into."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Function):
-            yield node
-        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting.extend(getattr(node, part, ()))
+def module_of(file: CodeFile, names: set[str]) -> Module:
+    imports = set()
+    for node in file.nodes:  # also inside functions
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found = (f"{node.module}.{alias.name}" for alias in node.names)
+            imports |= {name if name in names else node.module for name in found}
+        elif isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
+    classes = (node.name.lstrip("_") for node in file.nodes if isinstance(node, ast.ClassDef))
+    is_folder = file.name.endswith("__init__.py")
+    return Module(file.module, is_folder, file.size(), frozenset(imports), tuple(classes))
 
 
-def docstring(text: str) -> str:
-    """What a module begins with, if that is a string; the rest is not read."""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in LAYOUT:
-            return str(ast.literal_eval(token.string)) if token.type == tokenize.STRING else ""
-    return ""
+def satellites(modules: list[Module]) -> set[str]:
+    """Small modules that serve only one neighbour."""
+    users: dict[str, set[str]] = defaultdict(set)
+    for module in modules:
+        for name in module.imports:
+            users[name].add(module.name)
+    for command in main.COMMANDS:  # imported by their names, when they are used
+        users[main.module_of(command)].add(main.__name__)
+    return {
+        module.name
+        for module in modules
+        if not module.is_folder and module.size < SMALL and len(users[module.name]) == 1
+        if users[module.name].pop().rpartition(".")[0] == module.name.rpartition(".")[0]
+    }
 
 
-def docstring_lines(function: Function) -> set[int]:
-    if ast.get_docstring(function) is None:
-        return set()
-    first = function.body[0]
-    return set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+def test_the_code_keeps_the_rules_of_the_house() -> None:
+    names = {".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in sources()}
+    faults, modules = [], []
+    for file in files(*EVERYWHERE):
+        for rule, folders in RULES:
+            if file.folder in folders:
+                faults += [f"{file.name} {fault}" for fault in rule(file)]
+        if file.folder == "src":
+            modules.append(module_of(file, names))
+    classes = Counter(name for module in modules for name in module.classes)
+
+    assert len(modules) > 300
+    assert set(faults) - ALLOWED == set()
+    assert ALLOWED - set(faults) == set(), "no longer needed"
+    assert [name for name, count in classes.items() if count > 1] == []
+    assert satellites(modules) == set(SATELLITES), "merge it, or give the reason for it"
 
 
-def function_sizes(text: str, *, over: int) -> Iterator[tuple[str, int]]:
-    """Each function's name and its lines of code, docstring left out, if there are more of them."""
-    code: set[int] | None = None
-    for node in functions(ast.parse(text)):
-        last = node.end_lineno or node.lineno
-        if last - node.lineno >= over:  # else it is not worth to look which of them hold code
-            code = code_lines(text) if code is None else code
-            size = len(code.intersection(range(node.lineno, last + 1)) - docstring_lines(node))
-            if size > over:
-                yield node.name, size
+def sources() -> Iterator[Path]:
+    return (ROOT / "src").rglob("*.py")
 
 
-def module_size(text: str) -> int:
-    """The lines of code of a module: documentation and imports are free."""
-    code, tree = code_lines(text), ast.parse(text)
-    for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if isinstance(node, ast.stmt) and (is_text or isinstance(node, IMPORTS)):
-            code -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return len(code)
+def test_no_folder_has_more_modules_than_a_reader_can_survey() -> None:
+    counts = Counter(path.parent for path in sources())
+    counts.update(path.parent for path in (ROOT / "tests" / "support").rglob("*.py"))
+
+    assert {folder: count for folder, count in counts.items() if count > MAX_MODULES} == {}
 
 
-def test_a_module_can_be_read_at_one_sitting() -> None:
-    long = ((path, text) for path, text in texts(ALL) if text.count("\n") > MAX_MODULE_LINES)
-    lines = {name(path): module_size(text) for path, text in long}
+def test_test_modules_have_names_of_their_own() -> None:
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py"))
 
-    assert {name: count for name, count in lines.items() if count > MAX_MODULE_LINES} == {}
+    assert {name for name, count in names.items() if count > 1} <= {"conftest.py", "__init__.py"}
+
+
+FUNCTION = 'def f(\n    a: int,\n) -> str:\n    """Says.\n\n    More.\n    """\n    # why\n\n'
+FUNCTION += '    return """x\n\n  y"""\n'
+PREDICATE = "SQL = 'SELECT 1'\ndef is_new(self, state, memory, uri):\n    {}\n    return True\n"
+LOOP = "for _ in range(99):\n    if is_here():\n        break\n    sleep(1)"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("long_functions", FUNCTION * 1, ["f has 6 lines of code"]),
+        ("long_functions", f"if a:\n    {FUNCTION.replace(chr(10), chr(10) + '    ')}", ["f has"]),
+        ("nameless", "", ["has a name"]),
+        ("half_done", "a = 1  # TO" + "DO: b", ["# TO" + "DO: b"]),
+        ("half_done", "a = 'TO" + "DO'", []),
+        ("undocumented", "import os\n'''One.'''", ["has no docstring"]),
+        ("undocumented", "'''What it is.'''", ["has a docstring that begins with"]),
+        ("undocumented", "# c\n\n'''Says.'''\nimport os\n", []),
+        ("compiled_classes", "from dataclasses import dataclass", ["makes a dataclass"]),
+        ("prints", "def a():\n    print(1)", ["prints in line 2"]),
+        (
+            "private_words",
+            "class Kept:\n    def is_told(self): ...",
+            ["names Kept", "names is_told"],
+        ),
+        ("writing_predicates", PREDICATE.format("self.seen = True"), ["is_new assigns"]),
+        ("writing_predicates", PREDICATE.format("memory[uri] = 1"), ["is_new assigns"]),
+        ("writing_predicates", PREDICATE.format("state.put(uri)"), ["is_new calls put"]),
+        ("writing_predicates", PREDICATE.format("self.rows.append(1)"), ["is_new calls append"]),
+        ("writing_predicates", PREDICATE.format("self.execute('DELETE')"), ["is_new calls exec"]),
+        ("writing_predicates", PREDICATE.format("a = []; a.append(state.execute(SQL))"), []),
+        ("fixed_waits", "time.sleep(3)\nthreading.Timer(3, act).start()", ["waits 2 times"]),
+        ("fixed_waits", "clock.sleep(3); asyncio.sleep(3)", []),
+        ("fixed_waits", LOOP, []),
+        ("private", "store._rows.rows()._first.second", ["knows _first", "knows _rows"]),
+        ("private", "self._a; cls._a; super()._a; row._replace(a=1); row.__dict__", []),
+        ("private", "from resourcesync.model import _one", ["knows _one"]),
+        ("private", "import resourcesync._model as model", ["knows _model"]),
+        ("private", "from _pytest.mark import ParameterSet", []),
+        ("private", "monkeypatch.setattr('resourcesync.module._limit', 3)", ["knows _limit"]),
+        ("private", "{'_index': 3, 'words': 'of a sentence with a _limit'}", []),
+    ],
+)
+def test_a_rule_finds_what_breaks_it_and_nothing_else(
+    name: str, text: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_rules, "MAX_FUNCTION_LINES", 5)
+    rules = {rule.__name__: rule for rule, _ in RULES} | {
+        "private": code_rules.private_names({"_limit"})
+    }
+
+    found = list(rules[name](CodeFile("src/resourcesync/utils/a.py", text)))
+
+    assert [fault[: len(start)] for fault, start in zip(found, expected, strict=True)] == expected
 
 
 def test_documentation_does_not_make_a_module_long() -> None:
     text = '"""One.\n\nTwo."""\n\nimport os\nfrom sys import (\n    path,\n)\n\n# why\nA = os\n'
 
-    assert module_size(text) == 1
-
-
-def test_a_function_fits_on_one_screen() -> None:
-    large = [
-        (name(path), item, size)
-        for path, text in texts(modules("src", "tests", "docs", "campaigns"))
-        for item, size in function_sizes(text, over=MAX_FUNCTION_LINES)
-    ]
-
-    assert large == []
-
-
-def test_the_measure_counts_code_and_nothing_else() -> None:
-    text = (
-        "def f(\n    a: int,\n) -> str:\n"
-        '    """Says.\n\n    More.\n    """\n'
-        "    # why\n\n"
-        '    return """x\n\n  y"""\n'
-    )
-
-    assert list(function_sizes(text, over=5)) == [("f", 6)]
-    within = f"try:\n    pass\nexcept E:\n{textwrap.indent(text, '    ')}"
-    assert list(function_sizes(within, over=5)) == [("f", 6)]
-    assert list(function_sizes(text, over=6)) == []
-
-
-def test_a_module_says_what_it_is_for() -> None:
-    told = {
-        name(path): docstring(text) for path, text in texts(modules("src", "docs", "campaigns"))
-    }
-
-    assert [name for name, found in told.items() if not found.strip()] == []
-    assert docstring('# c\n\n"""Says."""\nimport os\n') == "Says."
-    assert docstring('import os\n"""Says."""\n') == docstring("") == ""
-
-
-def test_a_module_has_a_name_of_its_own() -> None:
-    parts = {name(path): path.relative_to(ROOT).with_suffix("").parts for path in ALL}
-
-    assert [
-        name
-        for name, names in parts.items()
-        if NAMELESS.intersection(word for part in names for word in part.split("_"))
-    ] == []
-
-
-def test_nothing_is_left_half_done() -> None:
-    marks = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")))
-    found = [
-        f"{name(path)}, line {token.start[0]}: {token.string}"
-        for path, text in texts(ALL)
-        if marks.search(text)  # most have none even outside their comments
-        for token in tokens(text)
-        if token.type == tokenize.COMMENT and marks.search(token.string)
-    ]
-
-    assert found == []
-
-
-def test_test_modules_have_names_of_their_own() -> None:
-    shared = {"conftest.py", "__init__.py"}
-    names = [path.name for path in modules("tests") if path.name not in shared]
-
-    assert sorted(names) == sorted(set(names))
-
-
-def test_no_class_is_compiled_when_its_module_is_imported() -> None:
-    """A dataclass takes a millisecond of each start, a struct a hundredth of that."""
-    makers = [name(path) for path, text in texts(modules("src")) if "dataclass" in text]
-
-    assert makers == []
-
-
-def test_the_library_never_prints() -> None:
-    library = [path for path in modules("src") if not path.is_relative_to(SOURCE / "cli")]
-    calls = [
-        f"{name(path)}, line {node.lineno}"
-        for path, text in texts(library)
-        if "print" in text
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "print"
-    ]
-
-    assert calls == []
+    assert CodeFile("src/a.py", text).size() == 1

@@ -1,0 +1,344 @@
+"""The house rules that no linter knows, each of one file: sizes, names, docstrings, predicates."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+MAX_LINES: Final = 400
+MAX_FUNCTION_LINES = 40
+PACKAGE: Final = ("src",)
+DOCUMENTED: Final = ("src", "docs", "campaigns")
+EVERYWHERE: Final = ("src", "annexes", "tests", "docs", "benchmarks", "campaigns", "fuzz")
+
+_NAMELESS: Final = {
+    *("base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"),
+}
+_LAYOUT: Final = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+_MARKS: Final = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")))
+_QUESTIONS: Final = re.compile(
+    r"(What|How|Where|Which|Whether|Who|Whom|Whose|Why|When|If|It|That|One)\b"
+)
+_PREDICATE: Final = re.compile(r"_{0,2}(is|has|can|may|should|needs)_")
+_WRITES: Final = {
+    *("write", "put", "append", "add", "insert", "delete", "remove", "commit", "unlink"),
+}
+_READING: Final = re.compile(r"\s*(SELECT|PRAGMA|WITH)\b")
+_WAITS: Final = {"time.sleep", "sleep", "threading.Timer", "Timer"}
+_LIBRARIES: Final = {
+    *("_Element", "_asdict", "_exit", "_fields", "_is_protocol", "_make", "_replace"),
+}
+"""Names of Python's library and of lxml, which have no other name or are public by tradition."""
+_QUOTED: Final = {"_id", "_index", "_shards", "_source", "_proxy"}
+"""Strings of other systems: fields of Elasticsearch, and the end of ``http_proxy``."""
+_NOT_OURS: Final = """
+anew aside bring brought doubt doubted doubts heed heeding heeds held kept regretted said seldom
+settle settled settles tell telling tells told took whereabouts
+"""
+PRIVATE_WORDS: Final = frozenset(_NOT_OURS.split())
+"""Words that no other program of this field uses as names; CONTRIBUTING.md has the better ones."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class CodeFile:
+    """A Python file, parsed once and walked once.
+
+    Args:
+        name: Its place below the project's folder, with slashes.
+        text: What it holds.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+        self.tree = ast.parse(text)
+        self.nodes = _nodes(self.tree)
+
+    @property
+    def folder(self) -> str:
+        """The folder of the project that it is in, such as ``src``."""
+        return self.name.partition("/")[0]
+
+    @property
+    def module(self) -> str:
+        """The name that a module of the package is imported by."""
+        dotted = self.name.removeprefix("src/").removesuffix(".py").replace("/", ".")
+        return dotted.removesuffix(".__init__")
+
+    @cached_property
+    def code(self) -> set[int]:
+        """The lines that hold code: no blank lines, no comments."""
+        lines: set[int] = set()
+        for token in self.tokens():
+            if token.type not in _LAYOUT:
+                lines.update(range(token.start[0], token.end[0] + 1))
+        return lines
+
+    def tokens(self) -> Iterator[tokenize.TokenInfo]:
+        """Read its tokens, comments too."""
+        return tokenize.generate_tokens(io.StringIO(self.text).readline)
+
+    def size(self) -> int:
+        """Count its lines of code: documentation and imports are free."""
+        code = set(self.code)
+        for node in self.nodes:
+            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if isinstance(node, ast.stmt) and (
+                is_text or isinstance(node, (ast.Import, ast.ImportFrom))
+            ):
+                code -= _lines(node)
+        return len(code)
+
+
+def files(*folders: str) -> Iterator[CodeFile]:
+    """Read the Python files of folders; nothing is kept of one when the next is read."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if ".venv" not in path.parts:
+                yield CodeFile(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
+
+
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    found: list[ast.AST] = [tree]
+    for node in found:
+        for value in node.__dict__.values():
+            if type(value) is list:
+                found += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
+
+
+def _lines(node: ast.stmt) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+# --- sizes and layout --------------------------------------------------------------------------
+
+
+def long_module(file: CodeFile) -> Iterator[str]:
+    """A module can be read at one sitting."""
+    if file.text.count("\n") > MAX_LINES and (size := file.size()) > MAX_LINES:
+        yield f"has {size} lines of code"
+
+
+def long_functions(file: CodeFile) -> Iterator[str]:
+    """A function fits on one screen, its docstring left out."""
+    for node in file.nodes:
+        if isinstance(node, Function) and len(_lines(node)) > MAX_FUNCTION_LINES:
+            told = _lines(node.body[0]) if ast.get_docstring(node) is not None else set()
+            if (size := len(file.code & _lines(node) - told)) > MAX_FUNCTION_LINES:
+                yield f"{node.name} has {size} lines of code"
+
+
+def nameless(file: CodeFile) -> Iterator[str]:
+    """A module has a name of its own."""
+    if _NAMELESS.intersection(re.split(r"[/_.]", file.name)):
+        yield "has a name that says nothing"
+
+
+def half_done(file: CodeFile) -> Iterator[str]:
+    """Nothing is left half-done."""
+    if _MARKS.search(file.text):  # most have no mark even outside their comments
+        for token in file.tokens():
+            if token.type == tokenize.COMMENT and _MARKS.search(token.string):
+                yield token.string
+
+
+def undocumented(file: CodeFile) -> Iterator[str]:
+    """A module says what it is for, and begins with the thing itself."""
+    text = ast.get_docstring(file.tree) or ""
+    if not text.strip():
+        yield "has no docstring"
+    elif file.folder == "src" and _QUESTIONS.match(text):
+        yield "has a docstring that begins with a question"
+
+
+# --- what the package is not to do -------------------------------------------------------------
+
+
+def compiled_classes(file: CodeFile) -> Iterator[str]:
+    """No class is compiled at import: a dataclass takes a millisecond of each start."""
+    if "dataclass" in file.text:
+        yield "makes a dataclass"
+
+
+def prints(file: CodeFile) -> Iterator[str]:
+    """The library never prints."""
+    if "/cli/" not in file.name and "print" in file.text:
+        for node in file.nodes:
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
+                yield f"prints in line {node.lineno}"
+
+
+def private_words(file: CodeFile) -> Iterator[str]:
+    """No public definition is named in words that are only ours."""
+    for name in _public_names(file.tree):
+        if PRIVATE_WORDS & {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", name)}:
+            yield f"names {name} in private words"
+
+
+def _public_names(tree: ast.Module | ast.ClassDef) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, Function)) and not node.name.startswith("_"):
+            yield node.name
+            if isinstance(node, ast.ClassDef):
+                yield from _public_names(node)
+
+
+def writing_predicates(file: CodeFile) -> Iterator[str]:
+    """A predicate never writes."""
+    functions = [
+        node for node in file.nodes if isinstance(node, Function) and _PREDICATE.match(node.name)
+    ]
+    named = _texts(file.nodes) if functions else {}
+    for function in functions:
+        yield from (f"{function.name} {written}" for written in _writes(function, named))
+
+
+def _texts(nodes: list[ast.AST]) -> dict[str, str]:
+    """Return the texts that a module gives names to, such as its SQL."""
+    return {
+        target.id: node.value.value
+        for node in nodes
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+
+
+def _is_query(call: ast.Call, named: dict[str, str]) -> bool:
+    match call.args:
+        case [ast.Constant(value=str(text)), *_]:
+            return bool(_READING.match(text))
+        case [ast.Name(id=name), *_]:
+            return bool(_READING.match(named.get(name, "")))
+        case _:
+            return False
+
+
+def _writes(function: ast.AST, named: dict[str, str]) -> Iterator[str]:
+    """Yield what a function changes outside itself: attributes, entries, or calls that store."""
+    local = {
+        node.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
+            yield f"assigns in line {node.lineno}"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner, name = node.func.value, node.func.attr
+            is_local = isinstance(owner, ast.Name) and owner.id in local
+            if (name in _WRITES and not is_local) or (
+                name == "execute" and not _is_query(node, named)
+            ):
+                yield f"calls {name} in line {node.lineno}"
+
+
+# --- what tests are not to do ------------------------------------------------------------------
+
+
+def fixed_waits(file: CodeFile) -> Iterator[str]:
+    """Tests wait for events: a fixed time is too long on a fast machine, too short on a slow."""
+    is_likely = "sleep(" in file.text or "Timer(" in file.text
+    if is_likely and (count := len(list(_waits(file.tree)))):
+        yield f"waits {count} times for a fixed time"
+
+
+def _waits(node: ast.AST) -> Iterator[int]:
+    if isinstance(node, ast.While | ast.For):
+        return  # a loop looks for an event
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in _WAITS:
+        yield node.lineno
+    for child in ast.iter_child_nodes(node):
+        yield from _waits(child)
+
+
+def private_names(package: set[str]) -> Callable[[CodeFile], Iterator[str]]:
+    """Return the rule that tests know the package by its public names; it may change the others.
+
+    Args:
+        package: All private names of the package.
+    """
+
+    def private(file: CodeFile) -> Iterator[str]:
+        found = {name for node in file.nodes for name in _known(node, package)}
+        yield from (f"knows {name}" for name in sorted(found))
+
+    return private
+
+
+def package_names() -> set[str]:
+    """Return every private function, class, module, constant and attribute of the package."""
+    found = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        found |= {path.stem, *re.findall(r"\b_\w+", path.read_text("utf-8"))}
+    return set(filter(_is_private, found)) - _QUOTED
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in _LIBRARIES | {"_"}
+
+
+def _is_own(value: ast.expr) -> bool:
+    """True for ``self``, ``cls`` and ``super()``: a class may have private names."""
+    match value:
+        case ast.Name(id="self" | "cls") | ast.Call(func=ast.Name(id="super")):
+            return True
+        case _:
+            return False
+
+
+def _known(node: ast.AST, package: set[str]) -> Iterator[str]:
+    """Yield the private names that a node uses: an attribute, imports, a name in a string."""
+    match node:
+        case ast.Attribute(value=value, attr=name) if not _is_own(value):
+            yield from filter(_is_private, [name])
+        case ast.ImportFrom(module=str(module), names=names):
+            if module.partition(".")[0] in {"resourcesync", "tests", "fuzz", "campaigns"}:
+                yield from filter(_is_private, module.split("."))
+                yield from filter(_is_private, (alias.name for alias in names))
+        case ast.Import(names=names):
+            for alias in names:
+                if alias.name.startswith("resourcesync."):
+                    yield from filter(_is_private, alias.name.split("."))
+        case ast.Constant(value=str(text)):
+            path, _, name = text.rpartition(".")
+            if name in package and re.fullmatch(r"[\w.]*", path):
+                yield name
+        case _:
+            pass
+
+
+Rule = Callable[[CodeFile], Iterator[str]]
+RULES: Final[tuple[tuple[Rule, tuple[str, ...]], ...]] = (
+    (long_module, EVERYWHERE),
+    (long_functions, ("src", "annexes", "tests", "docs", "campaigns")),
+    (nameless, EVERYWHERE),
+    (half_done, EVERYWHERE),
+    (undocumented, DOCUMENTED),
+    (compiled_classes, PACKAGE),
+    (prints, PACKAGE),
+    (private_words, PACKAGE),
+    (writing_predicates, PACKAGE),
+    (fixed_waits, ("tests",)),
+    (private_names(package_names()), ("tests",)),
+)
+"""Each rule with the folders that it is for."""
