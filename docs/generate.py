@@ -21,7 +21,6 @@ from resourcesync import errors
 from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.cli.explained_codes import CODES
-from resourcesync.cli.remedies import COMMANDS
 from resourcesync.settings.environment import PREFIX
 from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.publication import source_keys
@@ -210,7 +209,7 @@ def error_codes() -> str:
             f"`{class_.default_code}`",
             f"`{class_.__name__}`",
             first_line(class_),
-            str(exit_code_for(class_.__new__(class_)).value),
+            str(exit_code_for(class_("")).value),
             "yes" if class_.transient else "",
         )
         for class_ in classes
@@ -225,19 +224,6 @@ def codes() -> str:
         for code, (kind, meaning) in CODES.items()
     ]
     return table(("Code", "Error", "Meaning"), rows)
-
-
-def remedies() -> str:
-    """Return the table of remedies and their commands."""
-    field = re.compile(r"\{(?:target|value|choice)\|([^}]*)\}")
-    rows: list[tuple[str, str]] = []
-    for name, template in COMMANDS.items():
-        commands = field.sub(r"\1", template).replace("|", "\\|").split(", or ")
-        shown = (command.partition(" (") for command in commands)
-        rows.append(
-            (f"`{name}`", " or ".join(f"`{text}`{mark}{rest}" for text, mark, rest in shown))
-        )
-    return table(("Remedy", "On the command line"), rows)
 
 
 # --- the command line --------------------------------------------------------------------------
@@ -366,7 +352,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "conformance": conformance,
     "errors": error_codes,
     "codes": codes,
-    "remedies": remedies,
     "commands": commands,
     "exit-codes": exit_codes,
     "configuration": partial(configuration_keys, mirror_keys(), "pull"),

@@ -40,8 +40,9 @@
 """
 
 import errno
+import shlex
 import sys
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 _MAX_SHOWN: Final = 500
 
@@ -49,20 +50,9 @@ Evidence = tuple[tuple[str, str], ...]
 """Pairs of a short label (``tried``, ``got``, ``kept``) and a value, most specific first."""
 
 
-class Remedy(NamedTuple):
-    """The next step that a hint describes, for programs; the command line shows its command.
-
-    Attributes:
-        name: A stable word, such as ``allow-empty``.
-        target: The object of the step, such as the mirror's folder; empty if unknown.
-        value: The value to use, such as an address or ``KEY=VALUE``; empty if unknown.
-        choices: Values of which one is needed, such as the names of sets.
-    """
-
-    name: str
-    target: str = ""
-    value: str = ""
-    choices: tuple[str, ...] = ()
+def quoted(argument: object, unknown: str) -> str:
+    """Return an argument so that a command can be pasted, or ``unknown`` if it is empty."""
+    return shlex.quote(str(argument)) if argument else unknown
 
 
 class ResourceSyncError(Exception):
@@ -70,10 +60,15 @@ class ResourceSyncError(Exception):
 
     Args:
         message: The error in one sentence.
+        uri: The address that it is about; empty for none.
         evidence: Its evidence, most specific first; includes the remaining state.
-        hint: One step that helps now, in words that hold for every program; empty for none.
+        hint: One step that helps now, perhaps with its command; empty for none. ``MIRROR`` in it
+            stands for the folder of the mirror.
         code: A stable word for programs; each class has its own default.
-        remedy: The same step for programs; ``None`` for none.
+        line: The line of a document where the error is, from 1; 0 if unknown.
+        column: The column there, in characters from 0.
+        status: The status of an HTTP answer; 0 for none.
+        retry_after: The seconds after which the server wants to be asked again, if it says so.
 
     Attributes:
         transient: True if the error passes by itself: try again later.
@@ -82,21 +77,29 @@ class ResourceSyncError(Exception):
     default_code: ClassVar[str] = "error"
     transient: ClassVar[bool] = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the fields of all errors
         self,
         message: str,
         *,
+        uri: str = "",
         evidence: Evidence = (),
         hint: str = "",
         code: str = "",
-        remedy: Remedy | None = None,
+        line: int = 0,
+        column: int = 0,
+        status: int = 0,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.uri = uri
         self.evidence = evidence
         self.hint = hint
         self.code = code or self.default_code
-        self.remedy = remedy
+        self.line = line
+        self.column = column
+        self.status = status
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         """Return the message, and the address that it is about unless the message has it.
@@ -104,7 +107,7 @@ class ResourceSyncError(Exception):
         The address is without user, password and query, which may be secret: the text may be
         logged.
         """
-        address = _shown_address(getattr(self, "uri", ""))
+        address = _shown_address(self.uri)
         return f"{self.message}: {address}" if address not in self.message else self.message
 
 
@@ -139,23 +142,6 @@ class DocumentError(ResourceSyncError):
     """The bytes are not a usable ResourceSync document."""
 
     default_code = "document"
-
-    def __init__(  # noqa: PLR0913 - the place of a fault is three values
-        self,
-        message: str,
-        *,
-        uri: str = "",
-        line: int = 0,
-        column: int = 0,
-        evidence: Evidence = (),
-        hint: str = "",
-        code: str = "",
-        remedy: Remedy | None = None,
-    ) -> None:
-        super().__init__(message, evidence=evidence, hint=hint, code=code, remedy=remedy)
-        self.uri = uri
-        self.line = line
-        self.column = column
 
 
 class MalformedDocumentError(DocumentError):
@@ -194,20 +180,6 @@ class PackageError(ResourceSyncError):
 
     default_code = "package"
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        uri: str = "",
-        member: str = "",
-        evidence: Evidence = (),
-        code: str = "",
-    ) -> None:
-        shown = (("member", member[:1024]),) if member else ()
-        super().__init__(message, evidence=(*shown, *evidence), code=code)
-        self.uri = uri
-        self.member = member
-
 
 class TruncatedPackageError(PackageError):
     """The package stops before its end; a later download may give all of it."""
@@ -233,21 +205,6 @@ class SourceError(ResourceSyncError):
 
     default_code = "source"
 
-    def __init__(  # noqa: PLR0913 - the fields of every error, and the answer
-        self,
-        message: str,
-        *,
-        uri: str = "",
-        status: int = 0,
-        evidence: Evidence = (),
-        hint: str = "",
-        code: str = "",
-        remedy: Remedy | None = None,
-    ) -> None:
-        super().__init__(message, evidence=evidence, hint=hint, code=code, remedy=remedy)
-        self.uri = uri
-        self.status = status
-
 
 class SourceNotFoundError(SourceError):
     """No ResourceSync document and no sitemap was found at the address."""
@@ -260,29 +217,6 @@ class SourceUnavailableError(SourceError):
 
     default_code = "unavailable"
     transient = True
-
-    def __init__(  # noqa: PLR0913 - the fields of every error, and the time to retry
-        self,
-        message: str,
-        *,
-        uri: str = "",
-        status: int = 0,
-        retry_after: float | None = None,
-        evidence: Evidence = (),
-        hint: str = "",
-        code: str = "",
-        remedy: Remedy | None = None,
-    ) -> None:
-        super().__init__(
-            message,
-            uri=uri,
-            status=status,
-            evidence=evidence,
-            hint=hint,
-            code=code,
-            remedy=remedy,
-        )
-        self.retry_after = retry_after
 
 
 class BadResponseError(SourceError):
@@ -307,12 +241,6 @@ class VerificationError(ResourceSyncError):
     """The bytes are not those of the list; they are never installed."""
 
     default_code = "mismatch"
-
-    def __init__(self, message: str, *, uri: str, expected: str, actual: str) -> None:
-        super().__init__(message, evidence=(("list", expected), ("got", actual)))
-        self.uri = uri
-        self.expected = expected
-        self.actual = actual
 
 
 class LengthMismatchError(VerificationError):
@@ -358,10 +286,6 @@ class OutOfScopeError(SyncError):
 
     default_code = "unsafe-path"
 
-    def __init__(self, message: str, *, uri: str, code: str = "") -> None:
-        super().__init__(message, evidence=(("uri", uri),), code=code)
-        self.uri = uri
-
 
 class StorageError(ResourceSyncError):
     """A failure of this machine: originals, copies, documents or state."""
@@ -387,8 +311,10 @@ def storage_error(
         return DiskFullError(
             f"no space left while {doing:.1000}",
             evidence=(("got", why), ("kept", kept)),
-            hint=f"free disk space{', such as by emptying the trash' * trash}, then try again",
-            remedy=Remedy("empty-trash") if trash else None,
+            hint="free disk space, such as by emptying the trash, then try again: "
+            "resourcesync trash empty MIRROR --all"
+            if trash
+            else "free disk space, then try again",
         )
     return StorageError(
         f"failed while {doing:.1000}: {why}",

@@ -14,7 +14,7 @@ from resourcesync.app.publishing.mirror_account import open_account
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.planner import as_suspect, as_unknown
 from resourcesync.destination.task_codes import CONTRADICTING
-from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
+from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, EntryRow, Pending, PendingTask, StateTransaction
 from resourcesync.model.resources import Resource
@@ -173,7 +173,7 @@ def test_a_mirror_from_before_links_were_remembered_asks_for_a_whole_list(tmp_pa
         ConfigurationError, match="does not know the links of its Source's entries yet"
     ) as raised:
         open_account(options(tmp_path)).__enter__()
-    assert raised.value.remedy == Remedy("baseline", target=str(tmp_path))
+    assert f"resourcesync pull {tmp_path} --mode baseline" in raised.value.hint
 
 
 @pytest.mark.parametrize("values", [{"hops": "some"}, {"colour": "red"}])

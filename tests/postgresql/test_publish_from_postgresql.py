@@ -18,7 +18,6 @@ from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.backends.postgresql import layout, statements
 from resourcesync.cli.main import run
 from resourcesync.errors import (
-    Remedy,
     ResourceSyncError,
     SourceRefusedError,
     SourceUnavailableError,
@@ -385,7 +384,7 @@ def test_a_password_is_given_apart_and_never_told(
         with pytest.raises(SourceRefusedError) as found:
             read(place, RECORDS | wrong)
         assert "hunter" not in f"{found.value} {found.value.evidence} {found.value.hint}"
-        assert found.value.remedy == Remedy("set-option", value="password=env:NAME")
+        assert "--with password=env:NAME" in found.value.hint
 
     read(place, RECORDS | {"password": "hunter2"})
     monkeypatch.setenv("PGPASSWORD", "hunter2")

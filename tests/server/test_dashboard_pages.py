@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.cli.remedies import with_command
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
@@ -87,12 +86,11 @@ PAGES: tuple[Callable[[str], str], ...] = (
         ExplainedResource(uri=text, lines=((text, text),), history=detail(text).changes),
         NOW,
     ),
-    lambda text: run_page(text, ran(text), NOW, with_command),
-    lambda text: run_page(text, ran(text, good=False), NOW, with_command),
+    lambda text: run_page(text, ran(text), NOW),
+    lambda text: run_page(text, ran(text, good=False), NOW),
     lambda text: audits_page(
         [EndedAudit(mirror=text, ended=NOW, method=text, report=AuditReport(run=text, at=NOW))],
         NOW,
-        with_command,
     ),
     lambda text: events_page([ended(text), ended(text)], NOW),
     lambda text: missing_page(text, NOW),

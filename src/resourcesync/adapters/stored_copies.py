@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import BinaryIO, Final, TypeVar, cast
 
-from resourcesync.errors import MirrorChangedError, Remedy, ResourceSyncError, StorageError
+from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.digests import Digest, agree, format_digests
@@ -142,8 +142,8 @@ class StoredCopies(StoreCopyInspector):
                     ("known", expected),
                     ("kept", "nothing was changed"),
                 ),
-                hint="name the former store of this mirror, or use another folder of state",
-                remedy=Remedy("state-elsewhere"),
+                hint="name the former store of this mirror, or use another folder of state: "
+                "--state DIR",
             )
 
     def _read_marker(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from resourcesync.app import plugins
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports.engines import UNIT_ROWS, ExecutionEngine
 
 _FORMS: Final = (
@@ -74,7 +74,6 @@ def _unusable(name: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the engine {name} cannot be used",
         evidence=(("got", why),),
-        hint="the list of plug-ins names the package of each",
-        remedy=Remedy("list-plugins"),
+        hint="the list of plug-ins names the package of each: resourcesync doctor --plugins",
         code="bad-plugin",
     )

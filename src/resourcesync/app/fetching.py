@@ -12,7 +12,7 @@ import msgspec
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.robots import LONGEST_DELAY, RULES_LIFETIME, KnownOrigins
-from resourcesync.errors import Remedy, ResourceSyncError
+from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.timestamps import to_microseconds
@@ -74,8 +74,7 @@ def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
     }
     if delay <= _LONGEST_NAMED:
         per_hour = floor(3_600_000_000 / delay) / 1_000_000
-        fields["hint"] = "to wait as long as it asks, limit the rate"
-        fields["remedy"] = Remedy("limit-rate", value=f"{per_hour:.6g}/h")
+        fields["hint"] = f"to wait as long as it asks, limit the rate: --rate {per_hour:.6g}/h"
     return fields
 
 

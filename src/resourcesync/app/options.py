@@ -13,7 +13,7 @@ from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.discovery.uris import origin
-from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
+from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network
@@ -122,8 +122,8 @@ def _header_fields(network: Network, home: str) -> dict[str, tuple[tuple[str, st
         if names.count("authorization") > 1:
             raise ConfigurationError(
                 f"two secrets in the field Authorization for {to}",
-                hint="leave one of them out, or the table [auth.NAME]",
-                remedy=Remedy("one-secret"),
+                hint="leave one of them out, or the table [auth.NAME]: "
+                "--auth NAME, or --header 'NAME: VALUE'",
             )
     return fields
 
@@ -134,8 +134,7 @@ def _proxies_of(environment: environment.ProxyEnvironment) -> ProxyRules:
     if len(users) > len({proxy for proxy, _ in users}):
         raise ConfigurationError(
             "the environment names one proxy with two users",
-            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy",
-            remedy=Remedy("name-proxy"),
+            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy: --proxy URL",
         )
     return ProxyRules(
         http=environment.http.proxy if environment.http else "",

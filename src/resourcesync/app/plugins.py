@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import __version__
 from resourcesync.destination.mapping.path_mapping import MapperFactory
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -110,9 +110,8 @@ def find(group: str, name: str) -> Plugin:
         raise ConfigurationError(
             f"there is no plug-in {name!r} in the group {group}",
             evidence=tuple(("installed", known) for known in names(group)),
-            hint="the list of plug-ins names what is installed",
+            hint="the list of plug-ins names what is installed: resourcesync doctor --plugins",
             code="no-plugin",
-            remedy=Remedy("list-plugins"),
         )
     if len(found) > 1:
         raise ConfigurationError(

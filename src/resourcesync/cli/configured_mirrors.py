@@ -15,8 +15,7 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.cli import formatting, options
-from resourcesync.cli.remedies import with_command
-from resourcesync.errors import ConfigurationError, Remedy, StorageError
+from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.settings import environment, files
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import FreshnessSettings, ServiceSettings
@@ -188,8 +187,8 @@ class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
         return ConfigurationError(
             f"[mirror.{self.name}] has a `dest` that is a mirror of another Source",
             evidence=(("here", known), ("source", self.source)),
-            hint="name another folder in `dest`; or, if the Source moved, follow it",
-            remedy=Remedy("follow-move", target=self.name, value=self.source),
+            hint="name another folder in `dest`; or, if the Source moved, follow it: "
+            f"resourcesync pull {quoted(self.name, 'MIRROR')} --moved {quoted(self.source, 'https://HOST/')}",
         )
 
     @property
@@ -323,7 +322,7 @@ class MirrorConfiguration:
             try:
                 value = from_variable(field, text)
             except ConfigurationError as error:
-                hint = with_command(error.hint, error.remedy)
+                hint = error.hint
                 raise ConfigurationError(f"{variable} {error.message}", hint=hint) from None
             is_plain = field.is_flag or field.is_many or field.form.is_whole
             yield key, SettingValue(value, written=value if is_plain else text, origin=variable)

@@ -106,7 +106,7 @@ def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
     """Return the exit code of a command that this error ended."""
     if is_local_file_truncated(error):
         return ExitCode.UNUSABLE
-    if isinstance(error, errors.DocumentError) and getattr(error, "code", "") == _BAD_LINE:
+    if isinstance(error, errors.DocumentError) and error.code == _BAD_LINE:
         return ExitCode.USAGE
     return next(_BY_ERROR[kind] for kind in type(error).__mro__ if kind in _BY_ERROR)
 
@@ -122,5 +122,4 @@ def exit_code_of_kind(name: str) -> ExitCode | None:
 def is_local_file_truncated(error: errors.ResourceSyncError) -> bool:
     """True if a file on this machine is truncated: a later read gives no more of it."""
     cut = (errors.TruncatedDocumentError, errors.TruncatedPackageError)
-    uri: str = getattr(error, "uri", "")  # empty if only the class of the error is known
-    return isinstance(error, cut) and bool(uri) and "://" not in uri
+    return isinstance(error, cut) and bool(error.uri) and "://" not in error.uri

@@ -105,7 +105,7 @@ def _find_error(code: str) -> dict[str, object] | None:
     kind = _kinds().get(code.strip().lower())
     if kind is None:
         return None
-    exit_code = exit_code_for(kind.__new__(kind))
+    exit_code = exit_code_for(kind(""))
     meaning = (kind.__doc__ or "").partition("\n")[0]
     return {
         "code": kind.default_code,
@@ -137,7 +137,7 @@ def _code_fields(code: str, kind: str, meaning: str) -> dict[str, object]:
         words = "a warning: it does not change how the run ends"
         return {**fields, "exit_code": int(ExitCode.OK), "exit_meaning": words, "passes": False}
     class_: type[errors.ResourceSyncError] = getattr(errors, kind)
-    exit_code = _ENDS.get(code) or exit_code_for(class_.__new__(class_))
+    exit_code = _ENDS.get(code) or exit_code_for(class_(""))
     return {
         **fields,
         "exit_code": int(exit_code),

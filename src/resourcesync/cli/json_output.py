@@ -13,7 +13,6 @@ import msgspec
 
 from resourcesync.cli.formatting import stamp, without_users
 from resourcesync.cli.output import SILENT, CommandOutcome, Problem, labelled_evidence, write_line
-from resourcesync.cli.remedies import warning_fields
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Clock
 
@@ -78,7 +77,7 @@ class JsonScreen:
 
 def warning_event(fields: Mapping[str, object]) -> dict[str, object]:
     """Return the fields of a warning as its event has them."""
-    found = warning_fields(fields)
+    found = fields
     return {**found, "evidence": labelled_evidence(found.get("evidence"))}
 
 

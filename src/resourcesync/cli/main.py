@@ -24,7 +24,6 @@ from resourcesync.cli.output import (
     Screen,
     problem_of,
 )
-from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ResourceSyncError, StorageError, storage_error
 from resourcesync.settings.environment import PREFIX, Environment, read_environment
 
@@ -361,7 +360,7 @@ def _with_log(job: Job, screen: Screen, held: ExitStack, run: str) -> Screen:
         fields = {
             "code": error.code,
             "message": error.message,
-            "hint": with_command(error.hint, error.remedy),
+            "hint": error.hint,
         }
         screen.report("warning", fields)
         return screen

@@ -10,7 +10,6 @@ import click
 from click.core import ParameterSource
 
 from resourcesync.cli.output import Job, OutputOptions
-from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
 from resourcesync.settings.mirror import PullSettings
@@ -159,8 +158,7 @@ class Parsed(click.ParamType[V], Generic[V]):
         try:
             return self._parse(value)
         except ConfigurationError as error:
-            hint = with_command(error.hint, error.remedy)
-            message = f"{error.message}: {hint}" if hint else error.message
+            message = f"{error.message}: {error.hint}" if error.hint else error.message
             self.fail(message, param, ctx)
 
 

@@ -12,13 +12,13 @@ from typing import Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
 from resourcesync.cli.formatting import TextLine
-from resourcesync.cli.remedies import choice_commands, with_command
 from resourcesync.errors import (
     DocumentError,
     Evidence,
     ResourceSyncError,
     TruncatedDocumentError,
     TruncatedPackageError,
+    quoted,
 )
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
@@ -111,14 +111,18 @@ _LOCAL_HINT: Final = "the file on this machine is truncated: get a complete copy
 _SOURCE_HINT: Final = "report it to the Source; check its lists: resourcesync validate URL"
 
 
+def with_mirror(hint: str, folder: str) -> str:
+    """Return a hint with the folder of the mirror that it is about."""
+    return hint.replace(" MIRROR", f" {quoted(folder, 'MIRROR')}")
+
+
 def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:
     """Return an error as it is shown."""
     place = ""
     if isinstance(error, DocumentError) and error.uri and error.line:
         where = f"line {error.line}, column {error.column}"
         place = f"{error.uri}:{error.line}:{error.column}  {where}"
-    evidence = (*error.evidence, *choice_commands(error.remedy))
-    hint = with_command(error.hint, error.remedy, mirror)
+    evidence, hint = error.evidence, with_mirror(error.hint, mirror)
     if is_local_file_truncated(error):
         hint = hint or _LOCAL_HINT
     elif isinstance(error, (TruncatedDocumentError, TruncatedPackageError)):
@@ -135,8 +139,8 @@ def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:
         evidence=evidence,
         hint=hint,
         exit=exit_code_for(error),
-        uri=str(getattr(error, "uri", "") or ""),
-        retry_after=getattr(error, "retry_after", None) or 0.0,
+        uri=error.uri,
+        retry_after=error.retry_after or 0.0,
     )
 
 

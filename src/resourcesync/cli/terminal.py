@@ -36,7 +36,6 @@ from resourcesync.cli.output import (
     Screen,
     write_line,
 )
-from resourcesync.cli.remedies import warning_fields
 from resourcesync.errors import Evidence
 from resourcesync.ports import Clock
 from resourcesync.settings.environment import Environment
@@ -246,7 +245,7 @@ class TextScreen:
             if self._level > QUIET:
                 self._progress.show(fields)
         elif event == "warning":
-            self._warn(warning_fields(fields))
+            self._warn(fields)
         else:
             for line in self._render(event, fields):
                 self._show(line)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from resourcesync.errors import ChangesLostError, Remedy
+from resourcesync.errors import ChangesLostError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, MirrorChangeKind
 
@@ -18,13 +18,13 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
             with the change, it continues there. ``None`` before the first change of a program that
             starts with everything.
         include_touched: Yield also resources fetched again with the same bytes.
-        remedy: How the reader starts over, for errors; ``None`` if it cannot.
+        restart: The command by which the reader starts over, for errors; empty if unknown.
     """
 
     state: SqliteMirrorState
     position: ChangeLogPosition | None = None
     include_touched: bool = False
-    remedy: Remedy | None = None
+    restart: str = ""
 
     def read_new(self) -> Iterator[LoggedChange]:
         """Yield the changes since the position, which moves with each of them.
@@ -101,8 +101,8 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         return ChangesLostError(
             reason,
             evidence=(("here", here),),
-            hint="delete what was built from the mirror, then start over",
-            remedy=self.remedy,
+            hint="delete what was built from the mirror, then start over"
+            f"{':' * bool(self.restart)} {self.restart}".rstrip(),
         )
 
 

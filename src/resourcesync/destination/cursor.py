@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from resourcesync.destination.changes.times import ListPositions, ReadingStart
 from resourcesync.destination.changes.window import OVERLAP, Window
 from resourcesync.destination.lists.proof import CompleteReading, ListMoments
-from resourcesync.errors import Remedy, SourceUnavailableError
+from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds
 
@@ -263,8 +263,8 @@ def stale_lists(uri: str, cursor: Cursor, reported: int) -> SourceUnavailableErr
             ("kept", "nothing was changed"),
         ),
         code="stale-copy",
-        hint="run again; if the Source was restored from an older state, read its whole list",
-        remedy=Remedy("baseline"),
+        hint="run again; if the Source was restored from an older state, read its whole list: "
+        "resourcesync pull MIRROR --mode baseline",
     )
 
 

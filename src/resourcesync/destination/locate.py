@@ -18,7 +18,7 @@ from resourcesync.destination.sync_state import MirrorIdentity, SyncState, disco
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SetChoice, SourceLists
 from resourcesync.discovery.uris import is_same
-from resourcesync.errors import ConfigurationError, DocumentError, Remedy, SourceError
+from resourcesync.errors import ConfigurationError, DocumentError, SourceError, quoted
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 
 _log = logging.getLogger(__name__)
@@ -37,16 +37,17 @@ class ListLocator:
         if identity is None and source is None:
             raise ConfigurationError(
                 f"{self._dependencies.folder} is not a mirror yet, and no Source was given",
-                hint="give the address of its Source",
+                hint="give the address of its Source: "
+                f"resourcesync pull https://HOST/ {quoted(self._dependencies.folder, 'DIR')}",
                 code="not-a-mirror",
-                remedy=Remedy("pull-from", target=self._dependencies.folder),
             )
         if identity is not None and source is not None and not is_same(source, identity.source):
             raise ConfigurationError(
                 f"{self._dependencies.folder} is a mirror of another Source",
                 evidence=(("here", identity.source), ("asked", source)),
-                hint="pull into another folder; or, if the Source moved, follow it",
-                remedy=Remedy("follow-move", target=self._dependencies.folder, value=source),
+                hint="pull into another folder; or, if the Source moved, follow it: "
+                f"resourcesync pull {quoted(self._dependencies.folder, 'MIRROR')}"
+                f" --moved {quoted(source, 'https://HOST/')}",
             )
         return identity.source if identity is not None else source or ""
 
@@ -68,8 +69,7 @@ class ListLocator:
             raise ConfigurationError(
                 f"{equipment.folder} is a mirror of another set",
                 evidence=(("here", pinned), ("asked", found.set_uri)),
-                hint="pull into another folder, or pull all sets",
-                remedy=Remedy("pull-all-sets"),
+                hint="pull into another folder, or pull all sets: --all-sets",
             )
         return found
 
@@ -81,9 +81,10 @@ class ListLocator:
         if identity is None:
             raise ConfigurationError(
                 f"{equipment.folder} is not a mirror yet, so its Source cannot have moved",
-                hint="pull it from there",
+                hint="pull it from there: "
+                f"resourcesync pull {quoted(address, 'https://HOST/')}"
+                f" {quoted(equipment.folder, 'DIR')}",
                 code="not-a-mirror",
-                remedy=Remedy("pull-from", target=equipment.folder, value=address),
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         choice = SetChoice(requested=set_name, folder=equipment.folder)
@@ -271,6 +272,6 @@ def report_source(pull: SyncSession) -> None:
     if as_of is None and found.is_of_site and pull.identity is not None:
         message = f"no list was found at the address: these are of the whole site ({found.road})"
         folder = urlsplit(pull.identity.source).path.rpartition("/")[0]
-        part = Remedy("select", value=f"{folder}/**") if folder else None
-        hint = "select what is below the address" if folder else ""
-        pull.warn("whole-site", message, hint=hint, remedy=part)
+        below = quoted(f"{folder}/**", "GLOB")
+        hint = f"select what is below the address: --include {below}" if folder else ""
+        pull.warn("whole-site", message, hint=hint)

@@ -25,7 +25,7 @@ from resourcesync.destination.mapping.path_mapping import FileSystemProfile, Pat
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
 from resourcesync.destination.sync_state import MOVING, SyncState
-from resourcesync.errors import Remedy, StorageError, SyncError
+from resourcesync.errors import StorageError, SyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import parse_digests
@@ -271,8 +271,8 @@ def _check_count(uris: Iterable[str]) -> Iterator[str]:
             raise SyncError(
                 f"more than {_MAX_RELOCATED:,} listed resources have names that clash with others",
                 evidence=(("for instance", uri), ("kept", "nothing was changed")),
-                hint="start a new mirror with a rule for its paths: then no two clash",
-                remedy=Remedy("map-paths", value="'{path*} => {path*}'"),
+                hint="start a new mirror with a rule for its paths: then no two clash: "
+                "--map '{path*} => {path*}'",
                 code="names",
             )
         yield uri

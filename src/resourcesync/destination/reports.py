@@ -5,7 +5,6 @@ from enum import StrEnum
 
 import msgspec
 
-from resourcesync.errors import Remedy
 from resourcesync.model import formatting
 
 
@@ -212,14 +211,12 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
         kind: Name of its class in `resourcesync.errors`; empty if unknown.
         message: The error message.
         hint: Advice.
-        remedy: The same for programs; ``None`` for none.
     """
 
     code: str
     kind: str = ""
     message: str = ""
     hint: str = ""
-    remedy: Remedy | None = None
 
 
 class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -138,14 +138,13 @@ def failed_run(error: BaseException) -> FailedRun:
     """Return the record of a run that an error ended."""
     if not isinstance(error, ResourceSyncError):
         return FailedRun(code="interrupted")
-    uri: str = getattr(error, "uri", "")
+    uri = error.uri
     of = f" ({uri})" if uri and uri not in error.message else ""
     return FailedRun(
         code=error.code,
         kind=type(error).__name__,
         message=f"{error.message}{of}"[:_MAX_MESSAGE],
         hint=error.hint[:_MAX_MESSAGE],
-        remedy=error.remedy,
     )
 
 

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.discovery.uris import MAX_URI, normalise, origin
-from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
+from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 
@@ -206,8 +206,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise ConfigurationError(
                 "the largest size is negative",
                 code="max-size",
-                hint="use for example 5 MB",
-                remedy=Remedy("limit-size"),
+                hint="use for example 5 MB: --max-size 5M",
             )
         if self.since is not None and self.since.tzinfo is None:
             raise ConfigurationError(
@@ -262,7 +261,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if not uri.startswith(self._roots) and origin(uri) not in self.origins:
             home = ", ".join(sorted(self.origins))
             raise OutOfScopeError(
-                f"the Source may list {home}, not {origin(uri)}", uri=uri, code="foreign"
+                f"the Source may list {home}, not {origin(uri)}",
+                uri=uri,
+                evidence=(("uri", uri),),
+                code="foreign",
             )
         return FilterVerdict.SELECTED
 

@@ -34,7 +34,7 @@ from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
-from resourcesync.errors import Remedy
+from resourcesync.errors import quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Pending, PendingTask, ProcessedDocument
 from resourcesync.model.leniencies import leniency_fields
@@ -378,18 +378,19 @@ class SyncSession:
         """Warn that unlisted copies are kept, and why."""
         entries = "an entry" if refused == 1 else f"{refused:,} entries"
         foreign = [row.uri for row in self.selection.refusals.stored if row.code == "foreign"]
-        moved, remedy = "", None
+        moved, hint = "", ""
         if foreign:
             moved = f"; one is {foreign[0]}: the Source may have moved there"
-            remedy = Remedy(
-                "follow-move", target=self.dependencies.folder, value=f"{origin(foreign[0])}/"
+            folder, to = self.dependencies.folder, quoted(f"{origin(foreign[0])}/", "")
+            hint = (
+                "if the Source moved, follow it: "
+                f"resourcesync pull {quoted(folder, 'MIRROR')} --moved {to}"
             )
         self.warn(
             "not-understood",
             f"the Source lists {entries} that cannot be used: copies that it no longer lists are"
             f" kept, since only a list without errors proves that a resource is gone{moved}",
-            hint="if the Source moved, follow it" if remedy else "",
-            remedy=remedy,
+            hint=hint,
         )
 
     def warn_dropped_values(self) -> None:
@@ -413,14 +414,12 @@ class SyncSession:
         for row in self.selection.refusals.leniencies.rows:
             self.dependencies.report("leniency", leniency_fields(row))
 
-    def warn(
-        self, code: str, message: str, *, hint: str = "", remedy: Remedy | None = None
-    ) -> None:
+    def warn(self, code: str, message: str, *, hint: str = "") -> None:
         """Report a fault that does not stop the pull."""
         _log.info("%s: %s", code, message)
         fields: dict[str, object] = {"code": code, "message": message, "evidence": ()}
         if hint:
-            fields |= {"hint": hint, "remedy": remedy}
+            fields["hint"] = hint
         self.dependencies.report("warning", fields)
 
 

@@ -16,13 +16,13 @@ from resourcesync.errors import (
     DocumentError,
     Evidence,
     NotAListError,
-    Remedy,
     ResourceMissingError,
     ResourceSyncError,
     SourceError,
     SourceNotFoundError,
     SourceRefusedError,
     UnexpectedDocumentError,
+    quoted,
 )
 from resourcesync.model.capabilities import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
@@ -104,8 +104,8 @@ class Search:
         if origin_of(address) is None:
             raise ConfigurationError(
                 f"not an http or https address: {address}",
-                hint="write the whole address, such as https://HOST/",
-                remedy=Remedy("pull-address"),
+                hint="write the whole address, such as https://HOST/: "
+                "resourcesync pull https://HOST/",
             )
         errand = _SearchGoal(address, use, several)
         for road, candidate in _candidates(address):
@@ -275,8 +275,8 @@ class Search:
             f"the server does not have {address}",
             uri=address,
             evidence=self._evidence(),
-            hint="check the address, or follow the whole site",
-            remedy=Remedy("pull-address", value=urljoin(address, "/")),
+            hint="check the address, or follow the whole site: "
+            f"resourcesync pull {quoted(urljoin(address, '/'), 'https://HOST/')}",
         )
 
     def _evidence(self) -> Evidence:
@@ -298,19 +298,17 @@ class Search:
                 return item.error
         is_other = any(item.error and _FORMAT in dict(item.error.evidence) for item in self._tried)
         elsewhere = [item.uri for item in self._tried if item.outcome == _OTHER_ORIGIN]
-        hint: str = _HINT
-        remedy: Remedy | None = Remedy("pull-address", value=_SOME_LIST)
+        hint = f"{_HINT}: resourcesync pull {_SOME_LIST}"
         if is_other:
-            hint, remedy = _FORMAT_HINT, None
+            hint = _FORMAT_HINT
         elif elsewhere:
-            hint = f"{_HINT}, or allow the other origin"
-            remedy = Remedy("allow-origin", value=urljoin(elsewhere[0], "/"))
+            other = quoted(urljoin(elsewhere[0], "/"), "URL")
+            hint = f"{_HINT}, or allow the other origin: --allow-origin {other}"
         return SourceNotFoundError(
             f"no ResourceSync documents and no sitemap at {address}",
             uri=address,
             evidence=tried,
             hint=hint,
-            remedy=remedy,
         )
 
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec.structs import astuple, replace
 
-from resourcesync.errors import ConfigurationError, Evidence, Remedy
+from resourcesync.errors import ConfigurationError, Evidence, quoted
 from resourcesync.model.timestamps import Microseconds
 from resourcesync.model.vocabulary import Dialect
 
@@ -168,14 +168,13 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
         return offered[0]
     raise ConfigurationError(
         f"this Source offers {len(offered)} sets of resources",
-        evidence=_shown(offered),
+        evidence=(*_shown(offered), *_commands(offered, choice, address)),
         hint=(
-            "choose one of them, or all of them"
+            "choose one of them, or all of them: --set NAME, or --all-sets"
             if choice.folder
             else "give the address of one of them instead"
         ),
         code="several-sets",
-        remedy=_remedy(offered, choice, address),
     )
 
 
@@ -192,10 +191,9 @@ def _matching(offered: Sequence[OfferedSet], choice: SetChoice, address: str) ->
         return offered[int(word[:9]) - 1]
     raise ConfigurationError(
         f"this Source offers no set {word[:200]!r}",
-        evidence=_shown(offered),
-        hint="name it by its URI, or by its name or number in this list",
+        evidence=(*_shown(offered), *_commands(offered, choice, address)),
+        hint="name it by its URI, or by its name or number in this list: --set NAME",
         code="no-such-set",
-        remedy=_remedy(offered, choice, address),
     )
 
 
@@ -211,9 +209,10 @@ def _shown(offered: Sequence[OfferedSet]) -> Evidence:
     return tuple(lines)
 
 
-def _remedy(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Remedy | None:
-    """Return the remedy of a pull; whoever makes no mirror has another address to give."""
+def _commands(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Evidence:
+    """Return the commands of a pull; whoever makes no mirror has another address to give."""
     if not choice.folder:
-        return None
-    names = tuple(names_of(offered)[:_SHOWN])
-    return Remedy("choose-set", target=choice.folder, value=address, choices=names)
+        return ()
+    pull = f"resourcesync pull {quoted(address, 'https://HOST/')} {quoted(choice.folder, 'DIR')}"
+    sets = (f"--set {quoted(name, 'NAME')}" for name in names_of(offered)[:_SHOWN])
+    return tuple(("run", f"{pull} {option}") for option in (*sets, "--all-sets"))

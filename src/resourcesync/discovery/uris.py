@@ -156,7 +156,7 @@ def _normalise(uri: str) -> str:
 
 
 def _refused(uri: str, code: str, reason: str) -> OutOfScopeError:
-    return OutOfScopeError(f"the URI {reason}", uri=uri, code=code)
+    return OutOfScopeError(f"the URI {reason}", uri=uri, evidence=(("uri", uri),), code=code)
 
 
 def _unreadable(uri: str) -> OutOfScopeError:

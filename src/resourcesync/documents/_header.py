@@ -15,7 +15,7 @@ from resourcesync.documents._values import (
     read_links,
     split_attributes,
 )
-from resourcesync.errors import MalformedDocumentError, Remedy, UnexpectedDocumentError
+from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.links import Link
@@ -90,8 +90,7 @@ def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
             line=context.line,
             column=context.column,
             evidence=(("got", label[:64]),),
-            hint="see what else the Source offers",
-            remedy=Remedy("explore"),
+            hint="see what else the Source offers: resourcesync explore URL",
         )
     if label.lower() == _OLD_DESCRIPTION:
         context.version_marks.add(BEFORE_0_9_1)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.settings.values import parse_proxy
 
 PREFIX: Final = "RESOURCESYNC"
@@ -165,8 +165,7 @@ def _proxy_of_variable(name: str, value: str) -> ProxyVariable:
     except ConfigurationError as error:
         raise ConfigurationError(
             f"the variable {name} is not the address of a proxy",
-            hint=f'correct or unset {name}, or ignore it by `proxy = "direct"`',
-            remedy=Remedy("name-proxy", value="direct"),
+            hint=f'correct or unset {name}, or ignore it by `proxy = "direct"`: --proxy direct',
         ) from error
     if not at:
         return ProxyVariable(name, proxy)

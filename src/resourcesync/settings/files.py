@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.settings import environment
 
@@ -189,8 +189,7 @@ def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | No
         if not place.is_named and owner not in {0, os.geteuid()}:
             raise ConfigurationError(
                 f"{place.path} belongs to another user",
-                hint="if you trust it, name it",
-                remedy=Remedy("name-configuration", value=str(place.path)),
+                hint=f"if you trust it, name it: --config {quoted(place.path, 'FILE')}",
             )
         return read(place.path)
     return None

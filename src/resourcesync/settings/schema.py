@@ -211,7 +211,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         except ConfigurationError as error:
             hint = f": {error.hint}" if error.hint else ""
             message = f"is wrong: {error.message}{hint}"
-            raise ConfigurationError(message, remedy=error.remedy) from None
+            raise ConfigurationError(message) from None
         except ValueError:
             raise ConfigurationError("must be a whole number") from None
         if form.lowest is not None and not form.lowest <= value <= (form.highest or value):
@@ -348,7 +348,6 @@ def from_keywords(schema: type[msgspec.Struct], given: Mapping[str, object]) -> 
             raise ConfigurationError(
                 f"{name}={value!r} {error.message}",
                 hint=error.hint or f"use {_form_phrase(fields[name])}",
-                remedy=error.remedy,
             ) from None
     return found
 

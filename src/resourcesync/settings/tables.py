@@ -87,9 +87,7 @@ def read_setting(file: ConfigFile, table: tuple[str, ...], key: str, keys: Keys)
     try:
         value = from_file(keys[key], written)
     except ConfigurationError as error:
-        found = file.key_error(table, key, error.message, hint=error.hint)
-        found.remedy = error.remedy
-        raise found from None
+        raise file.key_error(table, key, error.message, hint=error.hint) from None
     if keys[key].form is FILE:
         value = _resolve_file(file, table, key, value)
     return SettingValue(value=value, written=written, origin=file.location(table, key))

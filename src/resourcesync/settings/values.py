@@ -10,7 +10,7 @@ from enum import EnumType
 from ipaddress import ip_network
 from typing import Any, Final, NamedTuple, get_args
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import parse_w3c
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -207,8 +207,8 @@ def parse_proxy(text: str) -> str:
     if "@" in text:
         raise ConfigurationError(
             "the address of a proxy must not contain a user or a password",
-            hint="name its user and password apart, as a secret of the type basic",
-            remedy=Remedy("log-in-to-proxy"),
+            hint="name its user and password apart, as a secret of the type basic: "
+            "--proxy-auth NAME (with a table [auth.NAME])",
         )
     port = text.rstrip("/").rpartition(":")[2]
     if _PROXY.fullmatch(text) is None or (text != "direct" and int(port) > _HIGHEST_PORT):

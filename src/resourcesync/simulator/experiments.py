@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from resourcesync import __version__
 from resourcesync.cluster.engines.processes import end_pool, new_pool, processors, run_in_worker
-from resourcesync.errors import ConfigurationError, EngineError, LockedError, Remedy, StorageError
+from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
 from resourcesync.simulator import bounds, scenario_files
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import Scenario
@@ -232,8 +232,7 @@ def _run_in_pool(
     except BrokenProcessPool as error:
         raise EngineError(
             "a simulating process died",
-            hint="perhaps it lacks memory: use fewer processes",
-            remedy=Remedy("fewer-jobs"),
+            hint="perhaps it lacks memory: use fewer processes: --jobs 1",
         ) from error
     finally:
         end_pool(pool)
@@ -317,7 +316,7 @@ def _tasks(
                 raise
             at = (("with", " ".join(f"{key}={value}" for key, value in values.items())),)
             raise ConfigurationError(
-                error.message, evidence=(*error.evidence, *at), hint=error.hint, remedy=error.remedy
+                error.message, evidence=(*error.evidence, *at), hint=error.hint
             ) from error
 
 

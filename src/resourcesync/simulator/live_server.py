@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, raw_headers, refuse
 from resourcesync.server.representations import (
@@ -161,8 +161,7 @@ class _LiveSimulation(AbstractContextManager[RunningSimulation]):
         if urlsplit(uri).hostname in _WILDCARD_HOSTS:
             raise ConfigurationError(
                 f"the lists would contain {uri}, which clients cannot reach",
-                hint="name the address that clients reach",
-                remedy=Remedy("name-base"),
+                hint="name the address that clients reach: --base-uri http://HOST:PORT/",
             )
         return uri
 

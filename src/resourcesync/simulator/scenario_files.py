@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import fields, replace
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.settings.values import parse_duration, parse_size
 from resourcesync.simulator import bounds
@@ -57,7 +57,6 @@ def read_table(
                 f"{place} is wrong: {error.message}",
                 evidence=error.evidence,
                 hint=error.hint,
-                remedy=error.remedy,
             ) from error
         except (ValueError, OverflowError) as error:
             raise ConfigurationError(f"{place} is wrong: {error}") from error
@@ -244,8 +243,8 @@ def read_scenario(path: Path) -> Table:
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"there is no file {path}, and no profile of that name",
-            hint=f"the profiles are {', '.join(PROFILES)}; to write one as a file",
-            remedy=Remedy("write-profile"),
+            hint=f"the profiles are {', '.join(PROFILES)}; to write one as a file: "
+            "resourcesync simulate init --profile museum",
         ) from error
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
@@ -355,7 +354,6 @@ def scenario_of(written: Table) -> Scenario:
                 f"variant {name}: {error.message}",
                 evidence=error.evidence,
                 hint=error.hint,
-                remedy=error.remedy,
             ) from error
     return _scenario_of(plain)
 

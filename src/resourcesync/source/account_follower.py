@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
+from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
@@ -311,9 +311,8 @@ class AccountFollower:
         raise ConfigurationError(
             f"{self._followed.address} lists no resource",
             evidence=(("kept", "what was recorded before"),),
-            hint="if it is really empty, allow that",
+            hint="if it is really empty, allow that: --allow-empty",
             code="empty-account",
-            remedy=Remedy("allow-empty"),
         )
 
 

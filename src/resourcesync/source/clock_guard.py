@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.errors import Remedy, StateError
+from resourcesync.errors import StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.source.plan import PublicationStep, forget_plan, read_record, write_offers
@@ -83,7 +83,6 @@ def _clock_error(code: str, where: str, latest: datetime, now: datetime) -> Stat
             ("newest", f"{latest:%Y-%m-%dT%H:%M:%SZ}"),
             ("kept", "what was published before"),
         ),
-        hint="set the clock; if it is right, write a new Resource List once",
+        hint="set the clock; if it is right, write a new Resource List once: --rebase",
         code=code,
-        remedy=Remedy("rebase"),
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import BinaryIO, Final
 
 from resourcesync.documents import reader
-from resourcesync.errors import ConfigurationError, DocumentError, Remedy
+from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
@@ -81,8 +81,7 @@ def _conflict_error(name: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} already exists, and was not written by resourcesync",
         evidence=(("kept", "nothing was changed"),),
-        hint="move the file, or write the documents elsewhere",
-        remedy=Remedy("write-elsewhere"),
+        hint="move the file, or write the documents elsewhere: --out DIR",
     )
 
 
@@ -90,8 +89,8 @@ def _not_written_error(name: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} already exists, and this catalogue did not write it",
         evidence=(("kept", "nothing was changed"),),
-        hint="restore the catalogue of these documents, write elsewhere, or begin anew",
-        remedy=Remedy("begin-anew"),
+        hint="restore the catalogue of these documents, write elsewhere, or begin anew: "
+        "--out DIR, or --initialise",
     )
 
 
@@ -99,8 +98,7 @@ def _address_conflict_error(name: str, leads_to: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} already exists, and is of a Source with another address",
         evidence=(("leads to", leads_to), ("kept", "nothing was changed")),
-        hint="remove the documents of that Source first, or write elsewhere",
-        remedy=Remedy("write-elsewhere"),
+        hint="remove the documents of that Source first, or write elsewhere: --out DIR",
     )
 
 

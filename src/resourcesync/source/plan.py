@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.errors import ConfigurationError, Remedy, damaged_note_error
+from resourcesync.errors import ConfigurationError, damaged_note_error
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.catalogue import CatalogueStore, FillableCatalogue
 from resourcesync.source import naming
@@ -358,8 +358,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         if self.dialect in DIALECTS[3:] and not self.is_per_run:
             raise ConfigurationError(
                 f"version {self.dialect} has no open Change Lists",
-                hint="write a Change List for each run, or an archive",
-                remedy=Remedy("close-change-lists"),
+                hint="write a Change List for each run, or an archive: "
+                "--change-lists per-run, or --change-lists archive",
             )
         if self.archive and self.dialect is Dialect.V0_5:
             raise ConfigurationError("version 0.5 has no archives of Resource Lists")

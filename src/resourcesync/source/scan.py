@@ -20,7 +20,7 @@ from resourcesync.compare import (
     Updated,
     compare,
 )
-from resourcesync.errors import ConfigurationError, OriginalChangedError, Remedy, StorageError
+from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import CatalogueRecording, CatalogueStore, Original, Originals
@@ -115,9 +115,9 @@ def _empty(deleted: int) -> ConfigurationError:
         "there are no files to publish"
         + (f", and {deleted:,} were published before" if deleted else ""),
         evidence=(("kept", "what was published before"),) if deleted else (),
-        hint="check the mount and the filters; if the tree is really empty, allow it",
+        hint="check the mount and the filters; if the tree is really empty, allow it: "
+        "--allow-empty",
         code="empty-tree",
-        remedy=Remedy("allow-empty"),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.publishing import accounts
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
@@ -152,9 +152,9 @@ def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_e
     follower.system.put("a", b"a")
     with pytest.raises(ConfigurationError, match="not known yet") as refused:
         publish()
-    assert refused.value.remedy == Remedy(
-        "publish-into", target=follower.followed().address, value=str(follower.out)
-    )
+    address = follower.followed().address
+    command = f"resourcesync publish {address} --url https://HOST/ --out {follower.out}"
+    assert command in refused.value.hint
     assert not follower.out.exists()
     assert not follower.system.asked
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import (
     MOST_BYTES,
     NAME,
@@ -106,7 +106,7 @@ def test_a_file_of_another_user_counts_only_when_it_is_named(here: Path, tmp_pat
     with pytest.raises(ConfigurationError, match="belongs to another user") as caught:
         find(system=tmp_path / "none")
 
-    assert caught.value.remedy == Remedy("name-configuration", value=NAME)
+    assert caught.value.hint == f"if you trust it, name it: --config {NAME}"
     assert find(here / NAME) is not None
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.settings.environment import read_proxies
 
 
@@ -72,5 +72,5 @@ def test_what_is_no_proxy_is_refused_by_the_name_of_its_variable_without_its_val
         read_proxies({"HTTPS_PROXY": value})
 
     assert "HTTPS_PROXY" in caught.value.message
-    assert caught.value.remedy == Remedy("name-proxy", value="direct")
+    assert "--proxy direct" in caught.value.hint
     assert "s3cret" not in f"{caught.value.message}{caught.value.hint}"

@@ -15,7 +15,7 @@ from resourcesync.adapters.catalogue.sqlite_catalogue import (
     FileSnapshot,
     find_resource,
 )
-from resourcesync.errors import ChangesLostError, ConfigurationError, Remedy
+from resourcesync.errors import ChangesLostError, ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -253,7 +253,6 @@ def _many_gone(gone: int, known: int) -> ConfigurationError:
     return ConfigurationError(
         f"{gone:,} of {known:,} resources would be gone",
         evidence=(("kept", "what was recorded before"),),
-        hint="check that the input is complete; if this is intended, allow it",
-        remedy=Remedy("allow-empty"),
+        hint="check that the input is complete; if this is intended, allow it: --allow-empty",
         code="many-gone",
     )

@@ -24,7 +24,7 @@ from resourcesync.adapters.catalogue.rows import (
     to_rows,
 )
 from resourcesync.adapters.catalogue.versions import END_OF_VERSIONS, FileVersions
-from resourcesync.errors import Remedy, StateError
+from resourcesync.errors import StateError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun, without_patches
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -320,8 +320,8 @@ class FileSnapshot:
         if latest is None:
             raise StateError(
                 "nothing was recorded yet",
-                hint="publish a folder first, or record resources in a catalogue",
-                remedy=Remedy("import-catalogue"),
+                hint="publish a folder first, or record resources in a catalogue: "
+                "resourcesync catalogue import CATALOGUE FILE",
             )
         self._at = from_microseconds(latest)
 

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 
@@ -31,8 +31,7 @@ def check_authorities(ca_file: str) -> None:
         raise ConfigurationError(
             f"cannot use the CA file {ca_file}: {reason}",
             evidence=(("file", ca_file),),
-            hint="name a file of certificates in PEM by `ca_file` or SSL_CERT_FILE",
-            remedy=Remedy("name-authorities"),
+            hint="name a file of certificates in PEM by `ca_file` or SSL_CERT_FILE: --ca-file FILE",
         )
 
 

@@ -12,7 +12,6 @@ import pycurl
 from resourcesync.adapters.http.transfer_errors import transport_error
 from resourcesync.errors import (
     Evidence,
-    Remedy,
     SourceError,
     SourceRefusedError,
     SourceUnavailableError,
@@ -30,9 +29,11 @@ _SOCKS_SECRET: Final = frozenset({10, 11, 12, 33})
 """Values of CURLproxycode for failed logins: too long, no common method, refused."""
 _SOCKS_RULE: Final = 23  # CURLPX_REPLY_NOT_ALLOWED
 
-_LOGIN_HINT: Final = "name the proxy's user and password"
-_RULE_HINT: Final = "ask the proxy's operator to allow this host, or use another proxy"
-_DEAD_HINT: Final = "check the proxy's address, or HTTP_PROXY and HTTPS_PROXY"
+_LOGIN_HINT: Final = (
+    "name the proxy's user and password: --proxy-auth NAME (with a table [auth.NAME])"
+)
+_RULE_HINT: Final = "ask the proxy's operator to allow this host, or use another proxy: --proxy URL"
+_DEAD_HINT: Final = "check the proxy's address, or HTTP_PROXY and HTTPS_PROXY: --proxy URL"
 
 
 class ProxyRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,15 +153,13 @@ def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) ->
             evidence=evidence,
             hint=_DEAD_HINT,
             code="proxy",
-            remedy=Remedy("name-proxy"),
         )
     if number in _TLS and curl.getinfo(pycurl.PROXY_SSL_VERIFYRESULT):
         return SourceRefusedError(
             f"the proxy {proxy} has a certificate that is not trusted",
             uri=uri,
             evidence=evidence,
-            hint="name the file of its authority",
-            remedy=Remedy("name-authorities"),
+            hint="name the file of its authority: --ca-file FILE",
             code="tls",
         )
     return with_proxy_evidence(transport_error(number, text, uri), proxy)
@@ -177,16 +176,11 @@ def proxy_refusal(status: int, uri: str, evidence: Evidence) -> SourceError:
             f"the proxy {proxy} cannot reach the Source now",
             uri=uri,
             evidence=evidence,
-            hint="try again later, or name another proxy",
+            hint="try again later, or name another proxy: --proxy URL",
             code="proxy",
-            remedy=Remedy("name-proxy"),
         )
     if status == NEEDS_SECRET:
         message, hint = f"the proxy {proxy} requires a user and a password", _LOGIN_HINT
-        remedy = Remedy("log-in-to-proxy")
     else:
         message, hint = f"the proxy {proxy} refuses to reach the Source", _RULE_HINT
-        remedy = Remedy("name-proxy")
-    return SourceRefusedError(
-        message, uri=uri, evidence=evidence, hint=hint, code="proxy", remedy=remedy
-    )
+    return SourceRefusedError(message, uri=uri, evidence=evidence, hint=hint, code="proxy")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from resourcesync.errors import (
-    Remedy,
     ResourceMissingError,
     SourceError,
     SourceRefusedError,
@@ -121,8 +120,7 @@ class RobotsRules(msgspec.Struct, frozen=True, kw_only=True):
             return SourceRefusedError(
                 "robots.txt disallows it",
                 uri=uri,
-                hint="if the site's owner agrees, ignore its robots.txt",
-                remedy=Remedy("ignore-robots"),
+                hint="if the site's owner agrees, ignore its robots.txt: --robots ignore",
                 code="robots",
             )
         return None if purpose in _UNBOUND else self.unread

@@ -9,11 +9,11 @@ from resourcesync.adapters.http.response_head import ResponseHead
 from resourcesync.errors import (
     BadResponseError,
     Evidence,
-    Remedy,
     ResourceMissingError,
     SourceError,
     SourceRefusedError,
     SourceUnavailableError,
+    quoted,
 )
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -46,7 +46,7 @@ _HINTS = {
 }
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
-_OWN_AUTHORITY = "for a private certificate authority, give its certificate"
+_OWN_AUTHORITY = "for a private certificate authority, give its certificate: --ca-file FILE"
 _NO_TRUST = "no trusted TLS connection is possible"
 _CERTIFICATE_FAULTS = (
     (
@@ -128,14 +128,14 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
 
 
 def _untrusted_error(text: str, uri: str) -> SourceRefusedError:
-    message, hint, remedy = _NO_TRUST, "", None
+    message, hint = _NO_TRUST, ""
     if "issuer" in text or "self-signed" in text or "self signed" in text:
-        hint, remedy = _OWN_AUTHORITY, Remedy("name-authorities")
+        hint = _OWN_AUTHORITY
     for sign, meaning, step in _CERTIFICATE_FAULTS:
         if sign in text:
             message, hint = meaning, step
     return SourceRefusedError(
-        message, uri=uri, evidence=_evidence(uri, text), hint=hint, code="tls", remedy=remedy
+        message, uri=uri, evidence=_evidence(uri, text), hint=hint, code="tls"
     )
 
 
@@ -161,8 +161,9 @@ def too_slow_error(uri: str, got: str, *, is_late: bool) -> SourceUnavailableErr
         "the server is too slow",
         uri=uri,
         evidence=_evidence(uri, got),
-        hint="run it again to continue; to wait longer for each resource" if is_late else "",
-        remedy=Remedy("wait-longer") if is_late else None,
+        hint="run it again to continue; to wait longer for each resource: --timeout 10m"
+        if is_late
+        else "",
         code="too-slow",
     )
 
@@ -184,8 +185,8 @@ def blocked_error(uri: str, address: str) -> SourceRefusedError:
         "the address is not public, and the operator did not allow one for its origin",
         uri=uri,
         evidence=(("tried", address),),
-        hint="name the origin, or allow private addresses, if this is meant",
-        remedy=Remedy("allow-origin", value=origin_of(uri) or ""),
+        hint="name the origin, or allow private addresses, if this is meant: "
+        f"--allow-origin {quoted(origin_of(uri) or '', 'URL')}",
         code="egress",
     )
 

@@ -418,7 +418,6 @@ class TransferRun:
                 evidence=trouble.evidence if trouble else (),
                 hint=trouble.hint if trouble else "",
                 code=trouble.code if trouble else "",
-                remedy=trouble.remedy if trouble else None,
             )
             self._fail(errand, error)
 

@@ -10,7 +10,7 @@ from typing import IO, Final
 import msgspec
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.errors import ConfigurationError, Remedy, StateError
+from resourcesync.errors import ConfigurationError, StateError
 
 MAX_AUDITS: Final = 20
 MAX_FINDINGS: Final = 100_000
@@ -54,8 +54,7 @@ class AuditFiles:
             raise ConfigurationError(
                 f"there is no audit {audit[:100]!r} of this mirror",
                 evidence=(("here", ", ".join(map(_id, names)) or "none"),),
-                hint="audit the mirror again, or name no audit",
-                remedy=Remedy("audit"),
+                hint="audit the mirror again, or name no audit: resourcesync audit MIRROR",
             )
         path = self._folder / chosen[0]
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.errors import ConfigurationError, Remedy, StateError
+from resourcesync.errors import ConfigurationError, StateError, quoted
 from resourcesync.mirror_state.rows import ChangeLogPosition
 from resourcesync.own_files import read_file, replace_file
 
@@ -39,8 +39,8 @@ class ConsumerFiles:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise StateError(
                 f"{path} is damaged: the position of {name} is unknown",
-                hint="start over",
-                remedy=Remedy("restart-consumer", value=name),
+                hint="start over: "
+                f"resourcesync changes MIRROR --consumer {quoted(name, 'NAME')} --restart",
             ) from error
 
     def acknowledge(self, name: str, position: ChangeLogPosition) -> None:

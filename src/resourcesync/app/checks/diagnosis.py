@@ -11,7 +11,6 @@ from resourcesync.adapters.mirror.mirror_folder import probe_file_system, writin
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.server_probe import Probe, probe
 from resourcesync.app.options import origin_of, proxy_rules
-from resourcesync.errors import Remedy
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
 from resourcesync.settings.network import Network
@@ -33,14 +32,12 @@ class CheckResult(NamedTuple):
         level: ``ok``, ``warning`` or ``problem``.
         text: The finding.
         next_step: The next step; empty when there is none.
-        remedy: The same for programs; ``None`` for none.
     """
 
     check: str
     level: Level
     text: str
     next_step: str = ""
-    remedy: Remedy | None = None
 
 
 def check_folder(folder: Path) -> Iterator[CheckResult]:
@@ -81,9 +78,11 @@ def check_source(address: str, network: Network, clock: Clock) -> Iterator[Check
 def judge_answer(origin: str, found: Probe, now: datetime) -> Iterator[CheckResult]:
     """Yield the results for the answer of a Source."""
     if found.is_tls_failure:
-        hint = "the Source must renew it; if its authority is your own, name its file"
+        hint = (
+            "the Source must renew it; if its authority is your own, name its file: --ca-file FILE"
+        )
         text = f"{origin} does not answer: {found.failure}"
-        yield CheckResult("tls", "problem", text, hint, Remedy("name-authorities"))
+        yield CheckResult("tls", "problem", text, hint)
     elif found.failure:
         text = f"the clock cannot be compared: {origin} does not answer: {found.failure}"
         yield CheckResult("clock", "problem", text, "try again later")

@@ -19,10 +19,10 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import is_same, present_uri, with_likely_scheme
 from resourcesync.errors import (
     ConfigurationError,
-    Remedy,
     ResourceSyncError,
     StateError,
     StorageError,
+    quoted,
 )
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ChangeLogPosition
@@ -138,11 +138,14 @@ class OpenChanges(NamedTuple):
             position = self.consumers.position(consumer)
         else:
             position = changelog.oldest_position(self.state)
-        remedy = Remedy("read-all-changes", target=str(self.folder))
+        again = "--since start"
         if consumer is not None:
-            remedy = Remedy("restart-consumer", target=str(self.folder), value=consumer)
+            again = f"--consumer {quoted(consumer, 'NAME')} --restart"
         return changelog.ChangeLogReader(
-            state=self.state, position=position, include_touched=touched, remedy=remedy
+            state=self.state,
+            position=position,
+            include_touched=touched,
+            restart=f"resourcesync changes {quoted(self.folder, 'MIRROR')} {again}",
         )
 
 
@@ -191,8 +194,7 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
         return ConfigurationError(
             f"{folder} is a published folder, not a mirror",
             evidence=(("tried", f"{folder / CATALOGUE}: it is there"),),
-            hint="check what it publishes",
-            remedy=Remedy("validate", target=str(folder)),
+            hint=f"check what it publishes: resourcesync validate {quoted(folder, 'URL')}",
             code=code,
         )
     try:
@@ -209,18 +211,18 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
             evidence=names,
             hint="name one of them",
         )
-    hint, remedy = _advice_for(folder)
+    hint = _advice_for(folder)
     if not os.path.lexists(folder):
         tried = (("tried", f"{folder}: there is no such folder"),)
-    return ConfigurationError(message, evidence=tried, hint=hint, remedy=remedy, code=code)
+    return ConfigurationError(message, evidence=tried, hint=hint, code=code)
 
 
-def _advice_for(folder: Path) -> tuple[str, Remedy]:
+def _advice_for(folder: Path) -> str:
     """Return the advice for a folder that is not a mirror, or an address without ``https://``."""
     address = with_likely_scheme(str(folder))
     if not address or folder.exists():
-        return "make it one", Remedy("pull-from", target=str(folder))
-    return f"did you mean {address}?", Remedy("pull-address", value=address)
+        return f"make it one: resourcesync pull https://HOST/ {quoted(folder, 'DIR')}"
+    return f"did you mean {address}? resourcesync pull {quoted(address, 'https://HOST/')}"
 
 
 def is_locked(folder: Path) -> bool:

@@ -31,10 +31,10 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (
     ConfigurationError,
     LockedError,
-    Remedy,
     ResourceSyncError,
     StateError,
     StorageError,
+    quoted,
 )
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
@@ -152,8 +152,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
     if url and f"{source.rstrip('/')}/".startswith(url):
         raise ConfigurationError(
             f"{folder} is published at {url}: it is the Source, and cannot be its mirror",
-            hint="name another folder",
-            remedy=Remedy("pull-from", value=source),
+            hint=f"name another folder: resourcesync pull {quoted(source, 'https://HOST/')} DIR",
         )
 
 

@@ -28,7 +28,6 @@ from resourcesync.discovery.uris import is_same
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
-    Remedy,
     SourceError,
 )
 from resourcesync.model.timestamps import to_microseconds
@@ -182,8 +181,7 @@ def _with_folders(
     if len(sets) > MAX_SETS:
         raise ConfigurationError(
             f"{folder} would have more than {MAX_SETS} mirrors",
-            hint="choose some of them",
-            remedy=Remedy("choose-sets"),
+            hint="choose some of them: --set NAME",
         )
     return tuple(sets.values())
 

@@ -16,7 +16,7 @@ from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror, mirror_error
 from resourcesync.app import plugins
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import (
     NEW,
@@ -114,8 +114,7 @@ def bind(home: Home) -> None:
         raise ConfigurationError(
             f"{home.folder} is the folder of another mirror",
             evidence=(("copies", known or str(home.folder)),),
-            hint="name another folder for the state",
-            remedy=Remedy("state-elsewhere"),
+            hint="name another folder for the state: --state DIR",
         )
     own = home.folder / OWN_FOLDER
     try:

@@ -10,7 +10,7 @@ import msgspec
 
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.app import plugins
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, damaged_note_error
+from resourcesync.errors import ConfigurationError, ResourceSyncError, damaged_note_error
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.settings import environment
 from resourcesync.settings.publication import INPUT_NOTE, decode_settings
@@ -34,14 +34,18 @@ def check_account_address(address: str) -> None:
     """Refuse an address with a secret in it, before anything is reported or stored of it."""
     if _USER.match(address) or _PARAMETER.search(address):
         scheme = address.partition(":")[0]
-        hint, remedy = "give the user and the password as options", Remedy("log-in-or-secret")
+        hint = (
+            "give the user and the password as options: --with user=NAME --with password=env:NAME,"
+            " or --auth NAME (over http)"
+        )
         if scheme in _DATABASES:  # libpq has the user in its address
-            hint = f"write {scheme}://HOST/DATABASE?user=NAME, and the password as an option"
-            remedy = Remedy("set-option", value="password=env:NAME")
+            hint = (
+                f"write {scheme}://HOST/DATABASE?user=NAME, and the password as an option:"
+                " --with password=env:NAME"
+            )
         raise ConfigurationError(
             f"{scheme}: an address must not contain a secret: it is shown and stored",
             hint=hint,
-            remedy=remedy,
         )
 
 
@@ -109,8 +113,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
         raise ConfigurationError(
             f"the plug-in for {scheme}: cannot be used",
             evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
-            hint="the list of plug-ins names the package of each",
-            remedy=Remedy("list-plugins"),
+            hint="the list of plug-ins names the package of each: resourcesync doctor --plugins",
             code="bad-plugin",
         ) from error
     try:

@@ -30,7 +30,7 @@ from resourcesync.app.publishing.account_access import (
     read_values,
     resolve_values,
 )
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
@@ -135,8 +135,9 @@ def _check_url(url: str, followed: FollowedAccount) -> None:
     if not url:
         raise ConfigurationError(
             "the address of the resources is not known yet",
-            hint="publish it with its address on the Web",
-            remedy=Remedy("publish-into", target=followed.address, value=str(followed.out)),
+            hint="publish it with its address on the Web: "
+            f"resourcesync publish {quoted(followed.address, 'DIR')} --url https://HOST/"
+            f" --out {quoted(followed.out, 'FOLDER')}",
         )
     trees.check_address(url)
 
@@ -248,8 +249,8 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
             if not isinstance(account, WritableAccount):
                 raise ConfigurationError(
                     f"{address} is read-only",
-                    hint="publish it, which follows it",
-                    remedy=Remedy("publish", target=address),
+                    hint="publish it, which follows it: "
+                    f"resourcesync publish {quoted(address, 'DIR')} --url https://HOST/",
                 )
             yield account
 

@@ -14,7 +14,7 @@ from resourcesync.app.publishing import document_stores, trees
 from resourcesync.app.publishing.trees import hinting_at_bad_rows
 from resourcesync.discovery.uris import origin
 from resourcesync.documents import ndjson
-from resourcesync.errors import ConfigurationError, Remedy, StorageError
+from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
@@ -99,8 +99,8 @@ def _check_exists(path: Path) -> None:
     if not path.is_file():
         raise ConfigurationError(
             f"there is no catalogue {path}",
-            hint="import resources into it",
-            remedy=Remedy("import-catalogue", target=str(path)),
+            hint="import resources into it: "
+            f"resourcesync catalogue import {quoted(path, 'CATALOGUE')} FILE",
         )
 
 
@@ -127,8 +127,8 @@ def publish(
         stack.enter_context(hinting_at_bad_rows(path))
         catalogue = stack.enter_context(closing(FileCatalogue(path, clock)))
         if catalogue.note(NOTE) is not None:
-            message, remedy = f"{path} is the catalogue of a folder", Remedy("publish-again")
-            raise ConfigurationError(message, hint="publish that folder", remedy=remedy)
+            message = f"{path} is the catalogue of a folder"
+            raise ConfigurationError(message, hint="publish that folder: resourcesync publish DIR")
         known = read_settings(catalogue, INPUT_NOTE)
         settings = _merge_settings(path, out, known, chosen)
         root = path.parent
@@ -192,33 +192,35 @@ def publish_lines(
     if asked.dry_run:
         raise ConfigurationError("lines are recorded as they are read: there is no dry run")
     if not (chosen.get("url") or path.exists()):
-        remedy = Remedy("publish-into", target=f"{LINES_SCHEME}{lines}", value=str(out))
-        raise _unknown_address_error(remedy)
+        raise _unknown_address_error(_publish_into(f"{LINES_SCHEME}{lines}", out))
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
         catalogue.fill(_resources(stream, lines), now, allow_empty=asked.allow_empty)
     return publish(path, out, chosen, clock=clock, asked=asked)
 
 
-def _unknown_address_error(remedy: Remedy) -> ConfigurationError:
+def _publish_into(what: str, out: object = "") -> str:
+    where = quoted(out, "FOLDER")
+    return f"resourcesync publish {quoted(what, 'DIR')} --url https://HOST/ --out {where}"
+
+
+def _unknown_address_error(command: str) -> ConfigurationError:
     return ConfigurationError(
         "the address of the resources is not known yet",
-        hint="publish it with its address on the Web",
-        remedy=remedy,
+        hint=f"publish it with its address on the Web: {command}",
     )
 
 
 def _merge_settings(
     path: Path, out: Path | str | None, known: PublicationSettings, chosen: Mapping[str, object]
 ) -> PublicationSettings:
-    remedy = Remedy("publish-into", target=f"{SCHEME}{path}")
+    command = _publish_into(f"{SCHEME}{path}")
     if not (chosen.get("url") or known.url):
-        raise _unknown_address_error(remedy)
+        raise _unknown_address_error(command)
     if out is None and not known.url:
         raise ConfigurationError(
             "the folder for the documents is not known yet",
-            hint="publish it into a folder",
-            remedy=remedy,
+            hint=f"publish it into a folder: {command}",
         )
     unsupported = sorted(_FOLDER_SETTINGS & chosen.keys())
     if unsupported:
@@ -236,8 +238,7 @@ def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:
         if isinstance(entry, Change):
             raise ConfigurationError(
                 f"{name} has changes, such as of {entry.uri}; post them instead",
-                hint="post changes to a catalogue",
-                remedy=Remedy("post-changes"),
+                hint="post changes to a catalogue: resourcesync catalogue post CATALOGUE FILE",
             )
         yield check_own_resource(entry)
 

@@ -11,7 +11,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.stored_documents import StoredDocuments
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.ports.catalogue import DocumentStore
 
 _NAME: Final = "publisher"
@@ -62,14 +62,13 @@ def check_robots(root: Path, out: str, url: str) -> None:
     if is_store(out):
         raise ConfigurationError(
             f"{ROBOTS_FILE} can only be written into a folder",
-            hint="put it there yourself, and do not write it",
-            remedy=Remedy("write-no-robots"),
+            hint="put it there yourself, and do not write it: --no-robots",
         )
     if urlsplit(url).path.strip("/"):
         raise ConfigurationError(
             f"{url} is not the root of its host, where {ROBOTS_FILE} must be",
-            hint=f"add the Sitemap line to the {ROBOTS_FILE} of the host, and do not write one",
-            remedy=Remedy("write-no-robots"),
+            hint=f"add the Sitemap line to the {ROBOTS_FILE} of the host, and do not write one: "
+            "--no-robots",
         )
     folder = root / out
     found = FolderDocuments(folder, folders=("",)).open(ROBOTS_FILE)
@@ -80,8 +79,7 @@ def check_robots(root: Path, out: str, url: str) -> None:
     if not is_ours:
         raise ConfigurationError(
             f"{folder / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
-            hint="add the Sitemap line to it yourself, and do not write it",
-            remedy=Remedy("write-no-robots"),
+            hint="add the Sitemap line to it yourself, and do not write it: --no-robots",
         )
 
 

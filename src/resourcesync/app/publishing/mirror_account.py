@@ -23,7 +23,7 @@ from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.published_addresses import published_tail
 from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.task_codes import CONTRADICTING
-from resourcesync.errors import ChangesLostError, ConfigurationError, Remedy
+from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
 from resourcesync.mirror_state.rows import (
     ChangeLogPosition,
@@ -97,9 +97,8 @@ def _check_ready(state: SqliteMirrorState, folder: Path) -> None:
     raise ConfigurationError(
         f"{folder} does not know the links of its Source's entries yet",
         evidence=(("reason", "no whole list was read yet"),),
-        hint="read its whole list",
+        hint=f"read its whole list: resourcesync pull {quoted(folder, 'MIRROR')} --mode baseline",
         code="links-unknown",
-        remedy=Remedy("baseline", target=str(folder)),
     )
 
 
@@ -281,7 +280,7 @@ class _EntryBuilder:
             raise ConfigurationError(
                 "the mirror contains what this very Source publishes: it would be published twice",
                 evidence=(("copy of", upstream.uri), ("came from", ours), ("url", self._base)),
-                hint="publish it at an address of its own, or exclude it from the mirror",
+                hint="publish it at an address of its own, or exclude it from the mirror: "
+                "resourcesync pull MIRROR --exclude GLOB",
                 code="own-publication",
-                remedy=Remedy("exclude"),
             )

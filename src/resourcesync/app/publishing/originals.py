@@ -11,7 +11,7 @@ from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFi
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.app.publishing import document_stores
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
@@ -116,8 +116,7 @@ def check_originals(settings: PublicationSettings, known: PublicationSettings) -
                 ("asked", settings.originals or "the files of the folder"),
                 ("kept", "what was published before"),
             ),
-            hint="publish into another folder",
-            remedy=Remedy("publish-elsewhere"),
+            hint="publish into another folder: --out DIR, or --state DIR",
         )
     stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
     if version_options_of(settings).is_public or settings.patches:
@@ -156,8 +155,7 @@ def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
     return ConfigurationError(
         f"the plug-in for originals at {scheme}: cannot be used",
         evidence=(("got", got[:500]),),
-        hint="the list of plug-ins names the package of each",
-        remedy=Remedy("list-plugins"),
+        hint="the list of plug-ins names the package of each: resourcesync doctor --plugins",
         code="bad-plugin",
     )
 

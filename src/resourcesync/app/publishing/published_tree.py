@@ -15,7 +15,7 @@ from resourcesync.destination.mapping.published_addresses import uri_of_publishe
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise
-from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, ResourceSyncError
+from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyncError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.own_names import OWN_FOLDER
@@ -82,8 +82,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
     if mapping is None:
         raise ConfigurationError(
             f"{folder} was not pulled yet",
-            hint="pull it first",
-            remedy=Remedy("pull-from", target=str(folder)),
+            hint=f"pull it first: resourcesync pull https://HOST/ {quoted(folder, 'DIR')}",
         )
 
     def is_copy(path: str) -> bool:

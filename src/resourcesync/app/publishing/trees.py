@@ -14,7 +14,7 @@ from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import locked_documents
-from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy, StateError
+from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError, quoted
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
@@ -78,13 +78,15 @@ def _bad_digest(entry: Resource | Change) -> str:
 
 @contextmanager
 def hinting_at_bad_rows(path: Path) -> Iterator[None]:
-    """Add the remedy to an error that names a row."""
+    """Add the next step to an error that names a row."""
     try:
         yield
     except StateError as error:
         if error.code == BAD_ROW:
-            error.hint = "check the catalogue: each bad row is named"
-            error.remedy = Remedy("check-catalogue", target=str(path))
+            error.hint = (
+                "check the catalogue: each bad row is named: "
+                f"resourcesync catalogue check {quoted(path, 'CATALOGUE')}"
+            )
         raise
 
 
@@ -180,8 +182,8 @@ def _refuse_other_input(root: Path, catalogue: CatalogueStore) -> None:
         raise ConfigurationError(
             f"{root} has the lists of another input, and none of the files in it",
             evidence=(("input", system), ("kept", "what was published before")),
-            hint="publish that input again",
-            remedy=Remedy("publish-input", target=system, value=str(root)),
+            hint="publish that input again: "
+            f"resourcesync publish {quoted(system, 'INPUT')} --out {quoted(root, 'DIR')}",
         )
 
 
@@ -398,8 +400,8 @@ def merge_settings(
     if not settings.url:
         raise ConfigurationError(
             f"the address of {root} on the Web is not known yet",
-            hint="publish it with its address",
-            remedy=Remedy("publish", target=str(root)),
+            hint="publish it with its address: "
+            f"resourcesync publish {quoted(root, 'DIR')} --url https://HOST/",
         )
     version_options_of(settings).check(root, settings.hashes)
     return settings

@@ -27,7 +27,7 @@ from resourcesync.app.publishing.published_tree import (
 )
 from resourcesync.app.serving.push_channels import OwnHub, channel_links, open_own_hub
 from resourcesync.documents import reader
-from resourcesync.errors import ConfigurationError, Remedy, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError, quoted
 from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -423,13 +423,15 @@ def _not_published_error(root: Path, description: Path) -> ConfigurationError:
     """
     tried = (("tried", f"{description}: not found"),)
     if not root.is_dir():
-        tried, hint, remedy = (("tried", f"{root}: there is no such folder"),), "name one", None
+        tried, hint = (("tried", f"{root}: there is no such folder"),), "name one"
     elif root.absolute() == Path.cwd():
-        hint, remedy = "name the folder that is published; this one is the current folder", None
+        hint = "name the folder that is published; this one is the current folder"
     else:
-        hint = "publish it first"
-        remedy = Remedy("publish", target=str(root), value="http://127.0.0.1:8080/")
-    return ConfigurationError(f"{root} is not published", evidence=tried, hint=hint, remedy=remedy)
+        hint = (
+            "publish it first: "
+            f"resourcesync publish {quoted(root, 'DIR')} --url http://127.0.0.1:8080/"
+        )
+    return ConfigurationError(f"{root} is not published", evidence=tried, hint=hint)
 
 
 def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
@@ -444,16 +446,15 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     except OSError as error:
         raise StorageError(
             f"cannot read {description}: {error.strerror}",
-            hint="publish the folder first",
-            remedy=Remedy("publish", target=str(root)),
+            hint="publish the folder first: "
+            f"resourcesync publish {quoted(root, 'DIR')} --url https://HOST/",
         ) from error
     if found:
         return PublishedTree(root=root, out=out, capability_list=found[0])
     raise ConfigurationError(
         f"the Source Description of {root} names no Capability List",
         evidence=(("file", str(description)),),
-        hint="write it again",
-        remedy=Remedy("publish-again", target=str(root)),
+        hint=f"write it again: resourcesync publish {quoted(root, 'DIR')}",
     )
 
 

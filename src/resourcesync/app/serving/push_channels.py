@@ -14,7 +14,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import document_stores
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.settings.publication import (
@@ -30,8 +30,6 @@ from resourcesync.source.notifications import Notified
 from resourcesync.source.publication_options import read_settings
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import MOST_PAYLOAD, link_field
-
-_NAME_HUB: Final = "publish it with the address of a hub"
 
 
 class Channels(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +59,8 @@ def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Chann
     if not path.is_file():
         raise ConfigurationError(
             f"{source} is not published",
-            hint="publish it first",
-            remedy=Remedy("publish", target=str(source)),
+            hint="publish it first: "
+            f"resourcesync publish {quoted(source, 'DIR')} --url https://HOST/",
         )
     clock = machine.system_clock()
     with contextlib.closing(FileCatalogue(path, clock)) as catalogue:
@@ -70,8 +68,8 @@ def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Chann
         if not settings.hubs:
             raise ConfigurationError(
                 f"{source} has no hub",
-                hint=_NAME_HUB,
-                remedy=Remedy("name-hub", target=str(source)),
+                hint="publish it with the address of a hub: "
+                f"resourcesync publish {quoted(source, 'DIR')} --hub https://HOST/hub",
             )
         out = path.parent if is_catalogue else source
         yield Channels(
@@ -116,8 +114,8 @@ def open_own_hub(
     if not address:
         raise ConfigurationError(
             f"the lists of {root} name no hub at this address",
-            hint="publish it with the address of this hub",
-            remedy=Remedy("notify-hub", target=str(root), value=f"{first}hub"),
+            hint="publish it with the address of this hub: "
+            f"resourcesync publish {quoted(root, 'DIR')} --hub {first}hub --notify",
         )
     documents = FolderDocuments(out)
 

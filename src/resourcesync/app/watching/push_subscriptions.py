@@ -28,7 +28,6 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import (
     ConfigurationError,
     LockedError,
-    Remedy,
     ResourceSyncError,
     StorageError,
 )
@@ -97,8 +96,7 @@ def _exclusive_lock(path: Path) -> Iterator[None]:
         raise LockedError(
             "another `watch` is running with this configuration",
             evidence=(("got", str(path)),),
-            hint="end it, or use another folder of state",
-            remedy=Remedy("state-elsewhere"),
+            hint="end it, or use another folder of state: --state DIR",
         ) from error
     except OSError:  # without locks everything else still works
         _LOG.warning("cannot lock %s", path)

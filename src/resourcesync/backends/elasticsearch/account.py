@@ -36,7 +36,6 @@ from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
     DiscontinuityError,
-    Remedy,
     SourceNotFoundError,
     SourceUnavailableError,
 )
@@ -68,8 +67,8 @@ class ChangePoster:
         if layout.changes is None:
             raise ConfigurationError(
                 f"{layout.resources.index} has no index of changes beside it",
-                hint="make one, by the mapping that fits",
-                remedy=Remedy("elasticsearch-mapping"),
+                hint="make one, by the mapping that fits: "
+                "resourcesync config elasticsearch (prints it)",
             )
         self._server = server
         self._resources = layout.resources
@@ -315,9 +314,9 @@ class IndexAccount:
             raise ConfigurationError(
                 f"{place.index} has no resource of the set {name}",
                 evidence=(("has", ", ".join(names)), ("kept", "what was recorded before")),
-                hint="write one of these as resource_set; if it is really empty, allow that",
+                hint="write one of these as resource_set; if it is really empty, allow that: "
+                "--with resource_set=NAME, or --allow-empty",
                 code="empty-account",
-                remedy=Remedy("choose-resource-set"),
             )
 
     def _check_steady(self, place: DocumentLocation, total: int) -> None:

@@ -17,7 +17,6 @@ from urllib3.exceptions import HTTPError, ProtocolError
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
-    Remedy,
     SourceError,
     SourceNotFoundError,
     SourceRefusedError,
@@ -205,8 +204,7 @@ class SearchServer:
                 f"the certificate of {self.address} is not trusted",
                 uri=self.address,
                 evidence=(("got", error.verify_message),),
-                hint="name the authority's file by the option ca_file",
-                remedy=Remedy("set-option", value="ca_file=FILE"),
+                hint="name the authority's file by the option ca_file: --with ca_file=FILE",
                 code="tls",
             )
         reason = str(error) or type(error).__name__
@@ -258,9 +256,9 @@ class SearchServer:
             uri=self.address,
             status=status,
             evidence=(("got", f"{status} {kind}"), ("asked", path[:_MAX_SHOWN])),
-            hint="give a user and a password, or an api_key; "
-            "reading needs the privileges read and view_index_metadata",
-            remedy=Remedy("log-in-or-key"),
+            hint="give a user and a password, or an api_key; reading needs the privileges read and"
+            " view_index_metadata: "
+            "--with user=NAME --with password=env:NAME, or --with api_key=env:NAME",
         )
 
 

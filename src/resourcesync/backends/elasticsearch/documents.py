@@ -18,7 +18,7 @@ import msgspec
 
 from resourcesync.backends.elasticsearch.client import SearchServer, segment
 from resourcesync.backends.elasticsearch.settings import IndexSettings
-from resourcesync.errors import ConfigurationError, Remedy, SourceNotFoundError
+from resourcesync.errors import ConfigurationError, SourceNotFoundError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -73,8 +73,7 @@ class Locations:
         if not self._prefix:
             raise ConfigurationError(
                 "there are relative locations; it is not known what they are relative to",
-                hint="say it by the option url_prefix",
-                remedy=Remedy("set-option", value="url_prefix=https://HOST/"),
+                hint="say it by the option url_prefix: --with url_prefix=https://HOST/",
             )
         return self._prefix + quote(path.lstrip("/"))
 
@@ -82,8 +81,8 @@ class Locations:
         if not self._root:
             raise ConfigurationError(
                 f"there are locations by absolute path, such as {path[:200]}",
-                hint="say what they are relative to by the option resource_root_dir",
-                remedy=Remedy("set-option", value="resource_root_dir=DIR"),
+                hint="say what they are relative to by the option resource_root_dir: "
+                "--with resource_root_dir=DIR",
             )
         whole, root = posixpath.normpath(path), self._root.rstrip("/")
         if not whole.startswith(f"{root}/"):
@@ -348,9 +347,9 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
             raise SourceNotFoundError(
                 f"{server.address} has neither {apart} nor {settings.index}",
                 uri=server.address,
-                hint="make an index by importing lines",
+                hint="make an index by importing lines: "
+                "resourcesync catalogue import SYSTEM:ADDRESS LINES",
                 code="no-index",
-                remedy=Remedy("import-catalogue", target="SYSTEM:ADDRESS", value="LINES"),
             )
         resources = _find_location(
             server, settings, settings.index, mapping, settings.resource_type
@@ -464,7 +463,6 @@ def _bad_mapping(index: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the mapping of {index} does not fit: {why}",
         evidence=(("kept", "what was recorded before"),),
-        hint="use the mapping that fits",
+        hint="use the mapping that fits: resourcesync config elasticsearch (prints it)",
         code="wrong-mapping",
-        remedy=Remedy("elasticsearch-mapping"),
     )

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from resourcesync.backends.elasticsearch.client import ServerSettings
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.ports.accounts import AccountOptions
 
 DEFAULT_PORT: Final = 9200
@@ -100,8 +100,8 @@ def _parse_address(address: str, values: Mapping[str, str]) -> tuple[ServerSetti
     if parts.username is not None or parts.password is not None:
         raise ConfigurationError(
             f"{scheme}: a secret in the address would be visible to all",
-            hint="give the user and the password as options",
-            remedy=Remedy("log-in"),
+            hint="give the user and the password as options: "
+            "--with user=NAME --with password=env:NAME",
         )
     if not _PLAIN.fullmatch(url):
         raise ConfigurationError(f"{address!r} has characters that no address has", hint=example)

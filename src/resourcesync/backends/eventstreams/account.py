@@ -23,7 +23,6 @@ from resourcesync.backends.eventstreams.pending_changes import (
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
-    Remedy,
     SourceError,
     SourceUnavailableError,
     StateError,
@@ -88,8 +87,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
     if "@" in urlsplit(uri).netloc:
         raise ConfigurationError(
             "the address of the stream has a user or a password in it",
-            hint="give them as a named secret",
-            remedy=Remedy("name-secret"),
+            hint="give them as a named secret: --auth NAME",
         )
     with options.fetcher(uri) as fetcher:
         if not isinstance(fetcher, Streamer):
@@ -212,8 +210,7 @@ class EventStream:
             raise BadResponseError(
                 "the events of the stream have no id: events between two connections would be lost",
                 uri=self._uri,
-                hint="to accept that, set the option gaps",
-                remedy=Remedy("set-option", value="gaps=accept"),
+                hint="to accept that, set the option gaps: --with gaps=accept",
             )
         heard = DecodedEvent((), None)
         if event.has_data and event.is_whole:

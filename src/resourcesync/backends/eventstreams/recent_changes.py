@@ -14,7 +14,7 @@ import msgspec
 
 from resourcesync.backends.eventstreams.event_stream import ServerSentEvent
 from resourcesync.backends.eventstreams.pending_changes import DecodedEvent, printable
-from resourcesync.errors import ConfigurationError, DiscontinuityError, Remedy
+from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
@@ -91,8 +91,8 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
         except (ValueError, KeyError, IndexError, AttributeError) as error:
             raise ConfigurationError(
                 f"the option uri or namespace cannot be used: {error}",
-                hint="there are {server_name}, {server_url}, {namespace} too; write them such as",
-                remedy=Remedy("choose-pages"),
+                hint="there are {server_name}, {server_url}, {namespace} too; write them such as: "
+                "--with namespace=0,14 --with uri=https://HOST/{wiki}/{title}",
             ) from error
         if template and "{title}" not in template:
             raise ConfigurationError("the option uri needs {title}, to tell one page from another")
@@ -148,9 +148,9 @@ def _check_reach(last: datetime, then: datetime) -> None:
             ("then", format_w3c(then)),
             ("kept", "what was recorded before"),
         ),
-        hint=f"to continue without the lost changes, set the option {GAPS}",
+        hint=f"to continue without the lost changes, set the option {GAPS}: "
+        f"--with {GAPS}={ACCEPTED}",
         code="feed-gap",
-        remedy=Remedy("set-option", value=f"{GAPS}={ACCEPTED}"),
     )
 
 

@@ -19,7 +19,7 @@ from resourcesync.backends.oai_pmh.provider import (
 from resourcesync.backends.oai_pmh.records import PageCounts, RecordStore
 from resourcesync.backends.oai_pmh.repository_state import RepositoryState
 from resourcesync.documents.oai.records import DAY, ListToken, parse_datestamp
-from resourcesync.errors import BadResponseError, Remedy, SourceUnavailableError
+from resourcesync.errors import BadResponseError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock
 from resourcesync.sqlite_file import write_notes
@@ -146,9 +146,9 @@ class Harvest:
                         sent_evidence(self._endpoint.address),
                         ("kept", "no record was withdrawn"),
                     ),
-                    hint="run it again when the repository is complete; if intended, allow it",
+                    hint="run it again when the repository is complete; if intended, allow it: "
+                    "--allow-empty",
                     code="oai-many-gone",
-                    remedy=Remedy("allow-empty"),
                 )
 
     def _load_progress(self, *, is_full: bool) -> _HarvestProgress:
@@ -267,9 +267,8 @@ class Harvest:
                 sent_evidence(self._endpoint.address),
                 ("kept", "no record was withdrawn"),
             ),
-            hint="read shorter lists by the option window",
+            hint="read shorter lists by the option window: --with window=30d",
             code="oai-endless",
-            remedy=Remedy("set-option", value="window=30d"),
         )
 
     def _read_page(

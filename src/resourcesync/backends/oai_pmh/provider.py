@@ -22,11 +22,11 @@ from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
     DocumentError,
-    Remedy,
     SourceError,
     SourceUnavailableError,
     StorageError,
     TruncatedDocumentError,
+    quoted,
 )
 from resourcesync.ports import Clock, Fetcher, FetchFailure, FetchRequest, Purpose
 
@@ -71,8 +71,7 @@ class ProviderError(BadResponseError):
             uri=uri,
             status=200,
             evidence=(("got", said[:500]), sent_evidence(uri), RETAINED),
-            hint=_SHORTER if is_expired else _OPEN_HINT,
-            remedy=Remedy("set-option", value="window=30d") if is_expired else None,
+            hint=f"{_SHORTER}: --with window=30d" if is_expired else _OPEN_HINT,
         )
         self.fault = fault
 
@@ -127,7 +126,6 @@ class ProviderReply:
                 evidence=(*error.evidence, *place, sent_evidence(self._uri), RETAINED),
                 hint=error.hint or _OPEN_HINT,
                 code=error.code,
-                remedy=error.remedy,
             ) from error
         for fault in answer.faults:
             if fault.code not in EMPTY_ANSWERS:
@@ -259,8 +257,8 @@ def open_provider(endpoint: Endpoint, choice: OaiOptions, *, has_sets: bool) -> 
                     ("it has", ", ".join(sorted(formats))[:500]),
                     ("asked", f"{endpoint.address}: ListMetadataFormats"),
                 ),
-                hint="choose formats that it has by the option prefixes",
-                remedy=Remedy("set-option", value=f"prefixes={','.join(sorted(formats)[:3])}"),
+                hint="choose formats that it has by the option prefixes: "
+                f"--with {quoted('prefixes=' + ','.join(sorted(formats)[:3]), 'KEY=VALUE')}",
             )
     _check_sets(endpoint, () if has_sets else choice.sets)
     return Provider(
@@ -282,8 +280,7 @@ def _check_sets(endpoint: Endpoint, wanted: tuple[str, ...]) -> None:
     raise ConfigurationError(
         f"the repository has no set {min(lacking)}",
         evidence=(("asked", f"{endpoint.address}: ListSets"),),
-        hint="write setSpec as in ListSets by the option sets",
-        remedy=Remedy("set-option", value="sets=col_1,col_2"),
+        hint="write setSpec as in ListSets by the option sets: --with sets=col_1,col_2",
     )
 
 

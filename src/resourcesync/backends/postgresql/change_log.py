@@ -15,7 +15,6 @@ from resourcesync.backends.postgresql.session import ReadTransaction
 from resourcesync.errors import (
     ConfigurationError,
     DiscontinuityError,
-    Remedy,
     SourceUnavailableError,
 )
 
@@ -190,8 +189,8 @@ def _check_compared(reading: ReadTransaction, layout: TableLayout, compared: lis
     raise ConfigurationError(
         f"the change log does not cover {', '.join(unnoticed) or 'all columns'}",
         evidence=(("noticed", ", ".join(compared)[:500]),),
-        hint="undo the SQL that made it, and print and run the SQL again",
-        remedy=Remedy("postgres-log"),
+        hint="undo the SQL that made it, and print and run the SQL again: "
+        "resourcesync config postgres (prints it)",
     )
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import ALGORITHMS
 
 _FIELD: Final = re.compile(r"\{(\+?)([^{}]+)\}")
@@ -237,8 +237,8 @@ def _read_from(given: Mapping[str, str]) -> tuple[TableName, str]:
     if not table and not query:
         raise ConfigurationError(
             "no table or query is given",
-            hint="give one by the option table or query (query=file:PATH)",
-            remedy=Remedy("name-table"),
+            hint="give one by the option table or query (query=file:PATH): "
+            "--with table=SCHEMA.NAME, or --with query='SELECT …'",
         )
     return table, query
 
@@ -248,8 +248,7 @@ def _defaults(values: Mapping[str, str]) -> Mapping[str, str]:
     if layout not in ("", "catalogue"):
         raise ConfigurationError(
             f"there is no layout {layout[:100]!r}",
-            hint="the only one is catalogue",
-            remedy=Remedy("set-option", value="layout=catalogue"),
+            hint="the only one is catalogue: --with layout=catalogue",
         )
     return _CATALOGUE if layout else {}
 
@@ -272,8 +271,7 @@ def _check_log(layout: TableLayout) -> None:
     if layout.log and len(layout.log[-1].encode()) > _MAX_NAME:
         raise ConfigurationError(
             f"the name of the log is longer than {_MAX_NAME} bytes: {layout.log[-1]}",
-            hint="name it by the option log",
-            remedy=Remedy("set-option", value="log=resourcesync.SHORTER"),
+            hint="name it by the option log: --with log=resourcesync.SHORTER",
         )
     if layout.joins and not layout.table:
         raise ConfigurationError("joins needs table: the one that the key is of")
@@ -289,8 +287,8 @@ def _uri(text: str, base_uri: str) -> Template:
     if not text:
         raise ConfigurationError(
             "the URI of a row is not given",
-            hint="give a column or a template by the option uri",
-            remedy=Remedy("name-uri"),
+            hint="give a column or a template by the option uri: "
+            "--with uri=COLUMN, or --with 'uri=https://HOST/{COLUMN}'",
         )
     if "{" not in text and "}" not in text:
         return Template.column(text)

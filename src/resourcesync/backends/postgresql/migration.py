@@ -6,7 +6,7 @@ from typing import Final
 from resourcesync.backends.postgresql import statements
 from resourcesync.backends.postgresql.layout import TableLayout, TableName
 from resourcesync.backends.postgresql.statements import listed, named, own, quoted, text
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 
 _OLD: Final = "resourcesync_old"
 _NEW: Final = "resourcesync_new"
@@ -32,8 +32,7 @@ def migration(layout: TableLayout) -> str:
     if not layout.table:
         raise ConfigurationError(
             "no table to log is given",
-            hint="give it by the option table, beside the query",
-            remedy=Remedy("set-option", value="table=SCHEMA.NAME"),
+            hint="give it by the option table, beside the query: --with table=SCHEMA.NAME",
         )
     return "\n".join(_parts(layout))
 

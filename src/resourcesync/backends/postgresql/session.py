@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from resourcesync.backends.postgresql.statements import quoted
 from resourcesync.errors import (
     ConfigurationError,
-    Remedy,
     ResourceSyncError,
     SourceError,
     SourceRefusedError,
@@ -35,9 +34,13 @@ _USUAL: Final = {
 }
 _RETAINED: Final = ("kept", "what was known before")
 _REFUSED: Final = ("authentication failed", "no password supplied", "pg_hba.conf", "permission")
-_MAY_READ: Final = "let it SELECT what is read, and the log, by the SQL for a reader"
+_MAY_READ: Final = (
+    "let it SELECT what is read, and the log, by the SQL for a reader:"
+    " resourcesync config postgres --with reader=ROLE (prints it)"
+)
 _MAY_ENTER: Final = (
-    "check the server's pg_hba.conf, the user and the password (PGPASSWORD, ~/.pgpass)"
+    "check the server's pg_hba.conf, the user and the password (PGPASSWORD, ~/.pgpass):"
+    " --with password=env:NAME"
 )
 _ABSENT: Final = "does not exist"
 _TRANSIENT: Final = ("08", "40", "53", "55", "57", "58")
@@ -178,8 +181,8 @@ def _parameters(driver: Any, address: str) -> dict[str, Any]:
     if any(found.get(name) for name in _SECRETS):
         raise ConfigurationError(
             "an address must not contain a secret",
-            hint="give it as an option, or by PGPASSWORD, ~/.pgpass or a service file",
-            remedy=Remedy("set-option", value="password=env:NAME"),
+            hint="give it as an option, or by PGPASSWORD, ~/.pgpass or a service file: "
+            "--with password=env:NAME",
         )
     return {**_USUAL, **found, "client_encoding": "UTF8"}
 
@@ -201,10 +204,8 @@ def translate_error(error: "psycopg.Error", address: str) -> ResourceSyncError:
     state = error.sqlstate or ""
     evidence = (*((("SQLSTATE", state),) if state else ()), _RETAINED)
     if state.startswith("28") or state == "42501" or (not state and _refuses(said)):
-        hint, remedy = _MAY_ENTER, Remedy("set-option", value="password=env:NAME")
-        if state == "42501":
-            hint, remedy = _MAY_READ, Remedy("postgres-reader")
-        return SourceRefusedError(message, uri=address, evidence=evidence, hint=hint, remedy=remedy)
+        hint = _MAY_READ if state == "42501" else _MAY_ENTER
+        return SourceRefusedError(message, uri=address, evidence=evidence, hint=hint)
     if state.startswith(_WRONG) or (not state and said.endswith(_ABSENT)):
         return ConfigurationError(message, evidence=evidence, hint=error.diag.message_hint or "")
     if not state or state.startswith(_TRANSIENT):

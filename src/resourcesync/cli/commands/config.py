@@ -22,7 +22,6 @@ from resourcesync.cli.output import (
     problem_of,
     write_line,
 )
-from resourcesync.cli.remedies import with_command
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings import environment, files
 from resourcesync.settings.tables import SettingValue, pull_keys
@@ -310,7 +309,7 @@ def _of_environment(key: str, text: str, variable: str) -> SettingValue:
         try:
             parse_proxy(text)
         except ConfigurationError as error:
-            hint = with_command(error.hint, error.remedy)
+            hint = error.hint
             raise ConfigurationError(f"{variable}: {error.message}", hint=hint) from None
     return SettingValue(value=text, written=text, origin=variable)
 

@@ -12,7 +12,6 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.cli.remedies import with_command
 from resourcesync.settings.tables import overlay
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def command(output: OutputOptions, target: str | None, *, plugins: bool, **value
                     "check": verdict.check,
                     "level": verdict.level,
                     "text": verdict.text,
-                    "next": with_command(verdict.next_step, verdict.remedy),
+                    "next": verdict.next_step,
                 },
             )
         return _outcome(verdicts)

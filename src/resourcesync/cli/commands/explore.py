@@ -10,7 +10,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import SourceAccess, source_options
-from resourcesync.errors import Remedy, ResourceMissingError
+from resourcesync.errors import ResourceMissingError, quoted
 
 
 @click.command("explore", cls=SectionedCommand)
@@ -68,8 +68,8 @@ def _refuse_mirror(source: str, error: ResourceMissingError) -> None:
         raise ResourceMissingError(
             f"{source} is a mirror, and has no ResourceSync documents",
             uri=source,
-            hint="its Source has them",
-            remedy=Remedy("explore", target=mirror_state.read_status(Path(source)).source),
+            hint="its Source has them: "
+            f"resourcesync explore {quoted(mirror_state.read_status(Path(source)).source, 'URL')}",
         ) from error
 
 

@@ -15,7 +15,6 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.publish_inputs import OnFailed, OnPublished
 from resourcesync.cli.pull_run import combine_outcomes, report_failure, run_part
-from resourcesync.cli.remedies import with_command
 from resourcesync.cli.render.publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -414,7 +413,7 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
 
     def failed(error: ResourceSyncError, pause: float) -> None:
         message = f"{error.message}; next try in {pause:g} s"
-        hint = with_command(error.hint, error.remedy)
+        hint = error.hint
         problem = problem_of(error)
         fields = {"evidence": error.evidence, "hint": hint, "tree": name, "exit": int(problem.exit)}
         address = {"uri": problem.uri} if problem.uri else {}

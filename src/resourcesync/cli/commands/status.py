@@ -172,7 +172,6 @@ class _StatusTarget(NamedTuple):
             kind=type(error).__name__,
             message=error.message,
             hint=error.hint,
-            remedy=error.remedy,
         )
         return replace(found, state=MirrorState.FAILING, failed=failed)
 

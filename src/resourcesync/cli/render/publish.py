@@ -11,7 +11,6 @@ from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen
-from resourcesync.cli.remedies import with_command
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 
@@ -304,7 +303,7 @@ def report_notified(result: "Notified", screen: Screen) -> None:
         )
     if result.error is not None:
         message = f"no hub was notified: {result.error.message}"
-        hint = with_command(result.error.hint, result.error.remedy)
+        hint = result.error.hint
         fields = {"evidence": result.error.evidence, "hint": hint}
         screen.report("warning", {"code": "notify", "message": message, **fields})
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.formatting import TextLine
-from resourcesync.cli.remedies import with_command
+from resourcesync.cli.output import with_mirror
 from resourcesync.cli.render.status_formats import CheckedMirror
 from resourcesync.destination.reports import FailedRun, Failing, MirrorState, MirrorStatus
-from resourcesync.errors import Remedy
+from resourcesync.errors import quoted
 
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
@@ -45,10 +45,10 @@ def full_disk_notes(mirror: CheckedMirror) -> list[str]:
     """Return the notes about a mirror on a full disk whose state does not say why pulls fail."""
     if not mirror.is_full or mirror.disk is None or mirror.status.failed is not None:
         return []
-    name, free = mirror.status.folder, formatting.size(mirror.disk.free)
+    name, free = quoted(mirror.status.folder, "MIRROR"), formatting.size(mirror.disk.free)
     return [
         f"no space left on its disk ({free} free): pulls store nothing.",
-        f"next   {with_command('free disk space', Remedy('empty-trash'), name)}",
+        f"next   free disk space: resourcesync trash empty {name} --all",
     ]
 
 
@@ -225,7 +225,7 @@ def _why_failed(mirror: MirrorStatus) -> list[str]:
     why = failed.message or failed.code
     notes = [f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"]
     again = f"resourcesync pull {mirror.folder}" if mirror.source else ""
-    next_step = with_command(failed.hint, failed.remedy, mirror.folder) or again
+    next_step = with_mirror(failed.hint, mirror.folder) or again
     return [*notes, f"next   {next_step}"] if next_step else notes
 
 
@@ -233,7 +233,7 @@ def _failed_fields(failed: FailedRun | None, mirror: str) -> dict[str, object] |
     if failed is None:
         return None
     code = exit_code_of_kind(failed.kind)
-    hint = with_command(failed.hint, failed.remedy, mirror)
+    hint = with_mirror(failed.hint, mirror)
     fields = {"code": failed.code, "message": failed.message, "hint": hint}
     return {**fields, "exit": None if code is None else int(code)}
 

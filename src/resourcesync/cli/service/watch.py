@@ -12,7 +12,7 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.settings.mirror import ServiceSettings
 from resourcesync.settings.schema import fields_of, make
 from resourcesync.settings.tables import overlay
@@ -132,8 +132,8 @@ def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
     if name.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{name} is an address, not a mirror",
-            hint="make a mirror first, then watch its folder",
-            remedy=Remedy("pull-from", value=name),
+            hint="make a mirror first, then watch its folder: "
+            f"resourcesync pull {quoted(name, 'https://HOST/')} DIR",
         )
     folder = configuration.folder(name)
     if name not in configuration and not mirror_state.is_present(folder):

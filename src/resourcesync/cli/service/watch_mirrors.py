@@ -132,7 +132,7 @@ class WatchJobRunner:
                 exit=ExitCode.TERMINATED, stopped=True
             )
         except ResourceSyncError as error:
-            problem, uri = problem_of(error, job.mirror), getattr(error, "uri", "")
+            problem, uri = problem_of(error, job.mirror), error.uri
             report = JobReport(exit=problem.exit, problem=problem, uri=uri, error=error)
             return _job_result(report, problem.retry_after)
         except Exception as error:  # noqa: BLE001 - a bug in one mirror stops no other

@@ -51,7 +51,7 @@ from resourcesync.destination.task_codes import (
 )
 from resourcesync.destination.tasks import is_missed
 from resourcesync.destination.transfers.budget import check_cancelled
-from resourcesync.errors import Remedy, SourceNotFoundError, StorageError
+from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import (
     Digest,
@@ -200,8 +200,7 @@ class Audit:
             raise SourceNotFoundError(
                 "the Source has no Resource List to compare with",
                 uri=found.entry,
-                hint="audit against the mirror's own state",
-                remedy=Remedy("audit-offline"),
+                hint="audit against the mirror's own state: resourcesync audit MIRROR --offline",
             )
         listed = Baseline(pull).read_listed_rows(held)
         self._has_gap, self._is_read = listed.has_gap, listed.was_read

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from resourcesync.destination.changes.times import ChangeListSpan
 from resourcesync.destination.lists.resource_reader import check_capability, parts_of
 from resourcesync.discovery.document_fetcher import DocumentFetcher
-from resourcesync.errors import DocumentLimitError, Remedy, UnexpectedDocumentError
+from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import known_microseconds
@@ -46,8 +46,7 @@ def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]
                     "an archive lists too many documents",
                     uri=uri,
                     evidence=(("limit", f"{_MAX_LISTS}"),),
-                    hint="report it to the Source; check its lists",
-                    remedy=Remedy("validate"),
+                    hint="report it to the Source; check its lists: resourcesync validate URL",
                 )
     return list(spans.values())
 
@@ -76,8 +75,7 @@ def read_archive(documents: DocumentFetcher, archive: "Document") -> Iterator[Ch
                 raise UnexpectedDocumentError(
                     "an index lists another index",
                     uri=inner.uri,
-                    hint="report it to the Source; check its lists",
-                    remedy=Remedy("validate"),
+                    hint="report it to the Source; check its lists: resourcesync validate URL",
                 )
             yield from read_archive(documents, inner)
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.window import OVERLAP, Window, has_own_time
-from resourcesync.errors import Remedy, SourceUnavailableError
+from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
@@ -229,8 +229,7 @@ def check_announced(announced: ChangeListSpan, header: Header) -> None:
                 ("kept", "nothing was changed"),
             ),
             code="mixed-copies",
-            hint=OLD_COPY,
-            remedy=Remedy("validate"),
+            hint=f"{OLD_COPY}: resourcesync validate URL",
         )
 
 

@@ -22,7 +22,6 @@ from resourcesync.errors import (
     DocumentLimitError,
     OutOfScopeError,
     PackageError,
-    Remedy,
     SourceError,
     SourceUnavailableError,
     StoppedError,
@@ -357,8 +356,7 @@ def _not_a_dump(document: "Document") -> UnexpectedDocumentError:
     return UnexpectedDocumentError(
         f"expected a dump, got a {document.header.phrase}",
         uri=document.uri,
-        hint="report it to the Source; check its lists",
-        remedy=Remedy("validate"),
+        hint="report it to the Source; check its lists: resourcesync validate URL",
     )
 
 
@@ -367,8 +365,7 @@ def _too_many(uri: str) -> DocumentLimitError:
         "a dump lists too many packages",
         uri=uri,
         evidence=(("limit", f"{_MAX_PACKAGES}"),),
-        hint="report it to the Source; check its lists",
-        remedy=Remedy("validate"),
+        hint="report it to the Source; check its lists: resourcesync validate URL",
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from resourcesync.errors import Remedy, RollbackError
+from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import (
     Microseconds,
     end_of_lastmod,
@@ -159,8 +159,8 @@ def _rollback(subject: str, known: int, at: int) -> RollbackError:
             ("got", f"Resource List at {format_w3c(from_microseconds(at))}"),
             ("kept", "nothing was changed"),
         ),
-        hint="if the Source was restored from an older state, read its whole list",
-        remedy=Remedy("baseline"),
+        hint="if the Source was restored from an older state, read its whole list: "
+        "resourcesync pull MIRROR --mode baseline",
     )
 
 

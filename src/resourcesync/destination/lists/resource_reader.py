@@ -30,7 +30,6 @@ from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
-    Remedy,
     ResourceSyncError,
     SourceError,
     UnexpectedDocumentError,
@@ -413,8 +412,7 @@ def check_list(document: "Document", capability: Capability) -> None:
         raise UnexpectedDocumentError(
             "an index lists another index",
             uri=document.uri,
-            hint="report it to the Source; check its lists",
-            remedy=Remedy("validate"),
+            hint="report it to the Source; check its lists: resourcesync validate URL",
         )
 
 
@@ -438,8 +436,7 @@ def parts_of(document: "Document") -> dict[str, Part]:
                 "an index lists too many documents",
                 uri=document.uri,
                 evidence=(("limit", f"{MAX_PARTS}"),),
-                hint="report it to the Source; check its lists",
-                remedy=Remedy("validate"),
+                hint="report it to the Source; check its lists: resourcesync validate URL",
             )
     itself = own_entries(document.uri, parts)
     if itself and document.header.capability is None and len(itself) < len(parts):
@@ -450,8 +447,7 @@ def parts_of(document: "Document") -> dict[str, Part]:
         raise UnexpectedDocumentError(
             "an index lists itself",
             uri=document.uri,
-            hint="report it to the Source; check its lists",
-            remedy=Remedy("validate"),
+            hint="report it to the Source; check its lists: resourcesync validate URL",
         )
     return parts
 

@@ -39,7 +39,7 @@ from resourcesync.destination.mapping.escapes import (
 )
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile, PathMapping
 from resourcesync.discovery.uris import MAX_URI, normalise
-from resourcesync.errors import ConfigurationError, OutOfScopeError, Remedy
+from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.model.own_names import LIKE_OWN, has_own_name
 
 INDEX: Final = "index.html"
@@ -333,8 +333,8 @@ def check_mapper(asked: str, known: str) -> None:
         raise ConfigurationError(
             f"the mirror's paths come from the mapper {known!r}, not from {asked!r}",
             evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with the mapper {known!r}",
-            remedy=Remedy("map-paths", value=known),
+            hint=f"pull into another folder, or with the mapper {known!r}: "
+            f"--map {quoted(known, 'MAPPER')}",
             code="other-mapper",
         )
 

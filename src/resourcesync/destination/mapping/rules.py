@@ -64,6 +64,7 @@ class PluggedMapping:
             raise OutOfScopeError(
                 f"the path{shown} that the mapper {self._name!r} gives it {problem}",
                 uri=uri,
+                evidence=(("uri", uri),),
                 code="mapper",
             )
         assert isinstance(path, str), "anything else was a problem"
@@ -156,7 +157,10 @@ class TemplateMapping:
         if first != normal:
             why = f"belongs to {first}" if first else "cannot be inverted"
             raise OutOfScopeError(
-                f"the path that the rule {self._rule!r} gives it {why}", uri=uri, code="mapper"
+                f"the path that the rule {self._rule!r} gives it {why}",
+                uri=uri,
+                evidence=(("uri", uri),),
+                code="mapper",
             )
         return self._escaped.path(to)
 
@@ -182,7 +186,10 @@ class TemplateMapping:
         found = self._pattern.rewrite(self._template, uri, self._base)
         if found is not None and normalise(found) != found:
             raise OutOfScopeError(
-                f"the rule {self._rule!r} gives it an invalid URI", uri=uri, code="mapper"
+                f"the rule {self._rule!r} gives it an invalid URI",
+                uri=uri,
+                evidence=(("uri", uri),),
+                code="mapper",
             )
         return uri if found is None else found
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from resourcesync.errors import PackageError, PackedMemberError
+from resourcesync.errors import Evidence, PackageError, PackedMemberError
 
 _FAULTS = {
     "zip-encrypted": "The member is encrypted",
@@ -57,7 +57,17 @@ class PackageContainer(Protocol):
 
 def member_error(member: PackedMember, *, uri: str) -> PackedMemberError:
     """Return the error for a member that has a fault."""
-    return PackedMemberError(_FAULTS[member.fault], uri=uri, member=member.name, code=member.fault)
+    return PackedMemberError(
+        _FAULTS[member.fault],
+        uri=uri,
+        evidence=member_evidence(member.name),
+        code=member.fault,
+    )
+
+
+def member_evidence(name: str) -> Evidence:
+    """Return the name of a member as evidence."""
+    return (("member", name[:1024]),) if name else ()
 
 
 def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -> int:

@@ -98,8 +98,7 @@ def check_digest(uri: str, claim: Digest, value: str) -> None:
         raise DigestMismatchError(
             "The hash of the bytes is not the listed one",
             uri=uri,
-            expected=str(claim),
-            actual=f"{claim.algorithm}:{value}",
+            evidence=(("list", str(claim)), ("got", f"{claim.algorithm}:{value}")),
         )
 
 
@@ -108,6 +107,5 @@ def wrong_length(uri: str, expected: int, actual: str) -> LengthMismatchError:
     return LengthMismatchError(
         "The length of the bytes is not the listed one",
         uri=uri,
-        expected=f"{expected:,} bytes",
-        actual=actual,
+        evidence=(("list", f"{expected:,} bytes"), ("got", actual)),
     )

@@ -10,7 +10,12 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents.packages.container import PackageContainer, find_manifest, member_error
+from resourcesync.documents.packages.container import (
+    PackageContainer,
+    find_manifest,
+    member_error,
+    member_evidence,
+)
 from resourcesync.documents.packages.manifest_agreement import (
     check_bytes,
     checked_chunks,
@@ -130,8 +135,7 @@ class PackageReader:
             raise PackageError(
                 "Two members of the package have names that clash",
                 uri=uri,
-                member=clash[0],
-                evidence=(("and", clash[1][:1024]),),
+                evidence=(*member_evidence(clash[0]), ("and", clash[1][:1024])),
                 code="manifest-duplicate" if is_manifest else f"{container.kind}-duplicate",
             )
         self._manifest = find_manifest(members, MANIFEST, uri=uri)
@@ -151,7 +155,7 @@ class PackageReader:
             raise PackageError(
                 "The manifest cannot be unpacked",
                 uri=self.uri,
-                member=manifest.name,
+                evidence=member_evidence(manifest.name),
                 code=manifest.fault,
             )
         most = self._limits.manifest.bytes
@@ -199,14 +203,14 @@ class PackageReader:
                 raise PackageError(
                     f"A part of the manifest cannot be used: {fault.message}",
                     uri=self.uri,
-                    member=path[:1024],
+                    evidence=member_evidence(path),
                     code="manifest-mismatch",
                 )
             if found in opened:
                 raise PackageError(
                     "The manifest has a part twice",
                     uri=self.uri,
-                    member=path[:1024],
+                    evidence=member_evidence(path),
                     code="manifest-mismatch",
                 )
             opened.add(found)
@@ -344,7 +348,7 @@ class PackageReader:
         return found, member_error(member, uri=self.uri) if member.fault else None
 
     def _fault(self, code: str, message: str, member: str) -> PackedMemberError:
-        return PackedMemberError(message, uri=self.uri, member=member, code=code)
+        return PackedMemberError(message, uri=self.uri, evidence=member_evidence(member), code=code)
 
     def _wrong_length(self, uri: str, length: int | None, found: int) -> MemberFault | None:
         size = self._container.members[found].size if found >= 0 else length

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Final, NamedTuple, final
 
-from resourcesync.documents.packages.container import PackedMember
+from resourcesync.documents.packages.container import PackedMember, member_evidence
 from resourcesync.documents.packages.safety import PackageLimits, over_budget
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 
@@ -327,7 +327,7 @@ class TarContainer:
             raise PackedMemberError(
                 "The member stands before others that were read, too often for this package",
                 uri=self._uri,
-                member=self._members[index].name,
+                evidence=member_evidence(self._members[index].name),
                 code="tar-order",
             )
 

@@ -12,6 +12,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from resourcesync.documents.packages.container import member_evidence
 from resourcesync.documents.packages.safety import PackageLimits, over_budget
 from resourcesync.errors import PackageError, TruncatedPackageError
 
@@ -102,7 +103,7 @@ _make_record: Final[Callable[[tuple[Any, ...]], CentralRecord]] = partial(
 
 def package_error(code: str, message: str, *, uri: str, member: str = "") -> PackageError:
     """Return the error for a package that is not sound."""
-    return PackageError(message, uri=uri, member=member, code=code)
+    return PackageError(message, uri=uri, evidence=member_evidence(member), code=code)
 
 
 def read_bounds(file: BinaryIO, size: int, *, uri: str) -> DirectoryBounds:
@@ -327,8 +328,10 @@ def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
             raise PackageError(
                 "Two members of the package share bytes",
                 uri=uri,
-                member=record.name,
-                evidence=(("with", before[:1024]),) if before else (),
+                evidence=(
+                    *member_evidence(record.name),
+                    *((("with", before[:1024]),) if before else ()),
+                ),
                 code="zip-overlap",
             )
         place, before = record.offset + _LOCAL_SIZE + len(record.raw) + record.packed, record.name

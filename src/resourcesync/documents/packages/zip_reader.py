@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents.packages.container import PackedMember
+from resourcesync.documents.packages.container import PackedMember, member_evidence
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import (
     DESCRIBED,
@@ -208,4 +208,6 @@ class ZipContainer:
             raise self._wrong("zip-data", "The data cannot be unpacked", record) from error
 
     def _wrong(self, code: str, message: str, record: CentralRecord) -> PackedMemberError:
-        return PackedMemberError(message, uri=self._uri, member=record.name, code=code)
+        return PackedMemberError(
+            message, uri=self._uri, evidence=member_evidence(record.name), code=code
+        )

@@ -53,7 +53,7 @@ from resourcesync.server.dashboard.source_page import (
     sources_page,
     validating_page,
 )
-from resourcesync.server.dashboard.views import AdviceFunction, SourceViews, Views
+from resourcesync.server.dashboard.views import SourceViews, Views
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -84,10 +84,9 @@ class Dashboard:
         self,
         views: Views,
         others: ASGIApp,
-        advise: AdviceFunction = lambda hint, _: hint,
         operator: OperatorApplication | None = None,
     ) -> None:
-        self._views, self._fallback, self._advise = views, others, advise
+        self._views, self._fallback = views, others
         self._operator = operator
         self._readers = asyncio.Semaphore(_READERS)
         # A request to explore a Source waits for the network: it keeps no other page waiting.
@@ -99,7 +98,7 @@ class Dashboard:
             b"/mirror": self._mirror,
             b"/resource": self._resource,
             b"/run": self._run,
-            b"/audits": lambda _: audits_page(views.audits(), views.now(), advise),
+            b"/audits": lambda _: audits_page(views.audits(), views.now()),
             _EXPLORE: self._explore,
             b"/events": self._list_events,
             b"/audit": lambda query: views.audit(_field(query, "name"), _field(query, "run")),
@@ -134,8 +133,7 @@ class Dashboard:
             found = self._pages[path](_parse_query(query))
         except ResourceSyncError as error:
             _LOG.info("no page: %s", error)
-            hint = self._advise(error.hint, error.remedy)
-            why = f"{error.message}. {hint}" if hint else error.message
+            why = f"{error.message}. {error.hint}" if error.hint else error.message
             return _html(503, missing_page(why, self._views.now()))
         except OSError as error:  # a folder without permission to read, or one that is gone
             _LOG.warning("no page: %s", error)
@@ -173,7 +171,7 @@ class Dashboard:
     def _run(self, query: _Query) -> str | None:
         name = _field(query, "name")
         found = self._views.run(name, _field(query, "run"))
-        return None if found is None else run_page(name, found, self._views.now(), self._advise)
+        return None if found is None else run_page(name, found, self._views.now())
 
     def _explore(self, query: _Query) -> str | None:
         name = _field(query, "name")

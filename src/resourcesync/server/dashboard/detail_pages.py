@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Final
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.errors import Remedy
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import (
     LIVE,
@@ -21,7 +20,6 @@ from resourcesync.server.dashboard.layout import (
 )
 from resourcesync.server.dashboard.markup import Piece, address, tag
 from resourcesync.server.dashboard.views import (
-    AdviceFunction,
     EndedAudit,
     EndedPull,
     EndedRun,
@@ -87,8 +85,8 @@ def resource_page(name: str, resource: ExplainedResource, now: datetime) -> str:
     )
 
 
-def run_page(name: str, pull: EndedPull, now: datetime, advise: AdviceFunction) -> str:
-    """Return the page of one pull; ``advise`` adds its command to the next step."""
+def run_page(name: str, pull: EndedPull, now: datetime) -> str:
+    """Return the page of one pull."""
     report = pull.report
     state = MirrorState.FAILING if report is None else report.state
     times: list[tuple[str, Piece]] = [
@@ -106,7 +104,7 @@ def run_page(name: str, pull: EndedPull, now: datetime, advise: AdviceFunction) 
         if failed is not None:
             why += [
                 ("Reason", failed.message),
-                ("Next", command(advise(failed.hint, failed.remedy))),
+                ("Next", command(failed.hint)),
             ]
         body = card(fact_table((label, text) for label, text in why if text), title="Failure")
     else:
@@ -131,12 +129,12 @@ def _counts(report: RunReport) -> list[tuple[str, Piece]]:
     return pairs
 
 
-def audits_page(audits: Sequence[EndedAudit], now: datetime, advise: AdviceFunction) -> str:
-    """Return the page of all audits; ``advise`` adds the command for the first one."""
+def audits_page(audits: Sequence[EndedAudit], now: datetime) -> str:
+    """Return the page of all audits."""
     rows = [row(_AUDIT_HEADS, _audit(audit)) for audit in audits]
     body: Piece = table(_AUDIT_HEADS, rows)
     if not rows:
-        body = command(advise("No audit is recorded yet. Audit a mirror", Remedy("audit")))
+        body = command("No audit is recorded yet. Audit a mirror: resourcesync audit MIRROR")
     return page("Audits", tag("h1", "Audits"), card(body), now=now, here="Audits")
 
 

@@ -1,6 +1,6 @@
 """Values that the pages show; they are read elsewhere."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -8,14 +8,10 @@ import msgspec
 
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
-from resourcesync.errors import Remedy
 from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.dashboard.front_page import Overview
 from resourcesync.server.metrics import Metric
 from resourcesync.websub.subscription_status import SubscriptionReport
-
-AdviceFunction = Callable[[str, Remedy | None], str]
-"""A function that adds to a hint the command of its remedy, for the operators who see the pages."""
 
 
 class EndedPull(msgspec.Struct, frozen=True, kw_only=True):

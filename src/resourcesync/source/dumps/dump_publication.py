@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
@@ -73,8 +73,7 @@ def dump(
     if packing.dialect not in _DIALECTS:
         raise ConfigurationError(
             f"dumps are written in version 1.1, and the lists here in {packing.dialect}",
-            hint="leave the dumps out, or publish in version 1.1",
-            remedy=Remedy("choose-version", value="1.1"),
+            hint="leave the dumps out, or publish in version 1.1: --dialect 1.1",
         )
     refuse_foreign_dumps(catalogue, documents)
     oldest = 0

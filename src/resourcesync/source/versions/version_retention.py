@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.errors import ConfigurationError, Remedy
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore
@@ -57,14 +57,11 @@ class VersionOptions(msgspec.Struct, frozen=True, kw_only=True):
         if min(self.keep, self.least, self.most) < 0:
             raise ConfigurationError("the limits on versions must not be negative")
         if self.patches and not self.is_public:
-            raise ConfigurationError(
-                "patches need stored versions", hint="store them", remedy=Remedy("store-versions")
-            )
+            raise ConfigurationError("patches need stored versions", hint="store them: --versions")
         if self.is_public and "sha-256" not in algorithms:
             raise ConfigurationError(
                 "versions need sha-256 digests",
-                hint="add that algorithm",
-                remedy=Remedy("hash", value="sha-256"),
+                hint="add that algorithm: --hash sha-256",
             )
         way = Path(os.path.relpath(self.place(root).absolute(), root.absolute())).parts
         if not any(name.startswith(".") and name != "." for name in way):
