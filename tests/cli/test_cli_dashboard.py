@@ -1,142 +1,116 @@
-"""The pages of ``watch --admin``: real mirrors, a real server, and Chromium where there is one."""
+"""The pages of ``watch --admin`` and ``serve --admin``: real mirrors, and a real server."""
 
-import json
 import os
 import signal
-import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from datetime import timedelta
-from html.parser import HTMLParser
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing import trees
+from resourcesync.app.serving import applications
+from resourcesync.app.stored_names import StoredNames
+from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status_table import status_table
-from resourcesync.cli.service.watch_pages import WatchPages
+from resourcesync.cli.service.watch_mirrors import WatchJobRunner
+from resourcesync.cli.service.watch_status import WatchPages
+from resourcesync.cli.watch_settings import WatchSettings
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.subscriptions import SubscriptionIntent
 from resourcesync.server.admin import OperationsApplication
-from resourcesync.server.dashboard.app import Dashboard
+from resourcesync.server.dashboard.app import mirror_pages
 from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.views import EndedAudit
+from resourcesync.server.dashboard.operator_actions import OperatorApplication
+from resourcesync.server.dashboard.views import MirrorSummary
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.commands.command_line import Said
+from resourcesync.watch.scheduler import JobKind, MirrorJob
+from tests.support.commands.command_line import FILES, Said
+from tests.support.commands.run import free_port
 from tests.support.commands.settings_file import museum, put
+from tests.support.page_checkers import barriers, markup_faults
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.dashboard_week import configured, served, subscriptions
-from tests.support.sources.own_source import source_pages
 from tests.support.worlds.world import World
 
-
-@pytest.fixture(scope="module")
-def configuration(tmp_path_factory: pytest.TempPathFactory) -> MirrorConfiguration:
-    return configured(tmp_path_factory.mktemp("week"))
+PULL = MirrorJob(mirror="museum", kind=JobKind.PULL)
+CALLBACK = "https://two.example:8443/hook/secret-2"
 
 
-@pytest.fixture(scope="module")
-def pages(configuration: MirrorConfiguration) -> WatchPages:
-    names = lambda: (configuration.names, configuration)  # noqa: E731 - said twice
-    return WatchPages(names, SystemClock(), subscriptions)
+@pytest.fixture
+def running() -> dict[MirrorJob, float]:
+    return {}
 
 
-@pytest.fixture(scope="module")
-def address(configuration: MirrorConfiguration, pages: WatchPages) -> Iterator[str]:
-    with served(configuration, pages) as found:
+@pytest.fixture
+def configuration(source: TinySource) -> MirrorConfiguration:
+    put(museum(source, 'every = "1h"\n'))
+    return load(None)
+
+
+@pytest.fixture
+def pages(configuration: MirrorConfiguration, running: dict[MirrorJob, float]) -> WatchPages:
+    names = (configuration.names, configuration)
+    return WatchPages(lambda: names, SystemClock(), running=lambda: running)
+
+
+@contextmanager
+def served(views: WatchPages, operator: OperatorApplication | None = None) -> Iterator[str]:
+    health = OperationsApplication(look=lambda: None)
+    with ServerThread(mirror_pages(views, health, operator)) as server:
+        yield server.uri
+
+
+@pytest.fixture
+def address(pages: WatchPages) -> Iterator[str]:
+    with served(pages) as found:
         yield found
 
 
-@pytest.fixture(scope="module")
-def own_source(configuration: MirrorConfiguration) -> Iterator[str]:
-    assert configuration.file is not None
-    with source_pages(configuration.file.path.parent / "demo") as (address, _):
-        yield address
-
-
-class Rows(HTMLParser):
-    """The cells of the rows of a page, as their texts."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.inside = False
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in {"td", "th"}:
-            self.rows[-1].append("")
-            self.inside = True
-        elif tag == "title":
-            self.inside = False
-
-    def handle_endtag(self, tag: str) -> None:
-        self.inside = tag != "td" and (self.inside or tag == "title")
-
-    def handle_data(self, data: str) -> None:
-        if self.inside and self.rows and self.rows[-1]:
-            self.rows[-1][-1] += data
-
-
 def get(address: str) -> str:
-    with urlopen(address) as answer:
+    with urlopen(address, timeout=30) as answer:
         assert answer.headers["cache-control"] == "no-store"
         assert answer.headers["content-security-policy"].startswith("default-src 'none';")
         return str(answer.read().decode())
 
 
-def status(
-    configuration: MirrorConfiguration, capsys: pytest.CaptureFixture[str]
-) -> dict[str, dict[str, object]]:
-    assert configuration.file is not None
-    run(["status", "--json", "--config", str(configuration.file.path)])
-    lines = map(json.loads, capsys.readouterr().out.splitlines())
-    return {line["mirror"]: line for line in lines if line["type"] == "mirror"}
+def test_a_mirror_shows_since_when_it_fails_why_and_what_is_pending(
+    source: TinySource, address: str
+) -> None:
+    lost = next(iter(FILES))
+    del source.answers[lost]
+    assert run(["pull", "museum", "-qq"]) == 3
+    assert "Failing since" not in get(address)
+    source.answers.clear()
+    for _ in range(2):
+        assert run(["pull", "museum", "-qq"]) != 0
 
-
-def test_a_mirror_its_pulls_its_resources_and_its_audits_have_pages(address: str) -> None:
-    page = get(f"{address}mirror?name=theses")
-    assert "Pending resources, by cause" in page
-    assert 'class="join"' in page
-    place = page.partition('href="run?')[2].partition('"')[0].replace("&amp;", "&")
-    assert "Result" in get(f"{address}run?{place}")
-    failed = get(f"{address}mirror?name=maps")
-    assert "503" in failed
-    uri = quote("http://source.example/collection-0/item-00007.xml", safe="")
-    for resource in (uri, "collection-0/item-00007.xml"):
-        why = get(f"{address}resource?name=theses&resource={resource}")
-        assert "the file was changed in the mirror after it was fetched" in why
-        assert "resourcesync repair" in why
-    audits = get(f"{address}audits")
-    report = audits.partition('href="audit?name=theses')[2].partition('"')[0]
-    evidence = get(f"{address}audit?name=theses{report.replace('&amp;', '&')}")
-    assert ">Not in sync<" in evidence
-    with urlopen(f"{address}audit?name=theses{report.replace('&amp;', '&')}") as answer:
-        assert "style-src 'sha256-" in answer.headers["content-security-policy"]
-    assert "item-00007.xml" in evidence
-    assert '<a href="audits" aria-current="page">Audits</a>' in evidence
+    assert "Failing since" in get(address)
+    page = get(f"{address}mirror?name=museum")
+    assert "Failing since" in page
+    assert f"{len(FILES) - 1} created, 1 failed" in page
+    causes = page.partition("Pending resources, by cause")[2]
+    assert f"{source.url}{lost}" in causes
+    assert "; 2 times since " in page
 
 
 @pytest.mark.parametrize(
     ("place", "code"),
     [
+        ("mirror?name=museum", 200),
+        ("?" + "x=1&" * 100, 200),
         ("mirror?name=nobody", 404),
         ("mirror?name=/etc", 404),
         ("mirror", 404),
-        ("run?name=museum&run=x", 404),
-        ("audit?name=museum&run=../../etc", 404),
-        ("resource?name=museum", 404),
-        ("events?" + "x=1&" * 100, 200),
         ("mirrors.html", 404),
-        ("explore?name=nobody", 404),
-        ("explore?name=http://127.0.0.1:9/", 404),
         ("mirror?name=" + "x" * 20_000, 414),
     ],
 )
@@ -155,39 +129,34 @@ def test_the_pages_only_read(address: str) -> None:
         urlopen(Request(address, data=b"x", method="POST"))
     caught.value.close()
     assert caught.value.code == 405
-    with urlopen(f"{address}metrics") as answer:
-        assert b"resourcesync_mirror_resources" in answer.read()
 
 
-def test_a_mirror_that_cannot_be_read_is_said_to_be_so(
-    configuration: MirrorConfiguration, tmp_path: Path
-) -> None:
-    assert configuration.file is not None
-    broken = tmp_path / "resourcesync.toml"
-    text = configuration.file.path.read_text()
-    broken.write_text(text + f'[mirror.broken]\nsource = "http://x/"\ndest = "{tmp_path}"\n')
-    own = tmp_path / ".resourcesync"
-    own.mkdir()
+def test_a_mirror_that_cannot_be_read_is_said_to_be_so(source: TinySource, tmp_path: Path) -> None:
+    own = tmp_path / "broken" / ".resourcesync"
+    own.mkdir(parents=True)
     (own / "state.db").write_bytes(b"no database at all" * 100)
-    loaded = load(broken)
-    found = WatchPages(lambda: (loaded.names, loaded), SystemClock()).mirrors()
-    assert [bool(summary.error) for summary in found] == [True, False, False, False]
-    assert "damaged" in found[0].error or "not the state" in found[0].error
+    put(f'{museum(source)}[mirror.broken]\nsource = "http://x/"\ndest = "{own.parent}"\n')
+    loaded = load(None)
+    pages = WatchPages(lambda: (loaded.names, loaded), SystemClock())
+
+    found = {summary.name: summary.error for summary in pages.mirrors()}
+    assert "damaged" in found["broken"] or "not the state" in found["broken"]
+    assert found["museum"] == ""
+    detail = pages.mirror("broken")
+    assert detail is not None
+    assert found["broken"].lower() in mirror_page(detail).lower()
 
 
-def test_watch_serves_the_pages_and_tells_what_ended(source: TinySource, said: Said) -> None:
+def test_watch_serves_the_pages(source: TinySource, said: Said) -> None:
     put(museum(source, 'every = "1h"\n'))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    found: list[str] = []
+    port, found = free_port(), list[str]()
 
     def look() -> None:
         until = time.monotonic() + 20
         while time.monotonic() < until and not found:
-            with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/events") as answer:
+            with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/") as answer:
                 text = answer.read().decode()
-                found.extend([text] if "in sync" in text else [])
+                found.extend([text] if "in sync</span>" in text else [])
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -195,21 +164,19 @@ def test_watch_serves_the_pages_and_tells_what_ended(source: TinySource, said: S
     thread.start()
     assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
     thread.join()
-
-    rows = Rows(found[0]).rows
-    assert rows[1][1:4] == ["museum", "pull", "good"]
+    assert "museum" in found[0]
+    assert "<th>Next pull</th>" in found[0]
     assert f"Admin     http://127.0.0.1:{port}/\n" in said.readouterr().out
 
 
 def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path) -> None:
     class Closed(WatchPages):
-        def audits(self) -> Sequence[EndedAudit]:
+        def mirrors(self) -> Sequence[MirrorSummary]:
             raise PermissionError(13, "Permission denied", str(tmp_path))
 
-    views = Closed(lambda: ((), load(None)), SystemClock())
-    with ServerThread(Dashboard(views, OperationsApplication(look=lambda: None))) as server:
+    with served(Closed(lambda: ((), load(None)), SystemClock())) as address:
         with pytest.raises(HTTPError) as caught:
-            urlopen(f"{server.uri}audits")
+            urlopen(address)
         with caught.value as answer:
             text = answer.read().decode()
     assert (caught.value.code, str(tmp_path) in text) == (503, False)
@@ -228,15 +195,149 @@ def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) 
     world.clock.advance(hours=2)
     assert world.pull().held == 30
 
-    (tmp_path / "empty.toml").write_text("")
-    configuration = load(tmp_path / "empty.toml")
-    found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(
-        place, timedelta(days=1)
-    )
+    configuration = load(None)
+    found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(place)
     assert found is not None
     page = mirror_page(found)
     assert (found.summary.status.right, found.summary.status.listed) == (10, 40)
     assert "  25 %  " in status_table([found.summary.status], world.clock.now())[1]
-    assert page.count(">25 %<") >= 2  # the tile, and the table of the chart
+    assert ">25 %<" in page
     assert "30 deletions held" in page
     assert "40 listed" not in page
+
+
+def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
+    pages: WatchPages, running: dict[MirrorJob, float]
+) -> None:
+    running[PULL] = 9.0
+    pages.show_progress("museum", {"done": 12, "total": 30})
+    [job] = [summary.running for summary in pages.mirrors()]
+    assert job is not None
+    assert (job.kind, job.done, job.total) == ("pull", 12, 30)
+
+    running.clear()
+    pages.end_progress("museum")
+    running[PULL] = 1.0
+    [job] = [summary.running for summary in pages.mirrors()]
+    assert job is not None
+    assert job.total == 0  # that of the last pull is forgotten
+
+
+def test_a_pull_of_the_service_reports_its_progress(
+    configuration: MirrorConfiguration, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    def show(mirror: str, fields: Mapping[str, object]) -> None:
+        seen.append(f"{mirror} {fields['done']} of {fields['total']}")
+
+    runner = WatchJobRunner(
+        SystemClock(), lambda _: None, show, StoredNames(tmp_path / "pulled"), StateCache()
+    )
+    settings = WatchSettings(configuration=configuration, names=configuration.names)
+    runner.configure(*settings.watched_mirrors())
+    runner(PULL, CancelToken(SystemClock()))
+    assert seen[-1] == f"museum {len(FILES)} of {len(FILES)}"
+
+
+@contextmanager
+def source_served(root: Path) -> Iterator[str]:
+    """Show a published tree with a subscriber at its hub to its operators."""
+    clock = SystemClock()
+    root.mkdir()
+    (root / "a.txt").write_text("a")
+    base = "https://demo.example/"
+    trees.publish_tree(root, {"url": base, "hubs": (f"{base}hub",)}, clock=clock)
+    tree = applications.find_tree(root)
+    hub, now = tree.own_hub(clock).hub, to_microseconds(clock.now())
+    topic = f"{base}resourcesync/changenotification.xml"
+    intent = SubscriptionIntent(
+        mode="subscribe",
+        topic=topic,
+        callback=CALLBACK,
+        secret=b"",
+        lease=864_000,
+        echo="",
+        requested=now,
+    )
+    hub.store.add_intent(intent)
+    [kept] = hub.store.due_intents(now, 1, ())
+    hub.store.confirm(kept, now + 9 * 86_400_000_000)
+    try:
+        with ServerThread(tree.board(clock, hub, hub.figures)) as server:
+            yield server.uri
+    finally:
+        hub.application.end()
+
+
+def test_a_source_shows_who_is_subscribed_without_what_only_they_may_know(tmp_path: Path) -> None:
+    with source_served(tmp_path / "demo") as address:
+        page = get(address)
+        assert "https://two.example:8443" in page
+        assert "changenotification.xml" in page
+        assert "up to date" in page
+        assert CALLBACK.rpartition("/")[2] not in page
+        assert "resourcelist.xml" in page
+        (tmp_path / "demo" / "resourcesync").rename(tmp_path / "gone")
+        with pytest.raises(HTTPError) as caught:
+            get(address)
+        with caught.value:
+            assert caught.value.code == 503
+
+
+class Paused:
+    """A service in which a mirror can be paused, and nothing else."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def pull_now(self, name: str) -> bool:
+        return not name
+
+    def pause(self, name: str) -> bool:
+        self.done.append(name)
+        return True
+
+    def resume(self, name: str) -> bool:
+        return not name
+
+
+@pytest.mark.night
+def test_chromium_may_send_the_form_of_an_operator(browser: Any, pages: WatchPages) -> None:
+    operations = Paused()
+    with served(pages, OperatorApplication("a-token-of-this-test", operations)) as address:
+        page = browser.new_page()
+        page.goto(f"{address}mirror?name=museum")
+        page.fill("#token", "a-token-of-this-test")
+        page.click("button[value=pause]")
+        page.locator("h1", has_text="museum").wait_for()
+        assert operations.done == ["museum"]
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_pages_have_no_barrier_and_fit_on_a_phone(
+    browser: Any, source: TinySource, address: str, tmp_path: Path, scheme: str
+) -> None:
+    assert run(["pull", "museum", "-qq"]) == 0
+    with source_served(tmp_path / "demo") as own:
+        places = [address, f"{address}mirror?name=museum", own]
+        assert barriers(browser, places, color_scheme=scheme) == []
+        context = browser.new_context(viewport={"width": 390, "height": 900})
+        page = context.new_page()
+        for place in places:
+            page.goto(place)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        context.close()
+
+
+@pytest.mark.night
+def test_the_checker_of_the_w3c_finds_no_fault(
+    source: TinySource, address: str, tmp_path: Path
+) -> None:
+    assert run(["pull", "museum", "-qq"]) == 0
+    with source_served(tmp_path / "demo") as own:
+        for number, place in enumerate([address, f"{address}mirror?name=museum", own]):
+            (tmp_path / f"{number}.html").write_text(get(place))
+    faults = markup_faults(tmp_path)
+    assert {fault for fault in faults if not fault.startswith("CSS: ")} == set()

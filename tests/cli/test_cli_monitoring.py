@@ -18,7 +18,7 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status_formats import Labels
-from resourcesync.cli.service.watch_reports import WatchFigures
+from resourcesync.cli.service.watch_status import WatchFigures
 from resourcesync.mirror_state.database import SqliteMirrorState
 from tests.support.commands.command_line import FILES, Said
 from tests.support.commands.settings_file import put

@@ -8,11 +8,11 @@ import pytest
 
 from resourcesync.errors import StorageError
 from resourcesync.server.admin import OperationsApplication
-from resourcesync.server.dashboard.app import Dashboard
+from resourcesync.server.dashboard.app import Pages
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.operator_actions import OperatorApplication
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.dashboard_values import Seen, detail
+from tests.support.dashboard_values import NOW, Seen, detail
 
 TOKEN = "a-token-of-this-test"
 FORM = "application/x-www-form-urlencoded"
@@ -51,7 +51,7 @@ def operations() -> Operations:
 def host(operations: Operations) -> Iterator[str]:
     health = OperationsApplication(look=lambda: None)
     operator = OperatorApplication(TOKEN, operations)
-    with ServerThread(Dashboard(None, health, operator=operator)) as server:  # type: ignore[arg-type]  # no page of it is read
+    with ServerThread(Pages({}, lambda: NOW, health, operator)) as server:
         yield urlsplit(server.uri).netloc
 
 
@@ -118,10 +118,11 @@ def test_the_token_is_in_no_address_and_no_page(host: str, operations: Operation
 
 def test_without_a_token_configured_the_pages_only_read() -> None:
     health = OperationsApplication(look=lambda: None)
-    with ServerThread(Dashboard(None, health)) as server:  # type: ignore[arg-type]  # no page of it is read
+    with ServerThread(Pages({}, lambda: NOW, health)) as server:
         assert post(urlsplit(server.uri).netloc, PULL)[0] == 405
     assert "token" not in mirror_page(detail("museum"))
     seen = Seen(mirror_page(detail("museum"), can_act=True))
     assert "act" in seen.addresses
+    assert "http-equiv" not in seen.attributes  # a token that is being typed is not lost
     assert {"Pull now", "Pause"} <= set(seen.texts)
     assert "Resume" not in seen.texts

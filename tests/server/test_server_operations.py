@@ -8,15 +8,11 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import PublishedTree, find_tree
-from resourcesync.errors import StorageError
-from resourcesync.model import formatting
-from resourcesync.model.vocabulary import Capability
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.dashboard.front_page import OfferedList, Overview
 from resourcesync.server.metrics import Metric, write_metrics
 from tests.support.servers.asgi import ask
-from tests.support.servers.served_tree import LIST_URI, media_type, plant, settled
+from tests.support.servers.served_tree import media_type, plant, settled
 
 
 @pytest.fixture
@@ -97,75 +93,32 @@ def test_a_label_cannot_forge_a_line() -> None:
     )
 
 
-def _resource_list(uri: str) -> OfferedList:
-    return OfferedList(capability=Capability.RESOURCE_LIST, uri=uri)
-
-
 def test_a_look_that_takes_too_long_is_not_ready() -> None:
     app = OperationsApplication(look=lambda: None, patience=0.0)
 
     assert ask(app, "/readyz").status == 503
 
 
-def test_the_page_leads_to_every_list_and_says_how_to_follow(tree: PublishedTree) -> None:
-    page = ask(tree.application(SystemClock()), "/")
+def test_the_page_at_the_top_leads_to_the_lists_and_says_how_to_follow(tree: PublishedTree) -> None:
+    app = tree.application(SystemClock())
+    page = ask(app, "/")
 
     text = page.body.decode()
-    base = "http://h.example/"
+    lists = "http://h.example/resourcesync/capabilitylist.xml"
     assert page.fields["content-type"] == "text/html; charset=utf-8"
-    policy = page.fields["content-security-policy"]
-    assert policy.startswith("default-src 'none'; style-src 'sha256-")
-    assert page.fields["cache-control"] == "no-cache"
-    assert f'<link rel="resourcesync" href="{base}resourcesync/capabilitylist.xml">' in text
-    size = (tree.out / "resourcesync" / "resourcelist.xml").stat().st_size
-    assert f'<a href="{base}resourcesync/resourcelist.xml">Resource List</a>' in text
-    assert f'<a href="{base}resourcesync/changelist.xml">Change List</a>' in text
-    assert f">{formatting.size(size)}</td>" in text
-    assert text.count('data-label="Written">20') == 2
-    assert "2 resources, 1 change recorded." in text
-    assert f"resourcesync pull {base}" in text
-    app = tree.application(SystemClock())
+    assert page.fields["content-security-policy"].startswith("default-src 'none'")
+    assert page.fields["link"] == f'<{lists}>; rel="resourcesync"'
+    assert f'<link rel="resourcesync" href="{lists}">' in text
+    assert '<a href=".well-known/resourcesync">' in text
+    assert f"resourcesync pull {lists}" in text
     assert ask(app, "/", fields={"if-none-match": page.fields["etag"]}).status == 304
+    assert ask(app, "/robots.txt").status == 404
 
 
-def test_nothing_that_a_page_tells_is_taken_for_markup(tmp_path: Path) -> None:
-    plant(tmp_path)
-    hostile = '"><script>alert(1)</script>&'
+def test_nothing_in_the_address_of_the_lists_is_taken_for_markup(tmp_path: Path) -> None:
     served = ServedSource(
-        root=tmp_path,
-        capability_list_uri="http://x/'c.xml",
-        media_type=media_type,
-        overview=lambda: Overview(address=hostile, lists=(_resource_list("http://x/" + hostile),)),
+        root=plant(tmp_path), capability_list_uri="http://x/'&c.xml", media_type=media_type
     )
-
     text = ask(create_app(served, clock=settled()), "/").body.decode()
 
-    assert "<script" not in text
-    assert "&lt;script&gt;" in text
-    assert "http://x/&#x27;c.xml" in text
-
-
-def test_the_pages_are_made_once_for_many_requests_and_without_what_fails(tmp_path: Path) -> None:
-    made: list[int] = []
-
-    def overview() -> Overview:
-        made.append(1)
-        if len(made) > 1:
-            raise StorageError("gone")
-        return Overview(address="http://x/", lists=(_resource_list("http://x/r.xml"),))
-
-    app = create_app(
-        ServedSource(
-            root=plant(tmp_path / "tree"),
-            capability_list_uri=LIST_URI,
-            media_type=media_type,
-            overview=overview,
-        ),
-        clock=SystemClock(),
-    )
-
-    pages = [ask(app, path) for path in ("/", "/robots.txt", "/", "/robots.txt")]
-    assert made == [1]
-    assert {page.status for page in pages} == {200}
-    assert pages[1].body == b"User-agent: *\nAllow: /\nSitemap: http://x/r.xml\n"
-    assert "link" not in pages[1].fields
+    assert 'href="http://x/&#x27;&amp;c.xml"' in text

@@ -247,6 +247,8 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         last_run: End of the last run, UTC.
         outcome: Outcome of the last run, one of its codes or ``ok``.
         failed: Error that ended the last run; ``None`` if it completed.
+        failing_since: End of the first of the runs that failed in a row up to now, UTC; ``None`` if
+            the last one did not fail.
         failures: The first listed resources that are not in the mirror as listed, and the reasons.
         certificate_until: End of the first TLS certificate of the servers of the Source's lists, as
             the last run met it, UTC; ``None`` without TLS.
@@ -284,6 +286,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_run: datetime | None = None
     outcome: str = ""
     failed: FailedRun | None = None
+    failing_since: datetime | None = None
     failures: tuple[Failing, ...] = ()
     certificate_until: datetime | None = None
     size: int | None = None

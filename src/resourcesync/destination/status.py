@@ -64,7 +64,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> Mirror
         edited=edited,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
-        **_last_run(last, memory),
+        **_last_run(last, state, memory),
         failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
         certificate_until=memory.certificate_until,
         size=state.size(),
@@ -74,15 +74,26 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> Mirror
     )
 
 
-def _last_run(last: RunRow | None, memory: SyncState) -> dict[str, Any]:
-    failure = memory.last_failure if memory.last_state is Word.FAILING else None
+def _last_run(last: RunRow | None, state: SqliteMirrorState, memory: SyncState) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    is_failing = memory.last_state is Word.FAILING
+    if is_failing and (since := state.failing_since()) is not None:
+        found["failing_since"] = from_microseconds(since)
+    failure = memory.last_failure if is_failing else None
     if failure is not None and (last is None or last.ended < failure[0]):  # no room for its row
         ended, failed = failure
-        return {"last_run": from_microseconds(ended), "outcome": failed.code, "failed": failed}
+        moment = from_microseconds(ended)
+        return {
+            "failing_since": moment,
+            **found,
+            "last_run": moment,
+            "outcome": failed.code,
+            "failed": failed,
+        }
     if last is None:
-        return {}
+        return found
     ended_at = from_microseconds(last.ended)
-    return {"last_run": ended_at, "outcome": last.outcome, "failed": read_failed(last)}
+    return {**found, "last_run": ended_at, "outcome": last.outcome, "failed": read_failed(last)}
 
 
 def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:

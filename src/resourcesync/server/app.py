@@ -8,8 +8,7 @@ Its answers:
   publisher is at the top. All other paths are resources of the tree.
 - A folder, whose path ends with a slash, is its ``index.html``, with all the fields of that
   resource; without the slash it is redirected to (301). A folder without one is absent: its files
-  are never listed. Only ``/`` is then a page that points to the lists. ``/robots.txt`` is that of
-  the tree, else one that names the Resource List.
+  are never listed. Only ``/`` is then a page that points to the lists.
 - Files that are not published, hidden files (a name that begins with ``.`` or ends with ``~``),
   links that lead out of the tree and everything that is no regular file are absent: 404. A file
   that cannot be read is not absent: 403, or 503 when the fault may pass, because a Destination may
@@ -50,7 +49,6 @@ from resourcesync.server.asgi import (
     raw_headers,
     refuse,
 )
-from resourcesync.server.dashboard.front_page import Overview, SourcePages
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import (
     FileSender,
@@ -64,8 +62,8 @@ from resourcesync.server.files import (
     read_path,
     without_authority,
 )
+from resourcesync.server.front_page import front_page
 from resourcesync.server.metrics import Metric, RequestTally
-from resourcesync.server.representations import InMemoryRepresentation
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 
@@ -92,8 +90,6 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
             there is no such file.
         media_type: Returns the media type for a path in the tree (with ``/``, undecodable bytes as
             surrogates); empty when it has none.
-        overview: Returns the content of the page at the top; called in a thread. ``None``: no
-            content.
         find_entry: Returns the entry of a resource, for its digests and links; ``None``: there are
             none.
     """
@@ -105,7 +101,6 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     well_known: Path | None = None
     is_published: Callable[[str], bool] = _is_anything
     file_at: Callable[[str], str | None] | None = None
-    overview: Callable[[], Overview] | None = None
     find_entry: FindEntry | None = None
 
     def __post_init__(self) -> None:
@@ -234,7 +229,7 @@ class Application:
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'
         self._description = ServedFolder(served.description.parent)
         self._description_name = (os.fsencode(served.description.name),)
-        self._pages = SourcePages(served.capability_list_uri, served.overview, clock)
+        self._front = front_page(served.capability_list_uri)
 
     def _is_open(self, names: Names) -> bool:
         return self._is_published(_path_of(names))
@@ -281,8 +276,9 @@ class Application:
             return storage_error_response(error)
         if response is not None:
             return response
-        page = await self._make_page(request.raw_path or b"/")
-        return refuse(404, "Not found.") if page is None else page.response_to(request)
+        if request.raw_path in {b"", b"/"}:
+            return self._front.response_to(request)
+        return refuse(404, "Not found.")
 
     def _redirect_to_folder(self, request: HttpRequest) -> Response | None:
         """Return the redirect to a folder that has a page; ``None`` for anything else.
@@ -301,12 +297,6 @@ class Application:
         name = quote(unquote_to_bytes(path.rpartition(b"/")[2]), safe="")
         query = f"?{quote(request.query, safe=_QUERY)}" if request.query else ""
         return refuse(301, "It is a folder.", {"location": f"./{name}/{query}"})
-
-    async def _make_page(self, path: bytes) -> InMemoryRepresentation | None:
-        """Return the generated page of a path that the tree does not have."""
-        if path == b"/":
-            return await self._pages.front()
-        return await self._pages.robots() if path == b"/robots.txt" else None
 
     def _locate_request(self, request: HttpRequest) -> ServedLocation | None:
         """Return the location of the answer to a request."""

@@ -2,9 +2,8 @@
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
@@ -17,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync import __version__
 from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
 from resourcesync.adapters.files.names import media_type, to_segment
+from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import document_stores
 from resourcesync.app.publishing.published_tree import (
     documents_of,
@@ -29,14 +29,12 @@ from resourcesync.app.serving.push_channels import OwnHub, channel_links, open_o
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError, quoted
 from resourcesync.model.capabilities import CapabilityEntry, Part
-from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.access_log import AccessLog
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
-from resourcesync.server.dashboard.front_page import OfferedList, Overview
-from resourcesync.server.dashboard.views import DocumentFile, SourceViews
+from resourcesync.server.dashboard.views import DocumentFile, SourceView
 from resourcesync.server.files import FileState, ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.server.metrics import Metric
@@ -99,8 +97,7 @@ def _uri_of(names: SourceNaming, path: str) -> str:
 
 _CAPABILITY_LIST_NAME: Final = "capabilitylist.xml"
 _MOST_DOCUMENTS: Final = 500
-Rates = dict[tuple[int, str], int]
-_URL_PREFIXES: Final = ("http://", "https://")
+_MOST_SUBSCRIBERS: Final = 50
 
 
 @final
@@ -113,27 +110,40 @@ class SourceStatus:
         self._log = log
         self._name = name
         self._counted: tuple[tuple[int, int], int] | None = None
-        self._rates: tuple[tuple[object, ...], Rates] | None = None
 
     def check(self) -> None:
         """Check that the tree can be served."""
-        self._lists()
+        path = self._documents / _CAPABILITY_LIST_NAME
+        try:
+            with path.open("rb") as stream:
+                for _ in reader.read_stream(stream, uri=str(path)).entries():
+                    pass
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}") from error
         if self._log is not None:
             self._log.last()
 
-    def overview(self) -> Overview:
-        """Return the data of the page."""
-        lists = self._lists()
-        if self._log is None:
-            return Overview(address=self._address, lists=lists)
-        last = self._log.last()
-        return Overview(
-            address=self._address, lists=lists, resources=self._count(last), changes=last[0]
+    def view(self, now: datetime, hub: OpenHub | None) -> SourceView:
+        """Return the Source as its operators see it."""
+        resources, changes = self._counts()
+        subscribers = None if hub is None else tuple(hub.store.list_subscribers(_MOST_SUBSCRIBERS))
+        return SourceView(
+            now=now,
+            address=self._address,
+            documents=self._files(),
+            resources=resources,
+            changes=changes,
+            subscribers=subscribers,
+            subscribed=0 if hub is None else hub.store.count_subscriptions(),
         )
 
     def figures(self) -> Iterator[Metric]:
-        """Yield the metrics of the Source."""
-        overview = self.overview()
+        """Yield the metrics of the Source, while it can be served."""
+        self.check()
+        files = self._files()
+        if not files:
+            raise StorageError(f"there are no documents in {self._documents}")
+        resources, changes = self._counts()
         yield Metric(
             name="resourcesync_build_info",
             kind="gauge",
@@ -144,9 +154,9 @@ class SourceStatus:
             name="resourcesync_source_last_publish_timestamp_seconds",
             kind="gauge",
             help_text="Time of the last write of a top document.",
-            values=(((), self._written()),),
+            values=(((), files[0].written.timestamp()),),
         )
-        counts = (("resourcelist", overview.resources), ("changelist", overview.changes))
+        counts = (("resourcelist", resources), ("changelist", changes))
         yield Metric(
             name="resourcesync_source_entries",
             kind="gauge",
@@ -158,7 +168,7 @@ class SourceStatus:
             ),
         )
 
-    def documents(self) -> tuple[DocumentFile, ...]:
+    def _files(self) -> tuple[DocumentFile, ...]:
         """Return the documents of the tree, those written last first; at most 500."""
         try:
             with os.scandir(self._documents) as entries:
@@ -173,58 +183,14 @@ class SourceStatus:
             for name, info in found[:_MOST_DOCUMENTS]
         )
 
-    def rates(self, since: datetime, step: timedelta) -> Rates:
-        """Return the number of changes of each kind in each interval, by its number.
-
-        Counted again only after changes: there may be millions.
-        """
+    def _counts(self) -> tuple[int | None, int | None]:
+        """Return the numbers of resources and changes, as far as they are known."""
         if self._log is None:
-            return {}
-        asked = (since, step, self._log.last())
-        if self._rates is None or self._rates[0] != asked:
-            width = step // timedelta(microseconds=1)
-            self._rates = asked, self._log.rates(to_microseconds(since), width)
-        return self._rates[1]
-
-    def _count(self, last: tuple[int, int]) -> int:
-        """Count the resources, again only after changes: there may be millions."""
-        assert self._log is not None
-        if self._counted is None or self._counted[0] != last:
+            return None, None
+        last = self._log.last()
+        if self._counted is None or self._counted[0] != last:  # there may be millions
             self._counted = (last, self._log.resources())
-        return self._counted[1]
-
-    def _lists(self) -> tuple[OfferedList, ...]:
-        path = self._documents / _CAPABILITY_LIST_NAME
-        try:
-            with path.open("rb") as stream:
-                entries = list(reader.read_stream(stream, uri=str(path)).entries())
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {error.strerror}") from error
-        return tuple(
-            self._offered_list(entry.capability, entry.uri)
-            for entry in entries
-            if isinstance(entry, CapabilityEntry)
-            and entry.capability is not None
-            and entry.uri.startswith(_URL_PREFIXES)
-        )
-
-    def _offered_list(self, capability: Capability, uri: str) -> OfferedList:
-        """Return a list with its size and time, if it is a file of the folder."""
-        with contextlib.suppress(OSError, ValueError):
-            info = (self._documents / uri.rpartition("/")[2]).lstat()
-            if stat.S_ISREG(info.st_mode):
-                written = datetime.fromtimestamp(info.st_mtime, UTC)
-                return OfferedList(
-                    capability=capability, uri=uri, size=info.st_size, written=written
-                )
-        return OfferedList(capability=capability, uri=uri)
-
-    def _written(self) -> float:
-        try:
-            with os.scandir(self._documents) as entries:
-                return max(entry.stat().st_mtime for entry in entries)
-        except (OSError, ValueError) as error:
-            raise StorageError(f"cannot read {self._documents}: {error}") from error
+        return self._counted[1], last[0]
 
 
 __all__ = [
@@ -320,14 +286,15 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         lookout = self.status()
         return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
 
-    def board(
-        self, views: "Callable[[PublishedTree], SourceViews]", *counts: MetricsSource
-    ) -> ASGIApp:
-        """Return the pages for the operators, with the application for them."""
-        from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - few have it
+    def board(self, clock: Clock, hub: OpenHub | None, *counts: MetricsSource) -> ASGIApp:
+        """Return the page for the operators, with the application for them."""
+        from resourcesync.server.dashboard.app import source_pages  # noqa: PLC0415 - few have it
 
         def build(tree: PublishedTree) -> ASGIApp:
-            return SourceDashboard(views(tree), tree.operations(*counts))
+            status = tree.status()
+            return source_pages(
+                lambda: status.view(clock.now(), hub), clock.now, tree.operations(*counts)
+            )
 
         return _CurrentApplication(CurrentTree(self), build)
 
@@ -348,7 +315,6 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
             well_known=self.out / ".well-known" / "resourcesync",
             is_published=published_files(self.root) if file_at is None else _follows_no_link,
             file_at=file_at,
-            overview=self.status().overview,
         )
 
     def status(self) -> SourceStatus:

@@ -310,7 +310,7 @@ def serve_operators(
     operator: tuple[str, MirrorOperations] | None = None,
 ) -> Iterator[str]:
     """Serve the operators' pages, their status as JSON and the metrics, while the block runs."""
-    from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - only with --admin
+    from resourcesync.server.dashboard.app import mirror_pages  # noqa: PLC0415 - only with --admin
     from resourcesync.server.dashboard.operator_actions import (  # noqa: PLC0415 - the same
         OperatorApplication,
     )
@@ -318,6 +318,6 @@ def serve_operators(
     host, port = address
     health = OperationsApplication(look=check_health, counts=[figures])
     actions = None if operator is None else OperatorApplication(*operator)
-    application = AdminApplication(status, Dashboard(views, health, operator=actions))
+    application = AdminApplication(status, mirror_pages(views, health, actions))
     with ServerThread(application, host=host, port=port) as server:
         yield server.uri

@@ -1,6 +1,6 @@
 """``resourcesync serve``: serve a published tree and its documents over HTTP."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,7 @@ from resourcesync.errors import StorageError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from resourcesync.app.hubs import OpenHub
-    from resourcesync.app.serving.applications import PublishedTree
     from resourcesync.ports import Clock
-    from resourcesync.server.admin import MetricsSource
 
 _STDOUT = Path("-")
 _LEAST_SHARE = 8
@@ -60,7 +57,7 @@ _LEAST_SHARE = 8
     "--admin",
     type=options.BINDING,
     metavar="HOST:PORT",
-    help="The address of pages about the Source, /livez, /readyz and /metrics; not for the public.",
+    help="The address of the operators' page, /livez, /readyz and /metrics; not for the public.",
 )
 @option(
     "--connections",
@@ -140,7 +137,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     application = found.application(clock, mounts=mounts)
     second = None
     if values["admin"] is not None:
-        operations = _source_board(found, clock, [application.metrics, *counts], hub)
+        operations = found.board(clock, hub, application.metrics, *counts)
         second = applications.SecondApplication(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
@@ -177,15 +174,6 @@ def _access_log(
             screen.report("warning", fields)
         with at_hangup(log.reopen):
             yield log
-
-
-def _source_board(
-    found: "PublishedTree", clock: "Clock", counts: Sequence["MetricsSource"], hub: "OpenHub | None"
-) -> "ASGIApp":
-    """Return the pages of a tree for its operators."""
-    from resourcesync.cli.render.serve_pages import ServePages  # noqa: PLC0415 - only with --admin
-
-    return found.board(lambda tree: ServePages(tree, clock, counts, hub), *counts)
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

@@ -24,8 +24,8 @@ from resourcesync.cli.service.watch_mirrors import (
     Subscriptions,
     WatchJobRunner,
 )
-from resourcesync.cli.service.watch_pages import WatchPages
-from resourcesync.cli.service.watch_reports import WatchFigures, job_fields
+from resourcesync.cli.service.watch_reports import job_fields
+from resourcesync.cli.service.watch_status import WatchFigures, WatchPages
 from resourcesync.cli.signals import Interrupted
 from resourcesync.cli.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.errors import ResourceSyncError, StateError
@@ -170,7 +170,7 @@ class _WatchService:
         with ExitStack() as stack:
             if chosen.callback:
                 state = self._settings.push_state()
-                opened = self._push.opened(chosen.callback, chosen.listen, state, self._hint)
+                opened = self._push.opened(chosen.callback, chosen.listen, state, self.watch.hint)
                 stack.enter_context(opened)
             folder = self._settings.state_folder()
             stack.enter_context(accept_requests(folder, self._requests.pull_folders))
@@ -188,11 +188,6 @@ class _WatchService:
                 )
                 self._screen.report("admin", {"uri": uri})
             yield
-
-    def _hint(self, mirror: str) -> None:
-        """Handle a notification: the mirror is due."""
-        self._pages.notice(mirror)
-        self.watch.hint(mirror)
 
     def _planned(self, mirror: str) -> NextPull | None:
         """Return the next pull of a mirror; may be called on any thread."""
@@ -313,7 +308,6 @@ class _WatchService:
         self._figures.count(kind, fields, done.seconds)
         if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
             return  # there was no change to send, as after most pulls
-        self._pages.count(kind, fields)
         for phase in report.phases:
             self._screen.report("phase", {**phase, "mirror": mirror})
         self._screen.report(f"watch.{kind}", fields)

@@ -1,0 +1,331 @@
+"""The mirrors of a service: their statuses and its knowledge, for pages, metrics and JSON."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync import __version__
+from resourcesync.app.watching import mirror_views
+from resourcesync.app.watching.service import StateCache
+from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.json_output import VERSION, json_row, json_text
+from resourcesync.cli.output import CollectingScreen
+from resourcesync.cli.render.status_formats import (
+    CheckedMirror,
+    Labels,
+    UnreadableMirror,
+    mirror_figures,
+)
+from resourcesync.cli.render.status_table import full_disk_notes, notes_of
+from resourcesync.cli.service.watch_mirrors import Subscriptions, subscription_fields
+from resourcesync.cli.service.watch_reports import CHANGES
+from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.errors import ResourceSyncError
+from resourcesync.ports import Clock
+from resourcesync.server.dashboard.views import (
+    MirrorDetail,
+    MirrorSummary,
+    PushStatus,
+    RunningJob,
+    next_pull_text,
+)
+from resourcesync.server.metrics import Metric
+from resourcesync.settings.mirror import FreshnessSettings
+from resourcesync.watch.loop import NextPull
+from resourcesync.watch.scheduler import JobKind, MirrorJob
+from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
+
+_BUILD: Final[Mapping[Labels, float]] = {(("version", __version__), ("command", "watch")): 1}
+
+
+class WatchPages:
+    """The data of the pages (``server.dashboard.views.Views``)."""
+
+    def __init__(
+        self,
+        names: Callable[[], tuple[tuple[str, ...], MirrorConfiguration]],
+        clock: Clock,
+        pushed: Callable[[], Mapping[str, PushStatus]] = dict,
+        planned: Callable[[str], NextPull | None] = lambda _: None,
+        running: Callable[[], Mapping[MirrorJob, float]] = dict,
+        cache: StateCache | None = None,
+    ) -> None:
+        self._names, self._clock, self._pushed = names, clock, pushed
+        self._planned, self._running = planned, running
+        self._cache = StateCache() if cache is None else cache
+        self._progress: dict[str, tuple[int, int]] = {}
+
+    def show_progress(self, mirror: str, fields: Mapping[str, object]) -> None:
+        """Record the progress of a running pull, by the fields of its event."""
+        self._progress[mirror] = int(str(fields["done"])), int(str(fields["total"] or 0))
+
+    def end_progress(self, mirror: str) -> None:
+        """Forget the progress of a mirror's pull: it ended, or gave way to others."""
+        self._progress.pop(mirror, None)
+
+    def now(self) -> datetime:
+        """Return the present moment, UTC."""
+        return self._clock.now()
+
+    def watched_name(self, name: str) -> str:
+        """Return the name by which a mirror of the pages is watched; empty for an unknown one.
+
+        A mirror of one of several sets has its own folder as its name.
+        """
+        names, configuration = self._names()
+        if name in names:
+            return name
+        path = Path(name)
+        for watched in names:
+            with suppress(ResourceSyncError):  # the overview says so
+                if configuration.folder(watched) in {path, path.parent}:
+                    return watched
+        return ""
+
+    def mirrors(self) -> Sequence[MirrorSummary]:
+        """Return all mirrors; an unreadable one with its error."""
+        return [summary for summary, _ in self._each(self._names()[0])]
+
+    def mirror(self, name: str) -> MirrorDetail | None:
+        """Return one mirror and its recent past."""
+        watched = self.watched_name(name)
+        known = {
+            found.name: (found, folder)
+            for found, folder in self._each((watched,) if watched else ())
+        }
+        if name not in known:
+            return None
+        summary, folder = known[name]
+        if summary.error:
+            return MirrorDetail(summary=summary, now=self.now())
+        read = partial(mirror_views.read_detail, folder, summary, self.now())
+        return self._cache.apart(str(folder), read)
+
+    def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
+        pushed, running = self._pushed(), self._running_jobs()
+        for watched, found in read_watched(names, self._names()[1], self._cache).items():
+            yield from ((_unreadable(mirror), Path()) for mirror in found.unreadable)
+            for seen in found.mirrors:
+                summary = self._summary(
+                    seen, self._planned(watched), pushed.get(watched), running.get(watched)
+                )
+                yield summary, seen.folder
+
+    def _running_jobs(self) -> dict[str, RunningJob]:
+        """Return the pulls and audits that run, by the watched mirror."""
+        now, found = self.now(), dict[str, RunningJob]()
+        for job, seconds in self._running().items():
+            if job.kind is JobKind.HAND_OVER:
+                continue
+            is_pull = job.kind is JobKind.PULL
+            done, total = self._progress.get(job.mirror, (0, 0)) if is_pull else (0, 0)
+            since = now - timedelta(seconds=seconds)
+            found[job.mirror] = RunningJob(kind=job.kind.value, since=since, done=done, total=total)
+        return found
+
+    def _summary(
+        self,
+        seen: CheckedMirror,
+        planned: NextPull | None,
+        push: PushStatus | None,
+        running: RunningJob | None,
+    ) -> MirrorSummary:
+        status, disk = seen.status, seen.disk
+        next_pull = "" if planned is None else next_pull_text(planned, self.now())
+        notes = (*notes_of(status, next_pull), *full_disk_notes(seen))
+        if seen.is_too_quiet:
+            notes = (*notes, "the Source has not published for long: check that it still runs.")
+        return MirrorSummary(
+            status=status,
+            lag=seen.lag,
+            max_lag=seen.limits.max_lag,
+            notes=notes,
+            push=push,
+            next=planned,
+            running=running,
+            disk_free=None if disk is None else disk.free,
+            disk_size=0 if disk is None else disk.total,
+        )
+
+
+def _unreadable(mirror: UnreadableMirror) -> MirrorSummary:
+    problem = mirror.problem
+    hint = (f"next   {problem.hint}",) if problem.hint else ()
+    status = MirrorStatus(folder=mirror.name, source="", state=MirrorState.FAILING)
+    return MirrorSummary(status=status, error=problem.message, notes=(problem.message, *hint))
+
+
+def next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
+    """Return the next pull of a mirror as fields."""
+    return {
+        "mirror": mirror,
+        "at": None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
+        "reason": planned.reason.value.replace(" ", "_"),
+        "tries": planned.failures,
+    }
+
+
+def read_watched(
+    names: Sequence[str], configuration: MirrorConfiguration, cache: StateCache
+) -> dict[str, StatusResult]:
+    """Return the mirrors by the names that are watched; none delays another one."""
+    check = StatusCheck(
+        is_requested=False, limits=FreshnessSettings(), read=cache.status, apart=cache.apart
+    )
+    return {
+        name: read_statuses((name,), configuration, CollectingScreen(), check) for name in names
+    }
+
+
+class WatchFigures:
+    """The metrics of ``watch`` and of its mirrors."""
+
+    def __init__(
+        self,
+        names: Callable[[], tuple[tuple[str, ...], MirrorConfiguration]],
+        intervals: Callable[[], Mapping[Labels, float]],
+        push: Subscriptions | None = None,
+        planned: Callable[[str], NextPull | None] = lambda _: None,
+        cache: StateCache | None = None,
+    ) -> None:
+        self._planned = planned
+        self._cache = StateCache() if cache is None else cache
+        self._names, self._intervals, self._push = names, intervals, push
+        self._runs: Counter[Labels] = Counter()
+        self._changes: Counter[Labels] = Counter()
+        self._received: Counter[Labels] = Counter()
+        self._seconds: dict[Labels, float] = {}
+        self._accuracy: dict[Labels, float] = {}
+        self._last: dict[str, Mapping[str, object]] = {}
+
+    def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
+        """Count a finished job."""
+        mirror = (("mirror", str(fields["mirror"])),)
+        self._runs[(*mirror, ("kind", kind), ("exit", str(fields["exit"])))] += 1
+        self._last[f"{fields['mirror']} {kind}"] = fields
+        if kind == "audit" and "accuracy" in fields:
+            self._accuracy[mirror] = float(fields["accuracy"])
+        elif kind == "audit" and fields["exit"] == 0:
+            self._accuracy.pop(mirror, None)  # it is no longer known
+        if kind != "pull":
+            return
+        self._seconds[mirror] = seconds
+        for name in CHANGES:
+            self._changes[(*mirror, ("change", name))] += int(fields.get(name, 0))
+        self._received[mirror] += int(fields.get("bytes", 0))
+
+    def figures(self) -> Iterator[Metric]:
+        """Yield all metrics."""
+        yield _gauge("build_info", "Version of this program, and the running command.", _BUILD)
+        read = self._read_mirrors()
+        seen = {name: found.mirrors for name, found in read.items()}
+        yield from mirror_figures(
+            [mirror for found in read.values() for mirror in found.mirrors],
+            [mirror for found in read.values() for mirror in found.unreadable],
+        )
+        yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
+        yield _counter("changes_total", "Changes that pulls applied.", self._changes)
+        yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
+        yield _gauge(
+            "pull_duration_seconds", "Duration of the last pull.", self._watched(self._seconds)
+        )
+        yield _gauge(
+            "audit_accuracy_ratio",
+            "Share of the copies that the last audit found right.",
+            self._watched(self._accuracy),
+        )
+        yield _gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals_of(seen))
+        hints: dict[Labels, float] = {
+            (("direction", "in"), ("outcome", name)): n for name, n in self._counts().items()
+        }
+        yield _counter("notifications_total", "Notifications received.", hints)
+        yield from _subscription_figures(self._standings())
+
+    def status(self) -> bytes:
+        """Return the mirrors as in ``status --json``, and the results of their last runs."""
+        names = self._names()[0]
+        ended = [row for row in list(self._last.values()) if row["mirror"] in names]
+        found = self._read_mirrors().values()
+        mirrors = [json_row("mirror", "", fields) for each in found for fields in each.fields()]
+        pushed = [subscription_fields(standing) for standing in self._standings()]
+        rows = {
+            "mirrors": mirrors,
+            "next": [json_row("next", "", plan) for plan in self._plans()],
+            "ended": [json_row("ended", "", fields) for fields in ended],
+            "subscriptions": [json_row("watch.subscription", "", fields) for fields in pushed],
+        }
+        return json_text({"v": VERSION, **rows}).encode()
+
+    def _watched(self, values: Mapping[Labels, float]) -> Mapping[Labels, float]:
+        """Return the values of the mirrors that are watched now; a reload may remove some."""
+        names = self._names()[0]
+        return {labels: value for labels, value in tuple(values.items()) if labels[0][1] in names}
+
+    def _plans(self) -> Iterator[dict[str, object]]:
+        for name in self._names()[0]:
+            planned = self._planned(name)
+            if planned is not None:
+                yield next_pull_fields(name, planned)
+
+    def _counts(self) -> Mapping[str, int]:
+        return {} if self._push is None else self._push.counts
+
+    def _standings(self) -> Sequence[SubscriptionReport]:
+        return () if self._push is None else self._push.standings()
+
+    def _intervals_of(self, seen: Mapping[str, Sequence[CheckedMirror]]) -> Mapping[Labels, float]:
+        """Return the intervals of mirrors by their own labels: each set of a mirror has one."""
+        known = self._intervals()
+        return {
+            (("mirror", mirror.status.folder),): known[label]
+            for name, mirrors in seen.items()
+            if (label := (("mirror", name),)) in known
+            for mirror in mirrors
+        }
+
+    def _read_mirrors(self) -> dict[str, StatusResult]:
+        return read_watched(*self._names(), self._cache)
+
+
+def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
+    """Yield the metrics of subscriptions; their addresses would be too many labels."""
+    standing: Counter[Labels] = Counter()
+    deliveries: Counter[Labels] = Counter()
+    ends: dict[Labels, float] = {}
+    last: dict[Labels, float] = {}
+    for report in found:
+        mirror = (("mirror", report.mirror),)
+        for state in SubscriptionStatus:
+            standing[(*mirror, ("state", state.value))] += report.status is state
+        deliveries[(*mirror, ("outcome", "taken"))] += report.accepted
+        for fault, number in report.refusals:
+            deliveries[(*mirror, ("outcome", fault.value))] += number
+        if report.until is not None:
+            ends[mirror] = min(ends.get(mirror, inf), report.until.timestamp())
+        if report.last is not None:
+            last[mirror] = max(last.get(mirror, 0.0), report.last.timestamp())
+    yield _gauge("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
+    yield _gauge("mirror_lease_end_timestamp_seconds", "Time of the end of its first lease.", ends)
+    yield _gauge("mirror_last_delivery_timestamp_seconds", "Time of the last delivery.", last)
+    yield _counter("mirror_deliveries_total", "Deliveries of hubs, by outcome.", deliveries)
+
+
+def _gauge(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
+    return Metric(
+        name=f"resourcesync_{name}", kind="gauge", help_text=what, values=tuple(values.items())
+    )
+
+
+def _counter(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
+    return Metric(
+        name=f"resourcesync_{name}",
+        kind="counter",
+        help_text=what,
+        values=tuple(sorted(values.items())),
+    )
