@@ -12,7 +12,7 @@ from resourcesync.destination.cursor import Following
 from tests.support.simulated.lives import born, live
 
 STEPS = 30
-LIVES = 60
+LIVES = 30
 
 
 @pytest.fixture(autouse=True)
@@ -48,4 +48,4 @@ def test_the_campaign_finds_a_mirror_that_follows_whatever_the_lists_say(
     monkeypatch.setattr(incremental, "judge", lambda *_: Following())
 
     with pytest.raises(AssertionError, match="called in sync"):
-        _live_all(tmp_path, range(LIVES))
+        _live_all(tmp_path, range(40, 50))

@@ -103,7 +103,7 @@ def test_a_source_that_asks_to_wait(source: TinySource, tmp_path: Path) -> None:
     lists = dict(source.answers)
     with Watching(tmp_path) as watching:
         watching.line("in sync")
-        busy = Answer(status=503, headers={"Retry-After": "3"})
+        busy = Answer(status=503, headers={"Retry-After": "1"})
         source.answers.update(dict.fromkeys(lists, busy))
         assert (
             observe(watching).row("The Source answers 503 with `Retry-After`") in PAGE.read_text()
