@@ -102,8 +102,7 @@ class ChangeLogWriter:
         if not entries:
             return
         now = max(step.now, *[copy.installed for copy in step.installed], 0)
-        dated = _encode([copy.lastmod for copy in step.installed]).decode()
-        _append(self._db, entries, now, dated)
+        _append(self._db, entries, now)
 
     def _removed(self, uri: str) -> LogEntry | None:
         before = self._pop_suspect(uri)
@@ -123,15 +122,15 @@ def log_touched(file: SqliteFile, uris: Sequence[str], now: int) -> dict[str, in
     )
     if not rows:
         return {}
-    last = _append(file.connection, [(_TOUCHED, *row, row[3]) for row in rows], now, "[]")
+    last = _append(file.connection, [(_TOUCHED, *row, row[3]) for row in rows], now)
     return {row[0]: number for number, row in enumerate(rows, last - len(rows) + 1)}
 
 
-def _append(db: Connection, entries: Sequence[LogEntry], now: int, dated: str) -> int:
+def _append(db: Connection, entries: Sequence[LogEntry], now: int) -> int:
     """Write one row; return the number of its last entry."""
     last: int = (db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
-    row = (last, now, len(entries), _encode(entries).decode(), dated)
-    db.execute("INSERT INTO change VALUES (?,?,?,?,?)", row)
+    row = (last, now, len(entries), _encode(entries).decode())
+    db.execute("INSERT INTO change VALUES (?,?,?,?)", row)
     db.execute("DELETE FROM change WHERE seq <= ?", (last - MAX_CHANGES,))
     return last
 

@@ -11,13 +11,11 @@ does any more.
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from resourcesync.mirror_state.change_log import LogEntry, log_touched, read_befores
 from resourcesync.mirror_state.rows import (
     PROVEN_ALL,
-    Arrival,
     EntryRow,
     LoggedChange,
     PatchRow,
@@ -157,60 +155,22 @@ class MirrorLogs:
         found = self._file.row(tuple[int], query, (moment,))
         return self.change_bounds()[1] if found is None else found[0]
 
-    def arrivals(self, since: int, most: int) -> list[Arrival]:
-        """Return about the ``most`` newest changes since a moment, newest transaction first."""
-        query = "SELECT time, changes, dated FROM change WHERE time >= ? ORDER BY seq DESC"
-        errors, found = self._file.errors, list[Arrival]()
-        with errors:
-            for row in self._file.connection.execute(query, (since,)):
-                time, changes, dates = errors.decode(row, tuple[ClockMicroseconds, str, str])
-                entries = self._entries_in(changes)
-                dated = errors.decode_json(dates, list[Microseconds | None], "dated")
-                for entry, date in zip_longest(entries, dated[: len(entries)]):
-                    found.append(Arrival(time, entry[0], entry[1], entry[3], date))
-                if len(found) >= most:
-                    break
-        return found
-
-    def changes_by(self, since: int, width: int) -> dict[int, int]:
-        """Return the number of changes in each interval since a moment, by its index from 0.
-
-        Changes before the end of the first run, if that is stored, do not count.
-        """
-        rows = self._file.rows(
-            tuple[int, int],
-            "SELECT (time - :since) / :width, sum(count) FROM change WHERE time >= :since"
-            " AND time > coalesce((SELECT ended FROM run WHERE rowid = 1), 0) GROUP BY 1",
-            {"since": since, "width": width},
-        )
-        return dict(rows)
-
     def runs(self, since: int, most: int) -> list[RunRow]:
         """Return the newest runs that ended since a moment, the newest first."""
         query = "SELECT * FROM run WHERE ended >= ? ORDER BY ended DESC, rowid DESC LIMIT ?"
         return self._file.rows(RunRow, query, (since, most))
-
-    def first_run(self) -> int | None:
-        """Return the start of the oldest stored run; ``None`` without one."""
-        return self._moment("SELECT min(started) FROM run")
 
     def failing_since(self) -> int | None:
         """Return the end of the first of the runs that failed in a row; ``None`` if none did.
 
         A run that failed has no mode: it made no plan that it completed.
         """
-        return self._moment(
+        query = (
             "SELECT min(ended) FROM run WHERE mode = '' AND ended >"
             " coalesce((SELECT max(ended) FROM run WHERE mode <> ''), 0)"
         )
-
-    def _moment(self, query: str) -> int | None:
         row = self._file.row(tuple[Microseconds | None], query)
         return None if row is None else row[0]
-
-    def find_run(self, run: str) -> RunRow | None:
-        """Return a run by its id; ``None`` if it is not stored."""
-        return self._file.row(RunRow, "SELECT * FROM run WHERE run = ?", (run,))
 
     def causes(self) -> list[tuple[str, int, str, str, int]]:
         """Return the causes of missing copies: code, number, and a URI and a reason of them.
@@ -223,11 +183,6 @@ class MirrorLogs:
             "SELECT code, count(*), min(loc), reason, min(due) FROM pending"
             " WHERE task = 'fetch' GROUP BY code ORDER BY count(*) DESC, code LIMIT 100",
         )
-
-    def documents(self, limit: int) -> list[ProcessedDocument]:
-        """Return the Change Lists that were read, those read last first; also open ones."""
-        query = f"{DOCUMENTS} ORDER BY read DESC LIMIT ?"
-        return self._file.rows(ProcessedDocument, query, (limit,))
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs and when each was proven, or else installed, longest ago first."""

@@ -79,20 +79,6 @@ def parse_position(text: str) -> ChangeLogPosition | None:
     return ChangeLogPosition(int(found[1]), int(found[2] or 0), found[3] or "")
 
 
-class Arrival(NamedTuple):
-    """The arrival of a change in the mirror, with the Source's date of it.
-
-    ``dated`` is the ``lastmod`` that the Source listed; ``None`` when it listed none, and for
-    deletions.
-    """
-
-    time: ClockMicroseconds
-    kind: str
-    uri: str
-    length: int
-    dated: Microseconds | None
-
-
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Digests = Annotated[str, msgspec.Meta(pattern=f"^(?:(?:{'|'.join(ALGORITHMS)}):[^ ]*(?: |$))*$")]
 """Digests that we computed, as in a ``hash`` attribute."""

@@ -59,8 +59,7 @@ CREATE TABLE run (
 );
 CREATE INDEX run_ended ON run (ended);
 CREATE TABLE change (
-    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, count INTEGER NOT NULL, changes TEXT NOT NULL,
-    dated TEXT NOT NULL
+    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, count INTEGER NOT NULL, changes TEXT NOT NULL
 );
 """
 """All tables. Indexes of copies have conditions: they cost nothing in most mirrors."""

@@ -384,10 +384,6 @@ class FileSnapshot:
 
 
 _NEWEST: Final = "SELECT seq, datetime_us FROM change ORDER BY seq DESC LIMIT 1"
-_RATES: Final = """
-SELECT (datetime_us - :since) / :width, change, count(*)
-FROM change WHERE datetime_us >= :since GROUP BY 1, 2
-"""
 
 
 class FileChangeLog:
@@ -405,12 +401,6 @@ class FileChangeLog:
         """Return the number of resources now."""
         with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
             return int(connection.execute("SELECT count(*) FROM resource").fetchone()[0])
-
-    def rates(self, since: int, width: int) -> dict[tuple[int, str], int]:
-        """Return the number of changes of each kind in each interval of time."""
-        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            rows = connection.execute(_RATES, {"since": since, "width": width}).fetchall()
-        return {(number, kind): count for number, kind, count in rows}
 
 
 def _newest_change(connection: Connection) -> tuple[int, int]:
