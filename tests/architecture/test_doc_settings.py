@@ -15,7 +15,7 @@ from resourcesync.settings.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!_]*/*.md"))]
-GLOBS = ROOT / "docs" / "reference" / "globs.md"
+GLOBS = ROOT / "docs" / "how-to" / "choose-what-is-mirrored.md"
 
 
 def shown_tables() -> Iterator[tuple[str, str]]:
@@ -60,7 +60,7 @@ def rows(heading: str) -> Iterator[tuple[str, str, bool]]:
         yield from ((glob, path, False) for path in re.findall("`(.+?)`", fits_not))
 
 
-@pytest.mark.parametrize(("glob", "path", "fits"), list(rows("Of a mirror")))
+@pytest.mark.parametrize(("glob", "path", "fits"), list(rows("Globs")))
 def test_a_glob_of_a_mirror_fits_what_the_page_says(
     glob: str,
     path: str,
