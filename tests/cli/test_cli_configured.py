@@ -68,17 +68,16 @@ def test_all_mirrors_are_pulled_though_some_are_bad(
 def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from resourcesync.cli import pull_run
-    from resourcesync.cli.commands import pull
+    from resourcesync.cli.pull_run import Puller
 
-    real = pull_run.pull
+    real = Puller.pull
 
-    def failing(target: Any, *others: Any) -> Any:
+    def failing(puller: Any, target: Any, *others: Any) -> Any:
         if target.name == "first":
             raise RuntimeError("boom")
-        return real(target, *others)
+        return real(puller, target, *others)
 
-    monkeypatch.setattr(pull, "pull", failing)
+    monkeypatch.setattr(Puller, "pull", failing)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     put(museum(source).replace("museum", "first") + museum(source))
 

@@ -1,9 +1,9 @@
 """Sources: a published folder, or a catalogue that a program fills."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Unpack
+from typing import Annotated, Literal, Unpack, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -11,16 +11,24 @@ from msgspec.structs import replace
 from resourcesync.app import machine
 from resourcesync.app.publishing import catalogues, document_stores, trees
 from resourcesync.app.serving import applications
-from resourcesync.app.settings import KeywordSignature, publisher_settings
+from resourcesync.app.settings import KeywordSignature, check_names
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.keywords import PublisherOptions
+from resourcesync.settings.publication import PublicationSettings
+from resourcesync.settings.schema import from_keywords
 from resourcesync.settings.values import convert_argument
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_own_resource
 from resourcesync.source.scan import LeftFile
+
+
+def publisher_settings(options: PublisherOptions, call: str) -> dict[str, object]:
+    """Return the settings that were given, by their names."""
+    check_names(options, PublisherOptions.__annotations__, call)
+    return from_keywords(PublicationSettings, cast("Mapping[str, object]", options))
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

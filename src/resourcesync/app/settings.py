@@ -3,17 +3,16 @@
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
 from resourcesync.app.options import fetch_settings, pull_options
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
-from resourcesync.settings.keywords import MirrorKeywords, PublisherOptions
+from resourcesync.settings.keywords import MirrorKeywords
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network
-from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import from_keywords
 
 if TYPE_CHECKING:
@@ -116,12 +115,6 @@ def _network(options: MirrorOptions, pull: PullSettings) -> Network:
     )
     fetch_settings(chosen, "")  # so that a mistake is reported where it was made
     return chosen
-
-
-def publisher_settings(options: PublisherOptions, call: str) -> dict[str, object]:
-    """Return the settings that were given, by their names."""
-    check_names(options, PublisherOptions.__annotations__, call)
-    return from_keywords(PublicationSettings, cast("Mapping[str, object]", options))
 
 
 def check_names(given: Mapping[str, object], known: Iterable[str], what: str) -> None:

@@ -239,29 +239,17 @@ class Job(NamedTuple):
     resume_command: str = ""
 
 
-_MOST_WARNINGS: Final = 100
-
-
 class CollectingScreen:
-    """A screen that shows nothing and stores the problems, mirrors, warnings and phases."""
+    """A screen that shows nothing and stores the problems."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self.mirrors: list[Mapping[str, object]] = []
-        self.warnings: list[Mapping[str, object]] = []
-        self.phases: list[Mapping[str, object]] = []
 
     def start(self, fields: Mapping[str, object]) -> None:
         """Show nothing."""
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Store a mirror, or one of the first warnings."""
-        if event == "mirror":
-            self.mirrors.append(fields)
-        elif event == "phase":
-            self.phases.append(fields)
-        elif event == "warning" and len(self.warnings) < _MOST_WARNINGS:
-            self.warnings.append(fields)
+        """Show nothing."""
 
     def problem(self, problem: Problem) -> None:
         """Store an error."""

@@ -1,19 +1,16 @@
-"""The pull of one mirror, of several mirrors, or of the sets of a Source, and their outcome."""
+"""The pull of one mirror, or of the sets of a Source, for a command or the service."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import structs
-
-from resourcesync.cli import configured_mirrors, formatting
+from resourcesync.cli import configured_mirrors
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.exit_codes import worst
-from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
+from resourcesync.cli.formatting import TextLine
+from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network, SecretNames
@@ -21,15 +18,13 @@ from resourcesync.settings.schema import make
 from resourcesync.settings.tables import SettingValue, overlay
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.mirror_state import SetMirror
-    from resourcesync.app.mirrors.sets import SetPlan
+    from resourcesync.app.mirror import Stop
     from resourcesync.app.mirrors.stores import Home
     from resourcesync.app.stored_names import StoredNames
+    from resourcesync.cli.batch import BatchResult
     from resourcesync.cli.render.pull import PullRenderer
-    from resourcesync.destination.options import PullOptions, Review
+    from resourcesync.destination.reports import RunReport
     from resourcesync.ports import Reporter
-    from resourcesync.ports.cancellation import CancelToken
-    from resourcesync.settings.network import Network
 
 
 class PullTarget(NamedTuple):
@@ -100,329 +95,250 @@ class TargetResolver:
         )
 
 
-class PullContext(NamedTuple):
-    """The parts that all pulls of a command share.
+class PulledMirror(NamedTuple):
+    """The end of the pull of one mirror: its report; or of one of several sets, its error.
+
+    Attributes:
+        folder: The mirror's folder.
+        of_set: The set of a mirror below a folder of sets; empty for none.
+        seconds: Duration.
+    """
+
+    folder: Path
+    report: "RunReport | None"
+    error: ResourceSyncError | None = None
+    of_set: str = ""
+    seconds: float = 0.0
+
+
+class Puller(NamedTuple):
+    """A puller of mirrors, for a command or a service.
 
     Attributes:
         configuration: The file's mirrors and secrets.
-        renderer: Its ``first`` is set for each mirror.
-        cancel: The request to stop, and the clock.
         pulled: The folders of configured mirrors that were pulled before; ``None`` where no
             mirror is configured.
+        stop: True once the pull is to end; ``None``: only an exception ends it.
     """
 
     configuration: MirrorConfiguration
-    renderer: "PullRenderer"
-    cancel: "CancelToken"
-    pulled: "StoredNames | None"
+    pulled: "StoredNames | None" = None
+    stop: "Stop | None" = None
 
+    def pull(self, target: PullTarget, report: "Reporter") -> Iterator[PulledMirror]:
+        """Pull a mirror, or a folder with one mirror for each set; of these, the others go on.
 
-def pull(
-    target: PullTarget, context: PullContext, screen: Screen, on_event: "Reporter"
-) -> CommandOutcome:
-    """Pull a mirror, or a folder with one mirror for each set.
+        The folder of a configured mirror that was pulled before must be there: its disk may not be
+        mounted, and all would be fetched again, to another disk.
+        """
+        self._check_folder(target)
+        network = self._network(target)
+        if self._is_several(target):
+            yield from self._pull_sets(target, network, report)
+        else:
+            name = "".join(target.settings.set_names)
+            yield PulledMirror(
+                target.folder, self._pull_one(target, target.folder, name, network, report)
+            )
+        self._check_folder(target)
 
-    The folder of a configured mirror that was pulled before must be there: its disk may not be
-    mounted, and all would be fetched again, to another disk.
-    """
-    _check_folder(target, context.pulled)
-    outcome = _pull(target, context, screen, on_event)
-    _check_folder(target, context.pulled)
-    return outcome
+    def _check_folder(self, target: PullTarget) -> None:
+        """Record that a folder is a mirror; refuse one that was a mirror, and is none."""
+        pulled = self.pulled
+        if not target.is_configured or target.store or pulled is None:
+            return
+        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
+        folder = str(target.folder.absolute())
+        if not mirror_state.is_present(target.folder):
+            if folder in pulled.names:
+                raise configured_mirrors.vanished_error(target.name, folder, target.address)
+        elif folder not in pulled.names:
+            with suppress(StorageError):  # then a pull that finds nothing there is not refused
+                pulled.set(folder, is_in=True)
 
-def _check_folder(target: PullTarget, pulled: "StoredNames | None") -> None:
-    """Record that a folder is a mirror; refuse one that was a mirror, and is none."""
-    if not target.is_configured or target.store or pulled is None:
-        return
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+    def _network(self, target: PullTarget) -> Network:
+        """Return the network settings for the Source, with its secret."""
+        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
-    folder = str(target.folder.absolute())
-    if not mirror_state.is_present(target.folder):
-        if folder in pulled.names:
-            raise configured_mirrors.vanished_error(target.name, folder, target.address)
-    elif folder not in pulled.names:
-        with suppress(StorageError):  # then a pull that finds nothing there is not refused
-            pulled.set(folder, is_in=True)
+        source = target.settings.moved or target.address or ""
+        if target.secrets.auth and not source and mirror_state.is_mirror(target.folder):
+            source = mirror_state.read_status(target.folder).source
+        return self.configuration.with_secrets(target.network, target.secrets, source)
 
+    def _is_several(self, target: PullTarget) -> bool:
+        """True for a folder with a mirror for each set."""
+        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
-def _pull(
-    target: PullTarget, context: PullContext, screen: Screen, on_event: "Reporter"
-) -> CommandOutcome:
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+        settings, folder = target.settings, target.folder
+        is_several = settings.all_sets or len(settings.set_names) > 1
+        if is_several and target.store:
+            raise ConfigurationError(
+                "a store can contain only one mirror, and so only one set",
+                hint="name one set, and give each set its own store",
+            )
+        is_several = is_several or mirror_state.is_folder_of_sets(folder)
+        if settings.moved and is_several:
+            raise ConfigurationError(
+                "--moved needs exactly one mirror",
+                hint=f"run it for each set: name the folder of the set below {folder}",
+            )
+        return is_several
 
-    settings, folder = target.settings, target.folder
-    network = _network(target, context.configuration)
-    is_several = settings.all_sets or len(settings.set_names) > 1
-    is_folder_of_sets = mirror_state.is_folder_of_sets(folder)
-    if settings.moved and (is_several or is_folder_of_sets):
-        raise ConfigurationError(
-            "--moved needs exactly one mirror",
-            hint=f"run it for each set: name the folder of the set below {folder}",
+    def _pull_sets(
+        self, target: PullTarget, network: Network, report: "Reporter"
+    ) -> Iterator[PulledMirror]:
+        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.mirrors import sets  # noqa: PLC0415 - rarely
+        from resourcesync.ports.cancellation import CancelToken  # noqa: PLC0415 - the same
+
+        clock, settings = machine.system_clock(), target.settings
+        request = sets.SetRequest(
+            source=target.address, names=settings.set_names, every=settings.all_sets
         )
-    if is_several and target.store:
-        raise ConfigurationError(
-            "a store can contain only one mirror, and so only one set",
-            hint="name one set, and give each set its own store",
+        cancel = CancelToken(clock, self.stop)
+        plan = sets.plan_sets(target.folder, request, network=network, cancel=cancel)
+        failure = "" if plan.failure is None else plan.failure.message
+        report(
+            "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
         )
-    if not is_several and not is_folder_of_sets:
-        name = "".join(settings.set_names)
-        return _pull_one(_MirrorPull(target, folder, name), network, context, on_event)
+        if not target.dry_run:
+            plan.remember()
+        of_set = target._replace(address=plan.source)
+        try:
+            for mirror in plan.mirrors:
+                where, started = {"mirror": str(mirror.folder)}, clock.monotonic()
+                report("mirror", {**where, "set": mirror.uri, "offered": mirror.offered})
+                pulled: RunReport | None = None
+                failed: ResourceSyncError | None = None
+                try:
+                    self._check_folder(target)  # its disk may go meanwhile
+                    shown = partial(_report_with, where, report)
+                    pulled = self._pull_one(of_set, mirror.folder, mirror.uri, network, shown)
+                except ResourceSyncError as error:
+                    failed = error
+                seconds = round(clock.monotonic() - started, 3)
+                yield PulledMirror(mirror.folder, pulled, failed, mirror.uri, seconds)
+        finally:
+            plan.remove_if_empty()
 
-    from resourcesync.app.mirrors import mirror_state, sets  # noqa: PLC0415 - rarely
+    def _pull_one(
+        self,
+        target: PullTarget,
+        folder: Path,
+        set_name: str,
+        network: Network,
+        report: "Reporter",
+    ) -> "RunReport":
+        from resourcesync.app.mirror import mirror_at  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.settings import MirrorSettings  # noqa: PLC0415 - help stays quick
 
-    request = sets.SetRequest(
-        source=target.address, names=settings.set_names, every=settings.all_sets
-    )
-    plan = sets.plan_sets(folder, request, network=network, cancel=context.cancel)
-
-    def pull_one(set_target: SetTarget, report: "Reporter") -> CommandOutcome:
-        _check_folder(target, context.pulled)  # its disk may go meanwhile
-        of_set = target._replace(address=set_target.address)
-        return _pull_one(
-            _MirrorPull(of_set, set_target.folder, set_target.uri), network, context, report
+        self._check_source(target)
+        mirror = mirror_at(
+            _home(target, folder),
+            MirrorSettings(target.settings, network, set_name),
+            target.address,
+            is_configured=target.is_configured,
+        )
+        return (mirror.dry_run if target.dry_run else mirror.pull)(
+            mode=target.settings.mode,
+            on_event=lambda event: report(event.kind, event.fields),
+            stop=self.stop,
         )
 
-    return pull_all_sets(plan, pull_one, screen, dry_run=target.dry_run)
+    def _check_source(self, target: PullTarget) -> None:
+        """Refuse to pull a configured mirror whose Source moved from the address in the file."""
+        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+
+        if not target.is_configured or target.settings.moved or not target.address:
+            return
+        if mirror_state.is_mirror(target.folder):
+            known = mirror_state.moved_source(target.folder, target.address)
+            if known:
+                mirror = self.configuration.mirror(target.name)
+                raise mirror.source_conflict_error(known, has_moved=True)
 
 
-class _MirrorPull(NamedTuple):
-    """One pull: its options, its folder, and its set; an empty name means the only set."""
-
-    target: PullTarget
-    folder: Path
-    set_name: str
+def _report_with(
+    where: Mapping[str, object], report: "Reporter", event: str, fields: Mapping[str, object]
+) -> None:
+    report(event, {**where, **fields})
 
 
-def _pull_one(
-    pull: _MirrorPull, network: Network, context: PullContext, on_event: "Reporter"
-) -> CommandOutcome:
-    """Pull one mirror."""
-    from resourcesync.app.mirrors import opening  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors.planned_items import item_review  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
+def _home(target: PullTarget, folder: Path) -> "Home":
+    """Return the place of the mirror, and its workers."""
+    from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - help stays quick
 
-    address, folder = pull.target.address, pull.folder
-    words, cancel = context.renderer, context.cancel
-    plan: dict[str, object] = {}
+    engine = target.settings.engine
+    if engine is None:
+        return Home(folder, target.store)
+    from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
 
-    def report(event: str, fields: Mapping[str, object]) -> None:
-        if event == "plan":
-            plan.update(fields)
-        on_event(event, fields)
-
-    _check_source(pull.target, context)
-    with opening.open_destination(
-        _home(pull),
-        source=pull.target.settings.moved or address,
-        network=network,
-        report=report,
-        cancel=cancel,
-        failed_pulls=opening.recorded_pulls(
-            is_configured=pull.target.is_configured, dry_run=pull.target.dry_run
-        ),
-    ) as destination:
-        words.first = destination.is_new
-        words.since_moves = isinstance(pull.target.settings.since, timedelta)
-        review = item_review(on_event, folder) if pull.target.dry_run else None
-        found = destination.pull(_options(pull, cancel.clock.now(), review))
-    place, pruning = pull.target.store or str(folder), pull.target.settings.prune
-    ended = conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
-    return _with_moved_line(ended, pull.target, context)
+    return Home(folder, target.store, Workers(engine=engine))
 
 
-def _check_source(target: PullTarget, context: PullContext) -> None:
-    """Refuse to pull a configured mirror whose Source moved from the address in the file."""
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
+class PullView:
+    """The view of the pulls of a command: their events as text, and their outcomes."""
 
-    if not target.is_configured or target.settings.moved or not target.address:
-        return
-    if mirror_state.is_mirror(target.folder):
-        known = mirror_state.moved_source(target.folder, target.address)
-        if known:
-            mirror = context.configuration.mirror(target.name)
-            raise mirror.source_conflict_error(known, has_moved=True)
+    def __init__(self, renderer: "PullRenderer", screen: Screen) -> None:
+        self._words, self._screen = renderer, screen
+        self._plan: Mapping[str, object] = {}
+
+    def show(self, puller: Puller, target: PullTarget, report: "Reporter") -> CommandOutcome:
+        """Pull a mirror, or those of its sets, and return the outcome."""
+        self._words.since_moves = isinstance(target.settings.since, timedelta)
+
+        def noted(event: str, fields: Mapping[str, object]) -> None:
+            if event == "source":
+                self._words.first, self._plan = bool(fields["first"]), {}
+            elif event == "plan":
+                self._plan = fields
+            report(event, fields)
+
+        ended: list[BatchResult] = []
+        only: CommandOutcome | None = None
+        for pulled in puller.pull(target, noted):
+            if pulled.of_set:
+                ended.append(self._end_of_set(pulled, target))
+            else:
+                only = _with_moved_line(self._conclude(pulled, target), target, puller)
+        if only is not None:
+            return only
+        from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - for sets
+
+        return combine_outcomes(ended, "set")
+
+    def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
+        from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
+
+        assert pulled.report is not None
+        folder = str(pulled.folder)
+        return conclude(
+            pulled.report,
+            folder,
+            first=self._words.first,
+            plan=self._plan,
+            pruning=target.settings.prune,
+            place=target.store or folder,
+        )
+
+    def _end_of_set(self, pulled: PulledMirror, target: PullTarget) -> "BatchResult":
+        from resourcesync.cli.batch import BatchResult, report_end, report_failure  # noqa: PLC0415 - for sets
+
+        name = str(pulled.folder)
+        if pulled.error is None:
+            outcome = self._conclude(pulled, target)
+        else:
+            outcome = report_failure(problem_of(pulled.error, name), name, self._screen)
+        result = BatchResult(name, {"mirror": name, "set": pulled.of_set}, outcome)
+        report_end(result, pulled.seconds, self._screen)
+        return result
 
 
-def _with_moved_line(
-    ended: CommandOutcome, target: PullTarget, context: PullContext
-) -> CommandOutcome:
+def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) -> CommandOutcome:
     """Return an outcome that says which line of the configuration file is to be changed."""
     moved = target.settings.moved
     if not (target.is_configured and moved) or target.dry_run:
         return ended
-    line = context.configuration.mirror(target.name).moved_line(moved)
+    line = puller.configuration.mirror(target.name).moved_line(moved)
     return ended._replace(closing=(*ended.closing, TextLine(f"  next   change the file: {line}")))
-
-
-def _home(pull: _MirrorPull) -> "Home":
-    """Return the place of the mirror, and its workers."""
-    from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - help stays quick
-
-    engine = pull.target.settings.engine
-    if engine is None:
-        return Home(pull.folder, pull.target.store)
-    from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
-
-    return Home(pull.folder, pull.target.store, Workers(engine=engine))
-
-
-def _network(target: PullTarget, configuration: MirrorConfiguration) -> Network:
-    """Return the network settings for the Source, with its secret."""
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
-    source = target.settings.moved or target.address or ""
-    if target.secrets.auth and not source and mirror_state.is_mirror(target.folder):
-        source = mirror_state.read_status(target.folder).source
-    return configuration.with_secrets(target.network, target.secrets, source)
-
-
-def _options(pull: _MirrorPull, now: datetime, review: "Review | None") -> "PullOptions":
-    from resourcesync.app.options import pull_options  # noqa: PLC0415 - help stays quick
-    from resourcesync.destination.scope import Filters  # noqa: PLC0415 - help stays quick
-
-    return structs.replace(
-        pull_options(pull.target.settings, now, set_name=pull.set_name),
-        dry_run=pull.target.dry_run,
-        filters=Filters() if pull.target.is_configured else None,
-        review=review,
-    )
-
-
-PullNamed = Callable[[str, "Reporter"], CommandOutcome]
-"""A function that pulls the mirror of a name; raises ``ResourceSyncError``."""
-
-
-class BatchResult(NamedTuple):
-    """The result of one of several: its name, its fields in ``run.end``, and its outcome."""
-
-    name: str
-    fields: Mapping[str, object]
-    outcome: CommandOutcome
-
-
-def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> CommandOutcome:
-    """Pull the mirrors in turn; the others go on after a failure of any kind."""
-    ended = [
-        run_part(name, {"mirror": name}, partial(_pull_named, name, pull_one, screen), screen)
-        for name in names
-    ]
-    return combine_outcomes(ended, "mirror")
-
-
-def run_part(
-    name: str, fields: Mapping[str, object], work: Callable[[], CommandOutcome], screen: Screen
-) -> BatchResult:
-    """Run one of several, and report its end as the event ``mirror.end``."""
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-
-    clock = machine.system_clock()
-    started = clock.monotonic()
-    outcome = work()
-    seconds = round(clock.monotonic() - started, 3)
-    tail = {"seconds": seconds, "exit": int(outcome.exit)}
-    screen.report("mirror.end", {**fields, **outcome.fields, **tail})
-    return BatchResult(name, fields, outcome)
-
-
-def _pull_named(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcome:
-    def report(event: str, fields: Mapping[str, object]) -> None:
-        screen.report(event, {"mirror": name, **fields})
-
-    screen.report("mirror", {"mirror": name})
-    try:
-        return pull_one(name, report)
-    except ResourceSyncError as error:
-        return report_failure(problem_of(error, name), name, screen)
-    except Exception as error:  # noqa: BLE001 - a bug in one mirror does not stop the others
-        from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - rarely needed
-
-        return report_failure(write_crash_report(error, ["pull", name]), name, screen)
-
-
-def report_failure(
-    problem: Problem, name: str, screen: Screen, noun: str = "mirror"
-) -> CommandOutcome:
-    """Show the error that ended one of several; return its outcome."""
-    screen.problem(problem._replace(evidence=((noun, name), *problem.evidence)))
-    line = TextLine(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
-    return problem.outcome()._replace(closing=(line,))
-
-
-def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
-    """Return the outcome of several: the lines of each, and the worst of their exit codes."""
-    lines: list[TextLine] = []
-    failed: list[TextLine] = []
-    rows: list[dict[str, object]] = []
-    codes = []
-    head = "Source" if noun == "source" else "Mirror"
-    for name, fields, outcome in ended:
-        own = (TextLine(name, head, QUIET), *outcome.closing)
-        lines += own
-        failed += own if outcome.exit else ()
-        rows.append({**fields, **outcome.fields, "exit": int(outcome.exit)})
-        codes.append(outcome.exit)
-    code = worst(codes)
-    good = sum(not code for code in codes)
-    text = f"{formatting.count(good)} of {formatting.counted(len(codes), noun)} OK"
-    end = TextLine(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET)
-    return CommandOutcome(
-        exit=code,
-        closing=(*lines, end),
-        fields={f"{noun}s": rows},
-        shows_exit=True,
-        failed=(*failed, end),
-    )
-
-
-class SetTarget(NamedTuple):
-    """One set to pull: the Source's address, the mirror's folder, the set's URI."""
-
-    address: str
-    folder: Path
-    uri: str
-
-
-PullSet = Callable[[SetTarget, "Reporter"], CommandOutcome]
-"""A function that pulls one mirror; raises ``ResourceSyncError``."""
-
-
-def pull_all_sets(
-    plan: "SetPlan", pull_one: PullSet, screen: Screen, *, dry_run: bool
-) -> CommandOutcome:
-    """Pull the mirror of each set; the others go on after a failure."""
-    failure = "" if plan.failure is None else plan.failure.message
-    screen.report(
-        "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
-    )
-    if not dry_run:
-        plan.remember()
-    try:
-        ended = [
-            run_part(
-                str(mirror.folder),
-                {"mirror": str(mirror.folder), "set": mirror.uri},
-                partial(_pull_set, plan, mirror, pull_one, screen),
-                screen,
-            )
-            for mirror in plan.mirrors
-        ]
-    finally:
-        plan.remove_if_empty()
-    return combine_outcomes(ended, "set")
-
-
-def _pull_set(
-    plan: "SetPlan", mirror: "SetMirror", pull_one: PullSet, screen: Screen
-) -> CommandOutcome:
-    where = {"mirror": str(mirror.folder)}
-
-    def report(event: str, fields: Mapping[str, object]) -> None:
-        screen.report(event, {**where, **fields})
-
-    screen.report("mirror", {**where, "set": mirror.uri, "offered": mirror.offered})
-    try:
-        return pull_one(SetTarget(plan.source, mirror.folder, mirror.uri), report)
-    except ResourceSyncError as error:
-        name = where["mirror"]
-        return report_failure(problem_of(error, name), name, screen)

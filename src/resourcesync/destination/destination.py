@@ -71,17 +71,14 @@ class Destination:
         self._locator = ListLocator(equipment, self._sync_state)
         self._moved_identity: MirrorIdentity | None = None
         self._path_assignments: list[PathAssignment] = []
-
-    @property
-    def is_new(self) -> bool:
-        """True if no pull has found the Source yet."""
-        return self._sync_state.identity is None
+        self._is_first = False
 
     def pull(self, options: PullOptions) -> RunReport:
         """Synchronize the mirror with its Source; run again to update."""
         run = MirrorRun(self._dependencies)
         self._measuring_fetcher.reset()
         self._path_assignments.clear()
+        self._is_first = self._sync_state.identity is None
         try:
             self._dependencies.check_folder()
             if not options.dry_run:
@@ -220,7 +217,7 @@ class Destination:
                 cursor=pull.cursor if is_due else None,
                 in_sync_at=0 if has_new_filters else None,
             )
-        report_source(pull)
+        report_source(pull, first=self._is_first)
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
             pulled = self._synchronize(pull, options, lists, is_due=is_due)

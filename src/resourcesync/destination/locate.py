@@ -249,7 +249,7 @@ class CapabilityListProbe:
         self._sync_state.write(capability_list=last)
 
 
-def report_source(pull: SyncSession) -> None:
+def report_source(pull: SyncSession, *, first: bool = False) -> None:
     """Report the Source's lists, and the time up to which the mirror is complete."""
     found, as_of = pull.found, pull.sync_state.as_of
     resource_dump, change_dump = found.resource_dump, found.change_dump
@@ -257,6 +257,7 @@ def report_source(pull: SyncSession) -> None:
         "source",
         {
             "entry": found.entry,
+            "first": first,
             "spec": found.dialect.phrase_for(None),
             "description": found.description,
             "set": found.capability_list,

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from resourcesync.app.settings import MirrorOptions, mirror_settings, publisher_settings
+from resourcesync.app.publisher import publisher_settings
+from resourcesync.app.settings import MirrorOptions, mirror_settings
 from resourcesync.cli.options import field_option
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.json_schema import value_schema

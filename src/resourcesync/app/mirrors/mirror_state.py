@@ -28,7 +28,6 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ChangeLogPosition
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.settings.publication import CATALOGUE
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
@@ -188,6 +187,8 @@ def last_findings(folder: Path) -> "list[AuditFinding]":
 
 def not_a_mirror_error(folder: Path) -> ResourceSyncError:
     """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
+    from resourcesync.settings.publication import CATALOGUE  # noqa: PLC0415 - for a mistake only
+
     tried = (("tried", f"{folder / OWN_FOLDER / STATE_FILE}: not found"),)
     message, code = f"{folder} is not a mirror", "not-a-mirror"
     if os.path.lexists(folder / CATALOGUE):

@@ -44,7 +44,6 @@ from resourcesync.own_files import (
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
-from resourcesync.settings.publication import NOTE, decode_settings
 
 if TYPE_CHECKING:
     from resourcesync.cluster.fetcher import WorkerFetcher
@@ -145,6 +144,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
     from resourcesync.adapters.catalogue import read_note  # noqa: PLC0415 - rarely
+    from resourcesync.settings.publication import NOTE, decode_settings  # noqa: PLC0415 - rarely
 
     url = ""
     with suppress(StateError, StorageError):  # a damaged catalogue has no address

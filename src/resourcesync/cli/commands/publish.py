@@ -9,12 +9,12 @@ import click
 from msgspec.structs import replace
 
 from resourcesync.cli import configured_mirrors, formatting, options, publish_inputs
+from resourcesync.cli.batch import combine_outcomes, report_failure, run_part
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.publish_inputs import OnFailed, OnPublished
-from resourcesync.cli.pull_run import combine_outcomes, report_failure, run_part
 from resourcesync.cli.render.publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError

@@ -19,7 +19,7 @@ from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
-from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
+from resourcesync.cli.pull_run import Puller, PullView, TargetResolver
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network, SecretNames
@@ -215,7 +215,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         target = chosen.target(places[0])
 
     def work(screen: Screen) -> CommandOutcome:
-        return pull(target, _context(configuration, words), screen, screen.report)
+        return PullView(words, screen).show(_puller(configuration), target, screen.report)
 
     fields = {"mirror": str(target.folder), "source": target.address}
     return Job(
@@ -233,16 +233,13 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _job_of_many(
     names: Sequence[str], chosen: TargetResolver, words: "PullRenderer", output: OutputOptions
 ) -> Job:
-    from resourcesync.cli.pull_run import pull_many  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.batch import pull_many  # noqa: PLC0415 - help stays quick
 
     def work(screen: Screen) -> CommandOutcome:
-        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-
-        shared = _context(chosen.configuration, words)
+        puller, view = _puller(chosen.configuration), PullView(words, screen)
 
         def pull_one(name: str, report: "Reporter") -> CommandOutcome:
-            context = shared._replace(cancel=machine.new_cancel_token())
-            return pull(chosen.target(name), context, screen, report)
+            return view.show(puller, chosen.target(name), report)
 
         return pull_many(names, pull_one, screen)
 
@@ -258,16 +255,12 @@ def _job_of_many(
     )
 
 
-def _context(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-
-    cancel = machine.new_cancel_token()
+def _puller(configuration: MirrorConfiguration) -> Puller:
     if not configuration.names:
-        return PullContext(configuration, words, cancel, None)
+        return Puller(configuration)
     from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
 
-    pulled = StoredNames(configuration.state_file("pulled"))
-    return PullContext(configuration, words, cancel, pulled)
+    return Puller(configuration, StoredNames(configuration.state_file("pulled")))
 
 
 def _check(

@@ -22,10 +22,10 @@ from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import json_line
-from resourcesync.cli.output import CollectingScreen, CommandOutcome, Problem, Screen, problem_of
-from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
+from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
+from resourcesync.cli.pull_run import PulledMirror, Puller, TargetResolver
 from resourcesync.cli.render.audit import conclude as conclude_audit
-from resourcesync.cli.render.pull import PullRenderer
+from resourcesync.cli.render.pull_outcome import exit_code_of, pull_fields
 from resourcesync.cli.watch_settings import WatchedMirror
 from resourcesync.destination.reports import FailedRun
 from resourcesync.errors import (
@@ -44,6 +44,7 @@ from resourcesync.websub.subscription_status import SubscriptionReport, Subscrip
 CONSUMER: Final = "on_change"
 """Name of the consumer whose cursor the program of ``on_change`` has."""
 
+_MOST_WARNINGS: Final = 100
 _LOCKED: Final = frozenset({ExitCode.LOCKED})
 _COMPLETED: Final = frozenset(
     {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
@@ -141,26 +142,32 @@ class WatchJobRunner:
 
     def _pull(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
-        notes = CollectingScreen()
-        words = PullRenderer(itemize=False, dry_run=False)
-        way = PullContext(self._resolver.configuration, words, cancel, self._pulled)
+        warnings: list[Mapping[str, object]] = []
+        phases: list[Mapping[str, object]] = []
 
         def report(event: str, fields: Mapping[str, object]) -> None:
-            notes.report(event, fields)
             if event == "progress":
                 self._on_progress(mirror.target.name, fields)
+            elif event == "phase":
+                phases.append(fields)
+            elif event == "warning" and len(warnings) < _MOST_WARNINGS:
+                warnings.append(fields)
 
-        outcome = pull(mirror.target, way, notes, report)
+        puller = Puller(self._resolver.configuration, self._pulled, lambda: cancel.is_cancelled)
+        ended = list(puller.pull(mirror.target, report))
         self._on_pulled(mirror)
+        problems = tuple(map(_set_problem, (one for one in ended if one.error is not None)))
+        is_several = len(ended) != 1 or bool(ended[0].of_set)
+        reports = [one.report for one in ended if one.report is not None]
         return _job_result(
             JobReport(
-                exit=outcome.exit,
-                fields=outcome.fields,
-                problems=tuple(notes.problems),
-                warnings=tuple(notes.warnings),
-                phases=tuple(notes.phases),
+                exit=worst([*map(exit_code_of, reports), *(problem.exit for problem in problems)]),
+                fields={} if is_several else pull_fields(reports[0]),
+                problems=problems,
+                warnings=tuple(warnings),
+                phases=tuple(phases),
             ),
-            max((problem.retry_after for problem in notes.problems), default=0.0),
+            max((problem.retry_after for problem in problems), default=0.0),
         )
 
     def _audit(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
@@ -224,6 +231,14 @@ class WatchJobRunner:
         except BudgetError:
             return 0, f"was stopped: it took longer than {forms.duration(limit)}"
         return sent, f"exited with {code}" if code else ""
+
+
+def _set_problem(pulled: PulledMirror) -> Problem:
+    """Return the error of one of several sets."""
+    assert pulled.error is not None
+    name = str(pulled.folder)
+    problem = problem_of(pulled.error, name)
+    return problem._replace(evidence=(("mirror", name), *problem.evidence))
 
 
 def _failed_runs(report: JobReport) -> dict[str, FailedRun | ResourceSyncError]:
