@@ -218,12 +218,13 @@ def error_codes() -> str:
 
 
 def codes() -> str:
-    """Return the table of the codes that are more specific than those of the classes."""
-    rows = [
-        (f"`{code}`", f"`{kind}`" if kind != "warning" else kind, meaning.replace("|", "\\|"))
-        for code, (kind, meaning) in CODES.items()
-    ]
-    return table(("Code", "Error", "Meaning"), rows)
+    """Return the codes that are more specific than those of the classes, by classes."""
+    parts = []
+    for kind in dict.fromkeys(kind for kind, _ in CODES.values()):
+        name = "Warnings" if kind == "warning" else f"`{kind}`"
+        rows = [f"- `{code}`: {meaning}" for code, (of, meaning) in CODES.items() if of == kind]
+        parts.append(f"**{name}**\n\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
 
 
 # --- the command line --------------------------------------------------------------------------
