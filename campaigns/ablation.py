@@ -33,8 +33,8 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Purpose
-from resourcesync.simulator import destination, network
-from resourcesync.simulator.simulation import simulate
+from resourcesync_simulator import destination, network
+from resourcesync_simulator.simulation import simulate
 
 Patch = tuple[object, str, Any]
 """A thing, the name of a part of it, and what stands in its place."""

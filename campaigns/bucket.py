@@ -25,11 +25,11 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
-from resourcesync.backends.s3.bucket import Bucket
-from resourcesync.backends.s3.store import BucketStore, open_store
 from resourcesync.model.digests import Digest
 from resourcesync.ports.stores import ObjectContent
 from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync_s3.bucket import Bucket
+from resourcesync_s3.store import BucketStore, open_store
 from tests.support.commands.run import environment, files_of, free_port
 from tests.support.servers.object_server import BUCKET, program, running
 

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from campaigns.dated import live_dated
 from campaigns.outcome import Asked, Campaign, Outcome
 from campaigns.weeks import live_weeks
-from resourcesync.simulator.measures import Measurement
-from resourcesync.simulator.scenario import (
+from resourcesync_simulator.measures import Measurement
+from resourcesync_simulator.scenario import (
     HOUR,
     DestinationSettings,
     Faults,
@@ -32,7 +32,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.simulation import simulate
+from resourcesync_simulator.simulation import simulate
 
 _RATES: Final = (
     *("lost", "refused", "failed", "late", "cut", "altered", "stale", "wrong_hash", "undated"),

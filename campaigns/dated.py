@@ -20,7 +20,7 @@ from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.simulator.temporary_folders import make_folders
+from resourcesync_simulator.temporary_folders import make_folders
 from tests.support.worlds.timed_source import CAPABILITIES, TimedSource, deleted, entry, updated
 from tests.support.worlds.world import World
 

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.simulator.scenario import (
+from resourcesync_simulator.scenario import (
     DAY,
     HOUR,
     DestinationSettings,
@@ -15,7 +15,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.simulation import simulate
+from resourcesync_simulator.simulation import simulate
 
 _QUARTER: Final = HOUR / 4
 

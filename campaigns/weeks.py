@@ -8,7 +8,7 @@ in sync must be so, no copy is lost, and a new Resource List ends each doubt.
 import random
 from typing import Final
 
-from resourcesync.simulator.temporary_folders import make_folders
+from resourcesync_simulator.temporary_folders import make_folders
 from tests.support.simulated.days import live_days
 from tests.support.simulated.manners import Manners
 from tests.support.worlds.daily_source import FORMS, DailySource

@@ -34,7 +34,7 @@ def pages() -> Iterator[tuple[str, str]]:
     """Yield each manual page and script of completion: its path in the repository, its text."""
     root = click.Context(main.cli, info_name=_NAME, auto_envvar_prefix=PREFIX)
     yield f"{FOLDER}/man1/{_NAME}.1", _program()
-    for name in main.cli.list_commands(root):
+    for name in main.COMMANDS:
         command = main.cli.get_command(root, name)
         assert command is not None
         context = click.Context(command, parent=root, info_name=name)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src"
+ROOT = Path(__file__).parents[1]
 ROW = re.compile(r"^(\| `(resourcesync[\w.]*)` \| )([\d,]+)( \|)", re.MULTILINE)
 TOTAL = re.compile(r"^(\| All \| )([\d,]+)( \|)", re.MULTILINE)
 _TOLERANCE = 0.1
@@ -12,8 +12,13 @@ _TOLERANCE = 0.1
 
 def lines_of(module: str) -> int:
     """Return the number of lines of a module."""
-    path = SOURCE.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    name = module.replace(".", "/")
+    places = [*ROOT.glob(f"src/{name}*"), *ROOT.glob(f"annexes/*/src/{name}*")]
+    (file,) = (
+        path / "__init__.py" if path.is_dir() else path
+        for path in places
+        if path.with_suffix("").name == name.rpartition("/")[2] and path.suffix in {"", ".py"}
+    )
     return len(file.read_text("utf-8").splitlines())
 
 

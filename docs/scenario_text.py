@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from msgspec import NODEFAULT
 from msgspec.structs import FieldInfo, fields
 
-from resourcesync.simulator import experiments, scenario_files
-from resourcesync.simulator.bounds import BOUNDS
-from resourcesync.simulator.events import EVENTS
-from resourcesync.simulator.measures import Measurement
-from resourcesync.simulator.scenario import (
+from resourcesync_simulator import experiments, scenario_files
+from resourcesync_simulator.bounds import BOUNDS
+from resourcesync_simulator.events import EVENTS
+from resourcesync_simulator.measures import Measurement
+from resourcesync_simulator.scenario import (
     Burst,
     DestinationSettings,
     Faults,
@@ -20,7 +20,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.scenario_files import DAYS, Reader, read_seconds
+from resourcesync_simulator.scenario_files import DAYS, Reader, read_seconds
 
 TABLES = {
     "": (scenario_files.TOP, Scenario),

@@ -9,8 +9,6 @@ from typing import Any, Final
 from fuzz.kept import hold, kept
 from fuzz.randomness import chance, probably
 from resourcesync.documents import ndjson
-from resourcesync.documents.oai.item_metadata import parse_item_metadata
-from resourcesync.documents.oai.responses import OaiResponse
 from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
 from resourcesync.model.resources import Resource
@@ -26,6 +24,8 @@ from resourcesync.websub.messages import (
     read_subscription_request,
     subscription_form,
 )
+from resourcesync_oai.documents.item_metadata import parse_item_metadata
+from resourcesync_oai.documents.responses import OaiResponse
 
 _URI: Final = "https://source.example/a"
 _PATCHED: Final = 1 << 16

@@ -6,16 +6,17 @@ import re
 import tokenize
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[2]
+from tests.support.source_files import ROOT, SOURCES, python_files
+
 MAX_LINES: Final = 400
 MAX_FUNCTION_LINES = 40
 PACKAGE: Final = ("src",)
 DOCUMENTED: Final = ("src", "docs", "campaigns")
 EVERYWHERE: Final = ("src", "annexes", "tests", "docs", "benchmarks", "campaigns", "fuzz")
 
+_ANNEX: Final = re.compile(r"^annexes/\w+/")
 _NAMELESS: Final = {
     *("base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"),
 }
@@ -70,13 +71,15 @@ class CodeFile:
 
     @property
     def folder(self) -> str:
-        """The folder of the project that it is in, such as ``src``."""
-        return self.name.partition("/")[0]
+        """The folder of the project, or of an annex, that it is in, such as ``src``."""
+        return _ANNEX.sub("", self.name).partition("/")[0]
 
     @property
     def module(self) -> str:
-        """The name that a module of the package is imported by."""
-        dotted = self.name.removeprefix("src/").removesuffix(".py").replace("/", ".")
+        """The name that a module of the package or an annex is imported by."""
+        dotted = (
+            _ANNEX.sub("", self.name).removeprefix("src/").removesuffix(".py").replace("/", ".")
+        )
         return dotted.removesuffix(".__init__")
 
     @cached_property
@@ -288,7 +291,7 @@ def private_names(package: set[str]) -> Callable[[CodeFile], Iterator[str]]:
 def package_names() -> set[str]:
     """Return every private function, class, module, constant and attribute of the package."""
     found = set()
-    for path in (ROOT / "src").rglob("*.py"):
+    for path in python_files(SOURCES):
         found |= {path.stem, *re.findall(r"\b_\w+", path.read_text("utf-8"))}
     return set(filter(_is_private, found)) - _QUOTED
 
@@ -312,12 +315,12 @@ def _known(node: ast.AST, package: set[str]) -> Iterator[str]:
         case ast.Attribute(value=value, attr=name) if not _is_own(value):
             yield from filter(_is_private, [name])
         case ast.ImportFrom(module=str(module), names=names):
-            if module.partition(".")[0] in {"resourcesync", "tests", "fuzz", "campaigns"}:
+            if re.match(r"(?:resourcesync\w*|tests|fuzz|campaigns)\b", module):
                 yield from filter(_is_private, module.split("."))
                 yield from filter(_is_private, (alias.name for alias in names))
         case ast.Import(names=names):
             for alias in names:
-                if alias.name.startswith("resourcesync."):
+                if alias.name.startswith("resourcesync"):
                     yield from filter(_is_private, alias.name.split("."))
         case ast.Constant(value=str(text)):
             path, _, name = text.rpartition(".")

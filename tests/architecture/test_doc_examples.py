@@ -12,13 +12,14 @@ import pytest
 
 from resourcesync import errors
 from resourcesync.cli.explained_codes import CODES
-from resourcesync.cli.main import COMMANDS, cli
+from resourcesync.cli.main import cli
 from resourcesync.settings.environment import PREFIX
 from resourcesync.validator.rule import FAMILIES, find_rule
 from tests.support.commands.forking import folder_of
 from tests.support.commands.run import environment, files_of, free_port, running, script
 
 ROOT = Path(__file__).parents[2]
+COMMANDS = cli.list_commands(click.Context(cli))
 PAGES = [
     ROOT / "README.md",
     *(

@@ -7,14 +7,14 @@ from typing import Any
 
 from msgspec.structs import fields, replace
 
-from resourcesync.simulator import experiments, scenario_files
-from resourcesync.simulator.events import EVENTS
-from resourcesync.simulator.scenario import HOUR, Faults, OriginSettings, Scenario, Sizes
-from resourcesync.simulator.simulation import simulate
+from resourcesync_simulator import experiments, scenario_files
+from resourcesync_simulator.events import EVENTS
+from resourcesync_simulator.scenario import HOUR, Faults, OriginSettings, Scenario, Sizes
+from resourcesync_simulator.simulation import simulate
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/scenario.md").read_text("utf-8")
-SIMULATOR = ROOT / "src/resourcesync/simulator"
+SIMULATOR = ROOT / "annexes/simulator/src/resourcesync_simulator"
 
 
 def test_every_key_that_a_scenario_may_have_is_explained_and_no_other() -> None:

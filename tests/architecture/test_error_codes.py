@@ -1,15 +1,14 @@
 """Each code that the program prints can be explained by ``resourcesync why CODE``."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from resourcesync import errors
 from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.main import run
+from tests.support.source_files import SOURCES, python_files
 
-SOURCE = Path(errors.__file__).parent
 _PRINTED = re.compile(
     r"""(?:code=|"code":\s*|\.warn\(\s*)"([a-z]+(?:-[a-z]+)*)"|E_[A-Z0-9_]+: \("([a-z-]+)","""
 )
@@ -19,7 +18,7 @@ _NO_ERROR = {"error", "error-code"}
 def printed() -> set[str]:
     """Return the codes that are written in the source."""
     found: set[str] = set()
-    for path in SOURCE.rglob("*.py"):
+    for path in python_files(SOURCES):
         for match in _PRINTED.finditer(path.read_text(encoding="utf-8")):
             found.update(filter(None, match.groups()))
     return found - _NO_ERROR

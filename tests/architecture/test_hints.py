@@ -1,15 +1,15 @@
 """What a hint names can be typed: the options and the commands exist."""
 
-import importlib
 import re
 from functools import cache
-from pathlib import Path
 
 import click
 
-from resourcesync.cli.main import COMMANDS, module_of
+from resourcesync.cli.main import cli
+from tests.support.source_files import SOURCES, module_name, python_files
 
-SOURCE = Path(__file__).parents[2] / "src" / "resourcesync"
+GROUP = click.Context(cli)
+COMMANDS = cli.list_commands(GROUP)
 NO_OPTIONS = {"--muted", "--bad", "--warn", "--no", "--help", "--version", "--host", "--port"}
 """Colours of pages, the beginning of options, those of click, and those of other servers."""
 
@@ -20,7 +20,7 @@ _COMMAND = re.compile(r"""[:`("'] ?resourcesync (?!is\b)([a-z]+)""")
 @cache
 def options() -> frozenset[str]:
     found: set[str] = set()
-    waiting = [importlib.import_module(module_of(name)).command for name in COMMANDS]
+    waiting = [command for name in COMMANDS if (command := cli.get_command(GROUP, name))]
     while waiting:
         command = waiting.pop()
         waiting += command.commands.values() if isinstance(command, click.Group) else ()
@@ -32,8 +32,8 @@ def options() -> frozenset[str]:
 def named(pattern: re.Pattern[str]) -> dict[str, str]:
     """What the text of the package names, with a module that does."""
     return {
-        name: path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
+        name: module_name(path)
+        for path in python_files(SOURCES)
         for name in pattern.findall(path.read_text(encoding="utf-8"))
     }
 

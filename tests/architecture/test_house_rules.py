@@ -2,22 +2,20 @@
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
 from resourcesync.cli import main
 from tests.architecture import code_rules
-from tests.architecture.code_rules import EVERYWHERE, ROOT, RULES, CodeFile, files
+from tests.architecture.code_rules import EVERYWHERE, RULES, CodeFile, files
+from tests.support.source_files import ROOT, SOURCES, TESTS, module_name, python_files
 
 MAX_MODULES: Final = 24
 SMALL: Final = 100
 """A module with fewer lines of code that serves one neighbour is a part of this neighbour."""
 
 SATELLITES: Final = {
-    "resourcesync.app.mirrors.worker_fetching": "workers import it, and few pulls have any",
     "resourcesync.destination.changes.archives": "the past, apart from the lists of the present",
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
     "resourcesync.server.connection_shares": "pure decisions, apart from what serves",
@@ -25,14 +23,14 @@ SATELLITES: Final = {
 """Small modules with one importer in their folder, each with its reason."""
 
 WAITS: Final = {
-    "tests/cli/test_cli_buckets.py": 1,
+    "annexes/s3/tests/test_cli_buckets.py": 1,
     "tests/cli/test_cli_publish.py": 1,
     "tests/cli/test_cli_publish_watch.py": 1,
     "tests/cli/test_cli_stopping.py": 4,
     "tests/cli/test_cli_watch.py": 1,
     "tests/journeys/test_library_keeping.py": 1,
     "tests/journeys/test_transfer_resume.py": 1,
-    "tests/postgresql/test_killed_while_following.py": 1,
+    "annexes/postgresql/tests/test_killed_while_following.py": 1,
     "tests/server/test_server_guarding.py": 1,
     "tests/server/test_server_running.py": 1,
     "tests/support/cluster/unit_work.py": 2,
@@ -94,7 +92,7 @@ def satellites(modules: list[Module]) -> set[str]:
 
 
 def test_the_code_keeps_the_rules_of_the_house() -> None:
-    names = {".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in sources()}
+    names = {module_name(path) for path in python_files(SOURCES)}
     faults, modules = [], []
     for file in files(*EVERYWHERE):
         for rule, folders in RULES:
@@ -111,19 +109,15 @@ def test_the_code_keeps_the_rules_of_the_house() -> None:
     assert satellites(modules) == set(SATELLITES), "merge it, or give the reason for it"
 
 
-def sources() -> Iterator[Path]:
-    return (ROOT / "src").rglob("*.py")
-
-
 def test_no_folder_has_more_modules_than_a_reader_can_survey() -> None:
-    counts = Counter(path.parent for path in sources())
+    counts = Counter(path.parent for path in python_files(SOURCES))
     counts.update(path.parent for path in (ROOT / "tests" / "support").rglob("*.py"))
 
     assert {folder: count for folder, count in counts.items() if count > MAX_MODULES} == {}
 
 
 def test_test_modules_have_names_of_their_own() -> None:
-    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py"))
+    names = Counter(path.name for path in python_files(TESTS))
 
     assert {name for name, count in names.items() if count > 1} <= {"conftest.py", "__init__.py"}
 

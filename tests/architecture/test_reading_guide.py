@@ -9,6 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from docs import architecture_text, reading_text
 
+from tests.support.source_files import module_path
+
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "explanation" / "reading-guide.md").read_text("utf-8")
 MOST_LINES = 9_000
@@ -17,7 +19,7 @@ STEPS = sorted({where for _, where in architecture_text.PULL + architecture_text
 
 
 def source_of(module: str) -> str:
-    return (ROOT / "src").joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    return module_path(module).with_suffix(".py").read_text("utf-8")
 
 
 def definitions(module: str) -> set[str]:

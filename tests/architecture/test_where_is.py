@@ -5,7 +5,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.source_files import module_path
+
 QUESTIONS = tomllib.loads(Path(__file__).with_name("where_is.toml").read_text("utf-8"))["question"]
 ANSWERS = sorted({answer for question in QUESTIONS for answer in question["answers"]})
 
@@ -40,7 +41,7 @@ def test_a_question_has_one_to_three_answers() -> None:
 def test_an_answer_is_a_definition_in_the_code_or_a_file_of_it() -> None:
     for answer in ANSWERS:
         module, name = answer.split(":")
-        file = ROOT / "src" / module.replace(".", "/")
+        file = module_path(module)
         if not (file / name).is_file():
             code = file.with_suffix(".py").read_text("utf-8")
             assert name in set(definitions(ast.parse(code).body)), answer

@@ -3,15 +3,15 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.source_files import ROOT, SOURCES, python_files
+
 PAGE = ROOT / "docs" / "reference" / "json.md"
 
 
 def reported_kinds() -> Iterator[str]:
     """Yield the first argument of each call that reports an event, where it is written out."""
-    for path in (ROOT / "src").rglob("*.py"):
+    for path in python_files(SOURCES):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
                 case ast.Call(

@@ -59,7 +59,10 @@ def test_the_first_screen_has_five_commands_and_names_the_others_on_24_lines(
         (["sync"], "did you mean pull? resourcesync --help"),
         (["check", "x"], "did you mean audit or validate? resourcesync --help"),
         (["init"], "did you mean config init? resourcesync --help"),
-        (["frobnicate"], "resourcesync --help"),
+        (
+            ["frobnicate"],
+            "an annex may have it (docs/how-to/install.md); installed are: resourcesync --help",
+        ),
     ],
 )
 def test_a_mistyped_word_gets_the_nearest_one(

@@ -168,7 +168,7 @@ def store(tmp_path: Path) -> Iterator[ObjectServer]:
 
 
 IMPATIENT = """\
-from resourcesync.backends.s3 import store
+from resourcesync_s3 import store
 from resourcesync.cli.main import main
 
 store.PATIENCE = 1.0  # instead of a minute

@@ -57,7 +57,7 @@ def test_what_the_recipe_copies_is_sent_to_the_builder() -> None:
         if line.startswith("!")
     }
 
-    assert {"src", "share", "pyproject.toml", "hatch_build.py", "README.md"} <= sent
+    assert {"annexes", "src", "share", "pyproject.toml", "hatch_build.py", "README.md"} <= sent
     assert [name for name in sent if not (ROOT / name).exists()] == []
 
 

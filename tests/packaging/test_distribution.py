@@ -86,7 +86,7 @@ def test_the_archive_has_what_the_tests_and_the_pages_need(built: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
 
     assert {"hatch_build.py", "LICENSE", "CHANGELOG.md", "requirements/main.txt"} <= names
-    assert {"docs/generate.py", "tests/conftest.py", ".ci/run"} <= names
+    assert {"docs/generate.py", "conftest.py", ".ci/run", "annexes/s3/pyproject.toml"} <= names
     assert [name for name in names if re.search(r"__pycache__|\.venv|_build/", name)] == []
 
 

@@ -36,10 +36,10 @@ from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, S
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.ports import CopyRemoval, FetchRequest
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.simulator.clock import SimulatedClock
-from resourcesync.simulator.destination import SimulatedCopies
-from resourcesync.simulator.faults import FaultInjector
-from resourcesync.simulator.scenario import Faults
+from resourcesync_simulator.clock import SimulatedClock
+from resourcesync_simulator.destination import SimulatedCopies
+from resourcesync_simulator.faults import FaultInjector
+from resourcesync_simulator.scenario import Faults
 from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.network import Answer, MemoryFetcher
 

@@ -34,7 +34,7 @@ class LineCoverage:
         self._floor = float(settings["fail-under"])
         self._is_worker = is_worker
         self._is_shown = is_shown
-        source = [settings["source"]]
+        source = [str(path) for glob in settings["source"] for path in sorted(Path().glob(glob))]
         self._probes = slipcover.Slipcover(
             immediate=True,
             source=None if is_worker else source,  # looks also at what nobody imported

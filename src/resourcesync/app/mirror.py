@@ -145,7 +145,7 @@ class Mirror:
             )
         home = _home_of(folder, state)
         if engine is not None:
-            from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely
+            from resourcesync.app.mirrors.workers import Workers  # noqa: PLC0415 - rarely
 
             home = home._replace(workers=Workers(engine=engine))
         self._begin(home, mirror_settings(options), source)

@@ -1,22 +1,23 @@
 """Plug-ins that installed distributions add by entry points, found on demand.
 
 A plug-in has a group and a name. It is imported when it is first used. Only groups that this
-package really uses are listed here. Our own backends and engines are entry points of this
-distribution: nothing in the package names them.
+package really uses are listed here. Other systems, engines and the simulator are annexes:
+distributions of this project that nothing in the package names.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import __version__
-from resourcesync.destination.mapping.path_mapping import MapperFactory
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from resourcesync.destination.mapping.path_mapping import MapperFactory
     from resourcesync.ports.patches import PatchFormat, PatchMaker
 
 MAPPERS: Final = "resourcesync.mappers"
@@ -26,6 +27,8 @@ ACCOUNTS: Final = "resourcesync.accounts"
 ORIGINALS: Final = "resourcesync.originals"
 STORES: Final = "resourcesync.stores"
 ENGINES: Final = "resourcesync.engines"
+COMMANDS: Final = "resourcesync.commands"
+SETUPS: Final = "resourcesync.setups"
 
 _OURS: Final = "resourcesync"
 _CORE: Final[Mapping[str, Mapping[str, str]]] = {
@@ -47,6 +50,9 @@ The specification's media types of patches (§14.4) are not registered; they mea
 _BY_LXML: Final = ("application/xml-patch+xml", "application/patch-ops-error+xml")
 """The formats that need the extra ``xml``: without it, whole resources are fetched."""
 
+ANNEX_HINT: Final = "an annex may have it (docs/how-to/install.md)"
+"""The advice where something is not installed."""
+
 GROUPS: Final = (
     MAPPERS,
     PATCHES,
@@ -55,6 +61,8 @@ GROUPS: Final = (
     ORIGINALS,
     STORES,
     ENGINES,
+    COMMANDS,
+    SETUPS,
 )
 
 
@@ -78,7 +86,7 @@ class Plugin(NamedTuple):
 
 def installed() -> tuple[Plugin, ...]:
     """Return all plug-ins, ours and others', by group and name. None of them is imported."""
-    found = [plugin for group in GROUPS for plugin in _plugins_in(group)]
+    found = [plugin for group in GROUPS for plugin in plugins_in(group)]
     return tuple(
         sorted(
             found, key=lambda plugin: (plugin.group, plugin.name, plugin.distribution, plugin.value)
@@ -88,7 +96,7 @@ def installed() -> tuple[Plugin, ...]:
 
 def names(group: str) -> tuple[str, ...]:
     """Return the names that a group has, ours and others', in order."""
-    return tuple(sorted({plugin.name for plugin in _plugins_in(group)}))
+    return tuple(sorted({plugin.name for plugin in plugins_in(group)}))
 
 
 def has(group: str, name: str) -> bool:
@@ -105,12 +113,12 @@ def find(group: str, name: str) -> Plugin:
     """Return the one plug-in of a name; it is not imported."""
     if name in _CORE.get(group, {}):
         return _core_plugin(group, name)
-    found = [plugin for plugin in _plugins_in(group) if plugin.name == name]
+    found = [plugin for plugin in plugins_in(group) if plugin.name == name]
     if not found:
         raise ConfigurationError(
             f"there is no plug-in {name!r} in the group {group}",
             evidence=tuple(("installed", known) for known in names(group)),
-            hint="the list of plug-ins names what is installed: resourcesync doctor --plugins",
+            hint=f"{ANNEX_HINT}; what is installed: resourcesync doctor --plugins",
             code="no-plugin",
         )
     if len(found) > 1:
@@ -121,6 +129,23 @@ def find(group: str, name: str) -> Plugin:
             code="ambiguous-plugin",
         )
     return found[0]
+
+
+@contextmanager
+def open_plugin(group: str, name: str, *arguments: object) -> Iterator[Any]:
+    """Import a plug-in and call it; yield what the context manager that it returns gives."""
+    factory = load(group, name)
+    try:
+        manager = factory(*arguments)
+        opened = manager.__enter__()
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise _unusable(find(group, name), f"{type(error).__name__}: {error}") from error
+    try:
+        yield opened
+    finally:
+        manager.__exit__(None, None, None)
 
 
 class _PatchFormats(Mapping[str, "PatchFormat"]):
@@ -188,12 +213,13 @@ def _is_plugin_format(media_type: str) -> bool:
     return not _is_json(media_type)
 
 
-def mapper(name: str) -> MapperFactory:
+def mapper(name: str) -> "MapperFactory":
     """Return a mapper's factory."""
     return load(MAPPERS, name)
 
 
-def _plugins_in(group: str) -> list[Plugin]:
+def plugins_in(group: str) -> list[Plugin]:
+    """Return the plug-ins of a group, ours first; none is imported."""
     if group not in GROUPS:
         raise ConfigurationError(
             f"there is no group of plug-ins {group!r}", hint=f"known: {', '.join(GROUPS)}"

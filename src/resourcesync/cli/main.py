@@ -54,7 +54,6 @@ GROUPS: Final = {
     },
     "Try out": {
         "demo": "publish, mirror and change a real tree on this machine",
-        "simulate": "simulate a Source and Destinations, and measure",
     },
 }
 """The commands, in the groups of the help screen."""
@@ -112,8 +111,6 @@ _WORDS_OF_OTHERS: Final = {
 """Commands and options of other programs, with ours that do the same."""
 _FOLDERS: Final = {
     "watch": "service",
-    "simulate": "simulation",
-    "demo": "simulation",
 }
 """Folders of commands that are more than a module."""
 
@@ -123,20 +120,36 @@ def module_of(command: str) -> str:
     return f"resourcesync.cli.{_FOLDERS.get(command, 'commands')}.{command}"
 
 
+def _annex_commands() -> dict[str, str]:
+    """Return the commands of annexes, each with where it comes from."""
+    from resourcesync.app import plugins  # noqa: PLC0415 - help stays quick
+
+    return {
+        plugin.name: f"of {plugin.distribution}"
+        for plugin in plugins.plugins_in(plugins.COMMANDS)
+        if plugin.name not in COMMANDS
+    }
+
+
 class LazyGroup(click.Group):
     """A group that imports a command only when it is used: help stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
         del ctx
-        return list(COMMANDS)
+        return [*COMMANDS, *_annex_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command; ``None`` for an unknown name."""
         del ctx
-        if cmd_name not in COMMANDS:
+        if cmd_name in COMMANDS:
+            command = importlib.import_module(module_of(cmd_name)).command
+        elif cmd_name in _annex_commands():
+            from resourcesync.app import plugins  # noqa: PLC0415 - help stays quick
+
+            command = plugins.load(plugins.COMMANDS, cmd_name)
+        else:
             return None
-        command = importlib.import_module(module_of(cmd_name)).command
         assert isinstance(command, click.Command)
         return command
 
@@ -145,17 +158,18 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; an unknown name gets the nearest one as a hint."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.NoSuchCommand(args[0], possibilities=list(COMMANDS), ctx=ctx)
+            known = self.list_commands(ctx)
+            if args[0] not in known:
+                raise click.NoSuchCommand(args[0], possibilities=known, ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the grouped help screen."""
         del ctx
         rows = []
-        for group, commands in GROUPS.items():
-            heads = [group, *[""] * (len(commands) - 1)]
-            pairs = zip(heads, commands.items(), strict=True)
-            rows += [f"{head:<11}{name:<12}{text}" for head, (name, text) in pairs]
+        for group, commands in {**GROUPS, "Annexes": _annex_commands()}.items():
+            for number, (name, text) in enumerate(commands.items()):
+                rows.append(f"{'' if number else group:<11}{name:<12}{text}")
         codes = ["Exit code  Meaning"]
         codes += [f"{code.value:<11}{code.meaning}" for code in ExitCode]
         formatter.write(_HELP.format(commands="\n".join(rows), exit_codes="\n".join(codes)))
@@ -268,6 +282,10 @@ def _usage(error: click.ClickException) -> Problem:
         message = error.message
         meant = _intended_word(error) or "".join((error.possibilities or [])[:1])
         likely = f"did you mean {meant}? " if meant else ""
+        if isinstance(error, click.NoSuchCommand) and not meant:
+            from resourcesync.app.plugins import ANNEX_HINT  # noqa: PLC0415 - rarely
+
+            likely = f"{ANNEX_HINT}; installed are: "
     return Problem(
         code="usage",
         message=" ".join(message.split()).rstrip("."),
@@ -288,8 +306,8 @@ def _intended_word(error: click.NoSuchCommand | click.NoSuchOption) -> str:
 
 def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environment) -> Job:
     """Return a job that reports a wrong command line, as text or JSON."""
-    names = [argument for argument in arguments if argument in COMMANDS]
-    command = names[0] if names else ""
+    names = [*filter(COMMANDS.__contains__, arguments)] or [*arguments[:1]]
+    command = names[0] if names and names[0] in cli.list_commands(click.Context(cli)) else ""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
 
     def work(screen: Screen) -> CommandOutcome:

@@ -1,6 +1,7 @@
 """The inputs of ``publish`` other than folders: buckets, catalogues, JSON, mirrors, systems."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -99,6 +100,8 @@ RETRY_SECONDS: Final = 2.0
 """Seconds before the first retry after a failure; each further pause is twice as long."""
 _MAX_RETRY_SECONDS: Final = 300.0
 
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):(//)?")
+
 OnPublished = Callable[["PublicationResult"], None]
 OnFailed = Callable[[ResourceSyncError, float], None]
 
@@ -155,6 +158,11 @@ def check_folder(target: str, values: Mapping[str, Any]) -> None:
             f"{target} is an address, not a folder",
             hint=f"resourcesync publish DIR --url {target}",
         )
+    scheme = _SCHEME.match(target)
+    if scheme is not None and not os.path.lexists(target):
+        from resourcesync.app import plugins  # noqa: PLC0415 - rarely
+
+        plugins.find(plugins.ORIGINALS if scheme[2] else plugins.ACCOUNTS, scheme[1])
     try:
         if Path(target).is_file():
             raise ConfigurationError(f"{target} is a file", hint="name the folder to publish")

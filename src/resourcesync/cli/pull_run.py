@@ -272,7 +272,7 @@ def _home(target: PullTarget, folder: Path) -> "Home":
     engine = target.settings.engine
     if engine is None:
         return Home(folder, target.store)
-    from resourcesync.app.engines import Workers  # noqa: PLC0415 - rarely needed
+    from resourcesync.app.mirrors.workers import Workers  # noqa: PLC0415 - rarely needed
 
     return Home(folder, target.store, Workers(engine=engine))
 

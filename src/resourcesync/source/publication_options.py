@@ -7,7 +7,7 @@ import msgspec
 
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.catalogue import CatalogueStore, Omission
-from resourcesync.ports.engines import SecondProcess
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.settings.publication import PublicationSettings, decode_settings
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from resourcesync.backends.elasticsearch.documents import CHANGE_FIELDS, RESOURCE_FIELDS
+from resourcesync_elasticsearch.documents import CHANGE_FIELDS, RESOURCE_FIELDS
 
 PREFIX = "https://data.example.org/res/"
 ROOT = "/srv/dit/data"

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
-from resourcesync.backends.oai_pmh import OaiAccount, open_account
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Fetcher, FetchRequest
 from resourcesync.ports.accounts import AccountOptions
+from resourcesync_oai import OaiAccount, open_account
 from tests.support.accounts.oai_provider import Item, Provider, Quirks
 from tests.support.worlds.network import Answer, MemoryFetcher
 

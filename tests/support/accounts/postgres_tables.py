@@ -8,9 +8,8 @@ from typing import Any
 import psycopg
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing import account_access
-from resourcesync.backends.postgresql import open_account
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
+from resourcesync_postgresql import migration, open_account
 
 BASE = "https://museum.example/"
 RECORDS = {
@@ -44,7 +43,7 @@ class Records:
         return done.fetchall() if done.description else []
 
     def migrate(self, values: Mapping[str, str] = RECORDS) -> None:
-        self.run(account_access.postgres_migration(values))
+        self.run(migration.setup_text(values))
 
     def put(self, name: str, content: bytes) -> str:
         self.run(

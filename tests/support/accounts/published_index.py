@@ -5,12 +5,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from resourcesync.backends.elasticsearch.account import IndexAccount
-from resourcesync.backends.elasticsearch.client import SearchServer
-from resourcesync.backends.elasticsearch.settings import parse_settings
 from resourcesync.model.resources import Change
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
+from resourcesync_elasticsearch.account import IndexAccount
+from resourcesync_elasticsearch.client import SearchServer
+from resourcesync_elasticsearch.settings import parse_settings
 from tests.support.accounts.dit_index import PREFIX, Between, DitIndex, rel_path
 from tests.support.in_memory import ManualClock
 

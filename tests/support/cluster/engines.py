@@ -16,12 +16,12 @@ from typing import Final
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.engines import open_engine
-from resourcesync.cluster.engines.executors import ExecutorEngine
-from resourcesync.cluster.politeness import HostLimits
-from resourcesync.cluster.unit_runner import run_units
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.engines import ExecutionEngine, UnitOutcome
+from resourcesync_cluster.engines.executors import ExecutorEngine
+from resourcesync_cluster.opening import open_engine
+from resourcesync_cluster.politeness import HostLimits
+from resourcesync_cluster.ports import ExecutionEngine, UnitOutcome
+from resourcesync_cluster.unit_runner import run_units
 from tests.support.cluster.unit_work import Piece, do_piece
 from tests.support.commands.run import free_port, script
 

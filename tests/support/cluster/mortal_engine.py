@@ -5,7 +5,7 @@ from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from resourcesync.errors import EngineError
-from resourcesync.ports.engines import HostShare, UnitFunction, UnitOutcome, WorkUnit
+from resourcesync_cluster.ports import HostShare, UnitFunction, UnitOutcome, WorkUnit
 
 
 class Death(BaseException):

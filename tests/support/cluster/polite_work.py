@@ -6,7 +6,7 @@ from typing import NamedTuple
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports import FetchRequest, FetchResponse
-from resourcesync.ports.engines import HostShare, UnitOutcome
+from resourcesync_cluster.ports import HostShare, UnitOutcome
 
 
 class Batch(NamedTuple):

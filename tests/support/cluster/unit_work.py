@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from resourcesync.ports.engines import HostShare, UnitOutcome
+from resourcesync_cluster.ports import HostShare, UnitOutcome
 
 
 class Piece(NamedTuple):

@@ -8,7 +8,7 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.engines import SecondProcess
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.naming import SourceNaming

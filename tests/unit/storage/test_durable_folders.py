@@ -9,8 +9,8 @@ import pytest
 from resourcesync.adapters.hub import FileHub
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.stores import Home
-from resourcesync.backends.oai_pmh import repository_state as oai
 from resourcesync.durable_folders import make_folder, sync_folder
+from resourcesync_oai import repository_state as oai
 
 
 def hub(folder: Path) -> None:

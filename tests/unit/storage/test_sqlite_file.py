@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT, read_note
 from resourcesync.adapters.hub import FileFollowers, FileHub
-from resourcesync.backends.oai_pmh.repository_state import RepositoryState
 from resourcesync.errors import (
     DiskFullError,
     LockedError,
@@ -30,6 +29,7 @@ from resourcesync.sqlite_file import (
     connect_temporary,
     open_snapshot,
 )
+from resourcesync_oai.repository_state import RepositoryState
 from tests.support.storage.sqlite_connections import prepared
 
 ROWS = "CREATE TABLE row (name TEXT PRIMARY KEY, size INTEGER NOT NULL);"

@@ -46,30 +46,30 @@ from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
 
 if TYPE_CHECKING:
-    from resourcesync.cluster.fetcher import WorkerFetcher
+    from resourcesync.app.mirrors.workers import CountingFetcher
 
 
 @contextmanager
 def _open_workers(
     home: Home, source: str, network: Network, cancel: CancelToken, report: Reporter
-) -> Iterator["WorkerFetcher | None"]:
+) -> Iterator["CountingFetcher | None"]:
     """Yield the fetcher by the workers of a pull; ``None`` without any."""
     if home.workers is None:
         yield None
         return
-    from resourcesync.app.mirrors import worker_fetching  # noqa: PLC0415 - rarely
+    from resourcesync.app.mirrors import workers  # noqa: PLC0415 - rarely
 
-    site = worker_fetching.Site(
+    site = workers.Site(
         source=source,
         folder=str(home.folder.absolute()),
         store=stores.store_of(home.folder),
         network=network,
     )
-    with worker_fetching.open_workers(site, home.workers, cancel, report) as fetcher:
+    with workers.open_workers(site, home.workers, cancel, report) as fetcher:
         yield fetcher
 
 
-def _traffic(http: OpenFetcher, workers: "WorkerFetcher | None") -> Callable[[], tuple[int, int]]:
+def _traffic(http: OpenFetcher, workers: "CountingFetcher | None") -> Callable[[], tuple[int, int]]:
     """Return the counter of requests sent and bytes received, with those of workers."""
     if workers is None:
         return http.traffic

@@ -29,7 +29,7 @@ from resourcesync.settings import environment
 
 if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoredCopies
-    from resourcesync.app.engines import Workers
+    from resourcesync.app.mirrors.workers import Workers
     from resourcesync.ports.stores import StagingStore, Store, StoreFactory
 
 _FILE: Final = "store"

@@ -4,21 +4,17 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from resourcesync.adapters.catalogue import PostedCatalogue
 from resourcesync.app import plugins
-from resourcesync.errors import ConfigurationError, ResourceSyncError, damaged_note_error
+from resourcesync.errors import ConfigurationError, damaged_note_error
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.settings import environment
 from resourcesync.settings.publication import INPUT_NOTE, decode_settings
 from resourcesync.source.account_follower import VALUES_NOTE
-
-if TYPE_CHECKING:
-    from resourcesync.ports.accounts import AccountFactory
-
 
 _URL_NOTE: Final = "account.url"
 _INITIAL_VALUES_NOTE: Final = "account.first-values"
@@ -103,37 +99,16 @@ def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
 def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open an account."""
     scheme = options.address.partition(":")[0]
-    factory: AccountFactory = plugins.load(plugins.ACCOUNTS, scheme)
-    try:
-        manager = factory(options)
-        account = manager.__enter__()
-    except ResourceSyncError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(
-            f"the plug-in for {scheme}: cannot be used",
-            evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
-            hint="the list of plug-ins names the package of each: resourcesync doctor --plugins",
-            code="bad-plugin",
-        ) from error
-    try:
+    with plugins.open_plugin(plugins.ACCOUNTS, scheme, options) as account:
         yield account
-    finally:
-        manager.__exit__(None, None, None)
 
 
-_ANY_BASE: Final = "https://example.org/"
+def setup_systems() -> tuple[str, ...]:
+    """Return the systems that have to be set up, and can say how."""
+    return plugins.names(plugins.SETUPS)
 
 
-def postgres_migration(values: Mapping[str, str]) -> str:
-    """Return the SQL for a table of PostgreSQL; no connection is made."""
-    from resourcesync.backends.postgresql import layout, migration  # noqa: PLC0415 - rarely needed
-
-    return migration.migration(layout.parse_layout(values, _ANY_BASE))
-
-
-def elasticsearch_indices() -> str:
-    """Return the requests that create the two indices of an account, called ``INDEX-…``."""
-    from resourcesync.backends.elasticsearch import documents  # noqa: PLC0415 - rarely needed
-
-    return documents.mapping_requests("INDEX")
+def setup_text(system: str, values: Mapping[str, str]) -> str:
+    """Return what an operator runs once in a system, for the options of an account there."""
+    text: str = plugins.load(plugins.SETUPS, system)(values)
+    return text

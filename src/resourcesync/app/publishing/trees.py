@@ -53,8 +53,8 @@ from resourcesync.source.versions.version_retention import (
 )
 
 if TYPE_CHECKING:
-    from resourcesync.ports.engines import SecondProcess
     from resourcesync.ports.originals import OriginalReader, ResourceContents
+    from resourcesync.ports.second_process import SecondProcess
     from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.notifications import NoticeSender
 

@@ -74,18 +74,33 @@ _ACTIONS: Final = ("init", "check", "show", "path", "schema")
 _SERVICES: Final = ("systemd", "cron")
 _SHARED: Final = {"grafana": "grafana.json", "alerts": "alerts.yml"}
 _PRINTED: Final = (*_SERVICES, *_SHARED)
-_LOGS: Final = ("postgres", "elasticsearch")
+
+
+class _Action(click.Choice[str]):
+    """An action of ours, or a system that an annex knows."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the action; a system is looked up if it is none of ours."""
+        if value in self.choices:
+            return str(value)
+        from resourcesync.app.plugins import ANNEX_HINT  # noqa: PLC0415 - rarely
+        from resourcesync.app.publishing.account_access import setup_systems  # noqa: PLC0415 - rarely
+
+        if value not in setup_systems():
+            known = ", ".join(self.choices)
+            self.fail(f"{value!r} is none of {known}; {ANNEX_HINT}", param, ctx)
+        return str(value)
 
 
 @click.command("config", cls=SectionedCommand)
-@click.argument("action", metavar="ACTION", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS]))
+@click.argument("action", metavar="ACTION", type=_Action([*_ACTIONS, *_PRINTED]))
 @option("--origin", is_flag=True, help="For show: the origin of each value; built-in values too.")
 @option(
     "--with",
     multiple=True,
     type=options.PAIR,
     metavar="KEY=VALUE",
-    help="For postgres: the settings of publish for the table. Repeat for several.",
+    help="For a system: the settings of publish, such as the table. Repeat for several.",
 )
 @options.CONFIG
 @options.output_options
@@ -104,8 +119,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     systemd, cron: print a file that runs resourcesync unattended: mirrors, and with cron
             also each [source.NAME]; systemd publishes if the file has no mirrors
     grafana: a dashboard; alerts: rules for Prometheus; both use the metrics of watch
-    postgres: the SQL that makes a table of PostgreSQL log its changes
-    elasticsearch: the requests that create an index of resources, and one of their changes
+    a system that an annex knows: what to run there once. postgres: SQL that makes a table
+            log its changes; elasticsearch: requests that create an index of resources, and
+            one of their changes
 
     The first of these files is used: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
     user's own, /etc/resourcesync/resourcesync.toml. A file inside a mirror is used only if named.
@@ -116,7 +132,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     def work(screen: Screen) -> CommandOutcome:
         if action in _SERVICES and any(mistakes_of(_find_file(named))):
             return _check(_find_file(named), screen)
-        if action in (*_PRINTED, *_LOGS):
+        if action not in _ACTIONS:
             text = _generated_file(action, values)
             return _print(text, screen, name=action, as_json=output.json)
         match action:
@@ -137,9 +153,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _check_flags(action: str, values: Mapping[str, Any]) -> None:
-    for flag, of in (("origin", "show"), ("with", "postgres")):
-        if values[flag] and action != of:
-            raise click.UsageError(f"--{flag} is for {of}")
+    if values["origin"] and action != "show":
+        raise click.UsageError("--origin is for show")
+    if values["with"] and action in (*_ACTIONS, *_PRINTED):
+        raise click.UsageError("--with is for a system, such as postgres")
 
 
 def _find_file(named: Path | None) -> files.ConfigFile:
@@ -207,14 +224,12 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.cli.render import service_files  # noqa: PLC0415 - the same
 
     match name:
-        case "postgres":
-            return account_access.postgres_migration(dict(values["with"]))
-        case "elasticsearch":
-            return account_access.elasticsearch_indices()
         case "systemd" | "cron":
             return service_files.service_file(name, _find_file(values["config"]))
-        case _:
+        case "grafana" | "alerts":
             return service_files.shared_text(_SHARED[name])
+        case _:
+            return account_access.setup_text(name, dict(values["with"]))
 
 
 def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:

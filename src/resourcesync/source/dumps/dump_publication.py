@@ -10,8 +10,8 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
-from resourcesync.ports.engines import SecondProcess
 from resourcesync.ports.originals import ResourceContents
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.naming import SourceNaming

@@ -13,8 +13,8 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import CatalogueSnapshot, CatalogueStore, DocumentStore
-from resourcesync.ports.engines import SecondProcess
 from resourcesync.ports.originals import ResourceContents
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import (

@@ -27,8 +27,8 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun, without_patches
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import DocumentStore
-from resourcesync.ports.engines import SecondProcess
 from resourcesync.ports.originals import ResourceContents
+from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.read_back import read_back_error
 

@@ -1,0 +1,112 @@
+"""An engine is named by an address; what is wrong with it is told before anything is done."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resourcesync.app import machine, plugins
+from resourcesync.app.mirrors.workers import Site, Workers, open_workers
+from resourcesync.errors import ConfigurationError, EngineError
+from resourcesync.settings.network import Network
+from resourcesync_cluster.engines import dask as dask_engine
+from resourcesync_cluster.opening import open_engine
+from tests.support.accounts.distributions import install
+from tests.support.commands.run import free_port
+
+
+def refused(address: str, workers: int | None = None) -> ConfigurationError:
+    with (
+        pytest.raises(ConfigurationError) as caught,
+        open_engine(address, workers),
+    ):
+        raise AssertionError("it was opened")
+    return caught.value
+
+
+@pytest.mark.parametrize("address", ["", "ray://head:1", "tcp://127.0.0.1:8786", "Processes"])
+def test_an_engine_that_nobody_brings_is_refused_with_those_that_there_are(address: str) -> None:
+    error = refused(address)
+
+    assert "there is no engine" in error.message
+    for form in ("processes:N", "dask://HOST:PORT", "spark:local[2]"):
+        assert form in error.hint
+
+
+@pytest.mark.parametrize("number", ["0", "x", "-1", "1025", "٣"])
+def test_a_number_of_processes_that_cannot_be_is_refused(number: str) -> None:
+    assert "number of processes" in refused(f"processes:{number}").message
+
+
+def test_a_number_of_workers_that_cannot_be_is_refused() -> None:
+    assert "at least 1" in refused("processes", 0).message
+
+
+@pytest.mark.parametrize("address", ["dask:", "dask://"])
+def test_a_scheduler_must_be_named(address: str) -> None:
+    assert "names no scheduler" in refused(address).message
+
+
+@pytest.mark.parametrize(
+    ("address", "module", "extra"),
+    [("dask://127.0.0.1:1", "distributed", "dask"), ("spark:local[2]", "pyspark", "spark")],
+)
+def test_what_is_not_installed_is_told_with_the_command_that_installs_it(
+    address: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    assert refused(address).hint == f"pip install 'resourcesync-cluster[{extra}]'"
+
+
+def test_a_scheduler_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_engine, "PATIENCE", 0.3)
+    with (
+        pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127") as caught,
+        open_engine(f"dask://127.0.0.1:{free_port()}"),
+    ):
+        raise AssertionError("it was opened")
+
+    assert caught.value.hint == "start one: dask scheduler"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.syspath_prepend(f"{tmp_path}")
+    yield tmp_path
+    sys.modules.pop("acme_engine", None)
+
+
+CODE = """
+from contextlib import contextmanager
+
+@contextmanager
+def go(site, workers, cancel, report):
+    yield (site.source, workers.engine)
+
+def bad(*given):
+    raise OSError("no luck")
+"""
+SITE = Site(source="https://h.example/", folder="mirror", store="", network=Network())
+
+
+def fetcher(engine: str) -> object:
+    cancel = machine.new_cancel_token()
+    with open_workers(SITE, Workers(engine=engine), cancel, lambda *_: None) as opened:
+        return opened
+
+
+def test_an_engine_of_others_is_opened_by_its_name(site: Path) -> None:
+    install(site, "acme_engine", {plugins.ENGINES: {"acme": "acme_engine:go"}}, CODE)
+
+    assert fetcher("acme://there") == ("https://h.example/", "acme://there")
+
+
+def test_an_engine_of_others_that_fails_is_told(site: Path) -> None:
+    install(site, "acme_engine", {plugins.ENGINES: {"acme": "acme_engine:bad"}}, CODE)
+
+    with pytest.raises(ConfigurationError) as caught:
+        fetcher("acme:x")
+
+    assert caught.value.code == "bad-plugin"
+    assert "OSError: no luck" in str(caught.value.evidence)

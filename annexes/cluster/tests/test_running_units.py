@@ -1,0 +1,284 @@
+"""Each unit has exactly one outcome, whatever becomes of the workers."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Future
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.system import SystemClock
+from resourcesync.errors import EngineError, StoppedError
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync_cluster.politeness import HostLimits
+from resourcesync_cluster.ports import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
+from resourcesync_cluster.unit_runner import TRIES, run_units
+from tests.support.cluster.mortal_engine import Death, MortalEngine, Task, do_task
+from tests.support.in_memory import ManualClock
+
+
+def outcomes(
+    engine: MortalEngine,
+    units: Iterator[Task] | list[Task],
+    *,
+    work: UnitFunction = do_task,
+    clock: ManualClock | None = None,
+) -> Iterator[UnitOutcome]:
+    return run_units(
+        engine, work, units, limits=HostLimits(), cancel=CancelToken(clock or ManualClock())
+    )
+
+
+@given(
+    does=st.lists(st.sampled_from(["well", "well", "well", "raises", "dies"]), max_size=12),
+    slots=st.integers(1, 4),
+)
+@settings(max_examples=60)
+def test_every_unit_has_one_outcome_and_only_those_fail_that_raise_or_kill_their_worker(
+    does: list[str], slots: int
+) -> None:
+    engine = MortalEngine(slots)
+    units = [Task(f"{number}", what) for number, what in enumerate(does)]
+    found = list(outcomes(engine, units))
+    engine.close()
+
+    assert sorted(outcome.name for outcome in found) == sorted(unit.name for unit in units)
+    failed = {outcome.name: outcome.failed for outcome in found if outcome.failed}
+    assert failed.keys() == {unit.name for unit in units if unit.does != "well"}
+    assert {kind for kind, _ in failed.values()} <= {"engine"}
+    for unit in units:
+        if unit.does == "raises":
+            assert failed[unit.name] == ("engine", "ValueError: no such thing")
+        if unit.does == "dies":
+            assert "its worker died" in failed[unit.name][1]
+
+
+class Third(Future[UnitOutcome]):
+    """The promise of the unit that breaks an engine, which tells that first."""
+
+    def __init__(self, others: list[tuple[Future[UnitOutcome], WorkUnit]]) -> None:
+        super().__init__()
+        self.others = others
+        self.set_exception(BrokenExecutor("a worker died"))
+
+    def add_done_callback(self, fn: Callable[[Future[UnitOutcome]], object]) -> None:
+        super().add_done_callback(fn)
+        for done, unit in self.others:
+            done.set_result(UnitOutcome(unit.name))
+
+
+class Breaking(MortalEngine):
+    """It does nothing before it has three units, and breaks then; mended, it does each at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[tuple[Future[UnitOutcome], WorkUnit]] = []
+        self.given: list[str] = []
+        self.mended = False
+
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> Future[UnitOutcome]:
+        self.given.append(unit.name)
+        if len(self.held) == 2 and not self.mended:
+            return Third(self.held)
+        future: Future[UnitOutcome] = Future()
+        if self.mended:
+            future.set_result(UnitOutcome(unit.name))
+        else:
+            self.held.append((future, unit))
+        return future
+
+    def restart_workers(self) -> bool:
+        self.mended = True
+        return True
+
+
+def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
+    engine = Breaking()
+    found = list(outcomes(engine, [Task(f"{number}") for number in range(5)]))
+    engine.close()
+
+    assert sorted(outcome.name for outcome in found) == ["0", "1", "2", "3", "4"]
+    assert sorted(engine.given) == ["0", "1", "2", "2", "3", "4"]
+
+
+def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tried: list[str] = []
+
+    def work(task: Task, share: HostShare) -> UnitOutcome:
+        tried.append(task.name)
+        return do_task(task, share)
+
+    engine = MortalEngine()
+    with caplog.at_level(logging.WARNING):
+        found = list(outcomes(engine, [Task("bad", "raises"), Task("good")], work=work))
+    engine.close()
+
+    assert tried.count("bad") == TRIES
+    assert tried.count("good") == 1
+    assert {outcome.name for outcome in found if outcome.failed} == {"bad"}
+    assert caplog.messages.count("unit bad was lost: ValueError: no such thing") == TRIES
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("dies", "a worker died while "),
+        ("raises", "a worker did not finish its unit"),
+    ],
+)
+def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
+    told: list[str] = []
+    engine = MortalEngine(1)
+    units = [Task("bad", what), Task("good")]
+    found = list(
+        run_units(
+            engine,
+            do_task,
+            units,
+            limits=HostLimits(),
+            cancel=CancelToken(ManualClock()),
+            tell=told.append,
+        )
+    )
+    engine.close()
+
+    assert {outcome.name for outcome in found if outcome.failed} == {"bad"}
+    assert len(told) == TRIES
+    assert all(line.startswith(said) and "\n" not in line for line in told)
+
+
+def test_an_engine_that_cannot_be_mended_ends_the_run_with_its_cause() -> None:
+    engine = MortalEngine(lives=0)
+    with pytest.raises(EngineError, match="accepts no more work") as caught:
+        list(outcomes(engine, [Task("bad", "dies")]))
+    engine.close()
+
+    assert "a worker died" in caught.value.evidence[0][1]
+
+
+@pytest.mark.parametrize("does", ["dies", "raises"])
+def test_an_engine_that_can_do_nothing_at_all_is_given_up_after_some_units(does: str) -> None:
+    numbers = count()
+    engine = MortalEngine()
+    with pytest.raises(EngineError, match="cannot run this work") as caught:
+        list(outcomes(engine, (Task(f"{number}", does) for number in numbers)))
+    engine.close()
+
+    assert next(numbers) < 100
+    assert caught.value.evidence
+    assert caught.value.hint
+
+
+def test_a_host_that_says_to_wait_is_asked_again_when_the_time_is_over() -> None:
+    clock = ManualClock()
+    asked: list[tuple[str, float]] = []
+
+    def work(task: Task, share: HostShare) -> UnitOutcome:
+        asked.append((task.name, clock.monotonic()))
+        return do_task(task, share)
+
+    engine = MortalEngine(slots=1)
+    units = [Task("first", "waits", "a:1"), *(Task(f"{n}", host="a:1") for n in range(3))]
+    found = list(outcomes(engine, units, work=work, clock=clock))
+    engine.close()
+
+    assert len(found) == 4
+    assert asked[0] == ("first", 0.0)
+    assert all(moment >= 100 for _, moment in asked[1:])
+    assert clock.monotonic() < 102
+
+
+class CountingClock(ManualClock):
+    """A clock that counts how often it is read."""
+
+    readings = 0
+
+    def monotonic(self) -> float:
+        self.readings += 1
+        return super().monotonic()
+
+
+def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
+    begun, clock = count(), CountingClock()
+
+    def work(task: Task, share: HostShare) -> UnitOutcome:
+        dies = next(begun) < TRIES - 1
+        threading.Event().wait(0.1 if dies else 0.3)
+        if dies:
+            raise Death
+        return UnitOutcome(task.name)
+
+    engine = MortalEngine(slots=1)
+    units = [Task("one"), Task("other")]  # both are under way when the first dies
+    found = list(outcomes(engine, units, work=work, clock=clock))
+    engine.close()
+
+    assert [outcome.failed for outcome in found] == [None, None]
+    assert clock.readings < 60
+
+
+class Endless:
+    """An engine whose units never end."""
+
+    slots = 2
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.cancelled = 0
+
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
+        self.begun += 1
+        return self
+
+    def result(self) -> UnitOutcome:
+        raise AssertionError
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+    def add_done_callback(self, fn: Callable[[object], object], /) -> None:
+        pass
+
+    def restart_workers(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_run_that_is_told_to_stop_cancels_what_is_under_way_and_begins_nothing_more() -> None:
+    engine = Endless()
+    units = [Task(f"{number}") for number in range(9)]
+    cancel = CancelToken(SystemClock(), lambda: engine.begun == 3)
+    found = run_units(engine, do_task, units, limits=HostLimits(), cancel=cancel)
+
+    with pytest.raises(StoppedError):
+        next(found)
+    assert engine.begun == engine.cancelled == 3  # two, and one that waits for a worker
+
+
+def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
+    def interrupted() -> bool:
+        if engine.begun:
+            raise KeyboardInterrupt
+        return False
+
+    engine = Endless()
+    units = [Task("one")]
+    with pytest.raises(KeyboardInterrupt):
+        list(
+            run_units(
+                engine,
+                do_task,
+                units,
+                limits=HostLimits(),
+                cancel=CancelToken(SystemClock(), interrupted),
+            )
+        )
+
+    assert engine.begun == engine.cancelled == 1

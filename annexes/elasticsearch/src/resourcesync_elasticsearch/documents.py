@@ -1,0 +1,475 @@
+"""The seed's documents of resources and changes, and the indices that hold them.
+
+Current servers have two indices, ``INDEX-resource`` and ``INDEX-change``. A single index for both
+has the keyword ``doc_type`` in each document. The seed's own layout, two types in one index, works
+only with servers from before 2019.
+"""
+
+import json
+import logging
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from resourcesync.errors import ConfigurationError, SourceNotFoundError
+from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import format_w3c, from_microseconds, parse_w3c
+from resourcesync_elasticsearch.client import SearchServer, segment
+from resourcesync_elasticsearch.settings import IndexSettings
+
+IndexDocument = Mapping[str, Any]
+DateFormatter = Callable[[datetime], str]
+"""Formats a date."""
+
+_ZONE: Final = re.compile(r"([+-]\d\d)(\d\d)")
+_BARE_MD5: Final = re.compile(r"[0-9A-Fa-f]{32}")
+_MOST_MILLIS: Final = 253_402_300_799_999
+_MOST_LENGTH: Final = (1 << 63) - 1
+_MOST_LINKS: Final = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+class Locations:
+    """The mapping of locations of the three types to URIs, and back."""
+
+    def __init__(self, settings: IndexSettings) -> None:
+        self._prefix = settings.url_prefix
+        self._root = settings.resource_root_dir
+
+    def uri(self, location: object) -> str:
+        """Return the URI of a location; an invalid URI where there is none."""
+        found = _first(location)
+        if not isinstance(found, Mapping):
+            return str(found or "")
+        kind, value = _text(found.get("type")), _text(found.get("value"))
+        if kind == "rel_path":
+            return self._joined(value.replace("\\", "/"))
+        if kind == "abs_path":
+            return self._below(value.replace("\\", "/"))
+        return value if kind in {"url", ""} else f"{kind} {value}"
+
+    def spellings(self, uri: str) -> list[str]:
+        """Return the values of all locations that may stand for a URI."""
+        found = [uri]
+        if self._prefix and uri.startswith(self._prefix):
+            path = unquote(uri.removeprefix(self._prefix))
+            found += [path, f"/{path}"]
+            if self._root:
+                whole = f"{self._root.rstrip('/')}/{path}"
+                found += [whole, whole.replace("/", "\\")]
+            if "/" in path:
+                found.append(path.replace("/", "\\"))
+        return found
+
+    def _joined(self, path: str) -> str:
+        if not self._prefix:
+            raise ConfigurationError(
+                "there are relative locations; it is not known what they are relative to",
+                hint="say it by the option url_prefix: --with url_prefix=https://HOST/",
+            )
+        return self._prefix + quote(path.lstrip("/"))
+
+    def _below(self, path: str) -> str:
+        if not self._root:
+            raise ConfigurationError(
+                f"there are locations by absolute path, such as {path[:200]}",
+                hint="say what they are relative to by the option resource_root_dir: "
+                "--with resource_root_dir=DIR",
+            )
+        whole, root = posixpath.normpath(path), self._root.rstrip("/")
+        if not whole.startswith(f"{root}/"):
+            return path
+        return self._joined(whole[len(root) + 1 :])
+
+
+class ResourceDecoder:
+    """A decoder of documents to resources; it counts invalid values.
+
+    An invalid value is left out, not its resource: a copy must not be deleted because of a bad
+    date. A document without a valid location is returned as it is, to be left out by name.
+    """
+
+    def __init__(self, locations: Locations) -> None:
+        self._locations = locations
+        self._odd = 0
+
+    def resource(self, name: str, document: IndexDocument) -> Resource:
+        """Return the resource of a document."""
+        uri = self._locations.uri(document.get("location"))
+        return Resource(
+            uri=uri or f"{name} (a document without a location)",
+            lastmod=self._moment(document.get("lastmod")),
+            length=self._length(document.get("length")),
+            digests=self._digests(document.get("md5")),
+            media_type=_text(_first(document.get("mime"))).strip(),
+            links=self._links(document.get("ln")),
+        )
+
+    def finish(self) -> None:
+        """Log the number of values that were left out."""
+        if self._odd:
+            _log.warning("%d invalid values of the index were left out", self._odd)
+
+    def _moment(self, value: object) -> datetime | None:
+        found = _first(value)
+        if found is None or found == "":
+            return None
+        moment = parse_date(found)
+        self._odd += moment is None
+        return moment
+
+    def _length(self, value: object) -> int | None:
+        found = _first(value)
+        if isinstance(found, str) and found.isascii() and found.isdecimal():
+            found = int(found[:20])
+        if isinstance(found, float) and found.is_integer():
+            found = int(found)
+        if type(found) is int and 0 <= found <= _MOST_LENGTH:
+            return found
+        self._odd += found is not None and found != ""
+        return None
+
+    def _digests(self, value: object) -> tuple[Digest, ...]:
+        if value is None or value == "":
+            return ()
+        if isinstance(value, str) and _BARE_MD5.fullmatch(value):
+            return (Digest("md5", value.lower()),)
+        found = []
+        for item in value if isinstance(value, list) else [value]:
+            for digest in map(_prefixed, _text(item).split()):
+                found += [digest for digest in parse_digests(digest) if digest.is_usable]
+        self._odd += not found
+        return tuple(dict.fromkeys(found))
+
+    def _links(self, value: object) -> tuple[Link, ...]:
+        if value is None:
+            return ()
+        found = []
+        for item in (value if isinstance(value, list) else [value])[:_MOST_LINKS]:
+            link = item if isinstance(item, Mapping) else {}
+            rel, href = _text(_first(link.get("rel"))), self._locations.uri(link.get("href"))
+            if rel and href:
+                media_type = _text(_first(link.get("mime")) or _first(link.get("type")))
+                found.append(Link(rel=rel, href=href, media_type=media_type))
+            else:
+                self._odd += 1
+        return tuple(found)
+
+
+def parse_date(value: object) -> datetime | None:
+    """Return the time of a document's date; ``None`` for none.
+
+    The seed's own form has an offset without a colon; a date without an offset is UTC.
+    """
+    try:
+        if isinstance(value, bool):
+            return None
+        if isinstance(value, int | float):
+            return from_microseconds(int(value * 1000)) if 0 <= value <= _MOST_MILLIS else None
+        text = _text(value).strip()
+        if text.isascii() and text.isdecimal() and len(text) > len("20130101"):
+            return parse_date(int(text[:20]))
+        return parse_w3c(_ZONE.sub(r"\1:\2", text) if "T" in text and _is_compact(text) else text)
+    except (ValueError, OverflowError):
+        return None
+
+
+def format_plain_date(moment: datetime) -> str:
+    """Return a date in the format of the seed's mapping: whole seconds, and an offset."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}+0000"
+
+
+def resource_document(resource: Resource, dated: DateFormatter) -> dict[str, Any]:
+    """Return the document of a resource, without the fields of all documents."""
+    md5 = [str(digest) for digest in resource.digests]
+    told: dict[str, Any] = {
+        "location": _url(resource.uri),
+        "length": resource.length,
+        "md5": md5[0] if len(md5) == 1 else md5 or None,
+        "mime": resource.media_type or None,
+        "lastmod": None if resource.lastmod is None else dated(resource.lastmod),
+        "ln": [_link_document(link) for link in resource.links] or None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def change_document(
+    resource: Resource, kind: str, moment: datetime, dated: DateFormatter
+) -> dict[str, Any]:
+    """Return the document of a change, without the fields of all documents."""
+    told: dict[str, Any] = {
+        "location": _url(resource.uri),
+        "change": kind,
+        "datetime": dated(moment),
+    }
+    if resource.lastmod is not None:
+        told["lastmod"] = dated(resource.lastmod)
+    return told
+
+
+def _url(uri: str) -> dict[str, str]:
+    return {"type": "url", "value": uri}
+
+
+def _link_document(link: Link) -> dict[str, Any]:
+    told = {"rel": link.rel, "href": _url(link.href)}
+    return {**told, "mime": link.media_type} if link.media_type else told
+
+
+def _prefixed(digest: str) -> str:
+    return f"md5:{digest}" if _BARE_MD5.fullmatch(digest) else digest
+
+
+def _is_compact(text: str) -> bool:
+    return text[-5:-4] in {"+", "-"} and text[-4:].isdecimal()
+
+
+def _first(value: object) -> Any:
+    """Return a value, or the first of several: any field of a document may have several."""
+    while isinstance(value, list):
+        value = value[0] if value else None
+    return value
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+Query = dict[str, Any]
+
+DOC_TYPE: Final = "doc_type"
+TIMES: Final = ("timestamp", "datetime")
+"""Fields that date a change: the time of writing, else of the change."""
+_EXACT: Final = frozenset({"keyword", "constant_keyword", "wildcard"})
+_DATES: Final = frozenset({"date", "date_nanos"})
+_LONGEST_VALUE: Final = 8191
+_DATE: Final[Query] = {
+    "type": "date",
+    "format": "strict_date_optional_time||yyyy-MM-dd'T'HH:mm:ssZ||epoch_millis",
+}
+_KEYWORD: Final[Query] = {"type": "keyword"}
+_LOCATION: Final[Query] = {"type": "nested", "properties": {"value": _KEYWORD, "type": _KEYWORD}}
+_COMMON: Final[Query] = {
+    "resource_set": _KEYWORD,
+    "location": _LOCATION,
+    "lastmod": _DATE,
+    "timestamp": _DATE,
+}
+RESOURCE_FIELDS: Final[Query] = {
+    **_COMMON,
+    "length": {"type": "long"},
+    "md5": _KEYWORD,
+    "mime": _KEYWORD,
+    "ln": {"type": "nested", "properties": {"href": _LOCATION, "rel": _KEYWORD, "mime": _KEYWORD}},
+}
+"""The seed's mapping of resources, in current types; its ``integer`` ends at 2 GiB."""
+CHANGE_FIELDS: Final[Query] = {**_COMMON, "change": _KEYWORD, "datetime": _DATE}
+
+
+def setup_text(values: Mapping[str, str]) -> str:
+    """Return the requests that create the two indices of an account, called ``INDEX-…``."""
+    if values:
+        raise ConfigurationError("indices of resources and changes have no options")
+    return mapping_requests("INDEX")
+
+
+def mapping_requests(index: str) -> str:
+    """Return the requests that create the two indices, in the format of the servers' consoles."""
+    kinds = (("resource", RESOURCE_FIELDS), ("change", CHANGE_FIELDS))
+    return "\n".join(
+        f"PUT /{index}-{kind}\n{json.dumps({'mappings': {'properties': fields}}, indent=2)}\n"
+        for kind, fields in kinds
+    )
+
+
+class DocumentLocation(msgspec.Struct, frozen=True, kw_only=True):
+    """The location of documents of one kind.
+
+    Attributes:
+        index: The index.
+        filters: Conditions that select them.
+        identity: A text that differs after the index was recreated, or if it is read otherwise.
+        is_nested: Locations are nested documents.
+        times: Those of `TIMES` that are dates in this index.
+        is_plain: Dates have the seed's format only.
+        doc_type: The ``doc_type`` of new documents; empty for none.
+    """
+
+    index: str
+    filters: tuple[Query, ...]
+    identity: str
+    is_nested: bool
+    times: tuple[str, ...]
+    is_plain: bool
+    doc_type: str = ""
+
+    def location_condition(self, values: list[str]) -> Query:
+        """Return the condition that a location has one of some values."""
+        found: Query = {"terms": {"location.value": values}}
+        return {"nested": {"path": "location", "query": found}} if self.is_nested else found
+
+    def query(self, *more: Query) -> Query:
+        """Return the query for these documents, with more conditions."""
+        return {"bool": {"filter": [*self.filters, *more]}}
+
+    def query_all_sets(self) -> Query:
+        """Return the query for the documents of this kind in all sets."""
+        ours = [fields for fields in self.filters if "resource_set" not in fields.get("term", {})]
+        return {"bool": {"filter": ours}}
+
+    def format_date(self, moment: datetime) -> str:
+        """Return a date in a format that the mapping accepts."""
+        if self.is_plain:
+            return format_plain_date(moment)
+        return format_w3c(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
+
+
+class IndexLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """The locations of resources, and of their changes if these are logged."""
+
+    resources: DocumentLocation
+    changes: DocumentLocation | None
+
+
+def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
+    """Return the locations of the documents."""
+    apart = f"{settings.index}-{settings.resource_type}"
+    mapping = _mapping(server, apart)
+    if mapping is not None:
+        resources = _find_location(server, settings, apart, mapping, "")
+        name = f"{settings.index}-{settings.change_type}"
+        mapping = _mapping(server, name)
+        changes = None if mapping is None else _find_location(server, settings, name, mapping, "")
+    else:
+        mapping = _mapping(server, settings.index)
+        if mapping is None:
+            raise SourceNotFoundError(
+                f"{server.address} has neither {apart} nor {settings.index}",
+                uri=server.address,
+                hint="make an index by importing lines: "
+                "resourcesync catalogue import SYSTEM:ADDRESS LINES",
+                code="no-index",
+            )
+        resources = _find_location(
+            server, settings, settings.index, mapping, settings.resource_type
+        )
+        changes = _find_location(server, settings, settings.index, mapping, settings.change_type)
+    if changes is not None and not changes.times:
+        raise _bad_mapping(changes.index, "neither timestamp nor datetime is a date")
+    return IndexLayout(resources=resources, changes=changes)
+
+
+def make_indices(server: SearchServer, settings: IndexSettings) -> None:
+    """Create the two indices, if missing."""
+    for kind, fields in (
+        (settings.resource_type, RESOURCE_FIELDS),
+        (settings.change_type, CHANGE_FIELDS),
+    ):
+        name = f"{settings.index}-{kind}"
+        if _mapping(server, name) is None:
+            mappings = {"dynamic": False, "properties": fields}
+            server.request("PUT", f"/{segment(name)}", {"mappings": mappings})
+
+
+def _mapping(server: SearchServer, index: str) -> Mapping[str, Any] | None:
+    """Return the mappings of an index or an alias; ``None`` if it does not exist."""
+    try:
+        found = server.request("GET", f"/{segment(index)}/_mapping")
+    except SourceNotFoundError:
+        return None
+    return found if isinstance(found, dict) and found else None
+
+
+def _find_location(
+    server: SearchServer,
+    settings: IndexSettings,
+    index: str,
+    mapping: Mapping[str, Any],
+    doc_type: str,
+) -> DocumentLocation:
+    all_fields = [_fields(index, item) for item in mapping.values()]
+    nested, times, plain = set(), set(TIMES), False
+    for fields in all_fields:
+        location = _get(fields, "location")
+        _check_exact(index, _get(location, "properties"), "value", "location.value")
+        nested.add(location.get("type") == "nested")
+        times &= {name for name in TIMES if _get(fields, name).get("type") in _DATES}
+        plain = plain or any(_is_plain(_get(fields, name)) for name in (*TIMES, "lastmod"))
+        if settings.resource_set:
+            _check_exact(index, fields, "resource_set", "resource_set")
+        if doc_type:
+            _check_exact(index, fields, DOC_TYPE, DOC_TYPE)
+    if len(nested) != 1:
+        raise _bad_mapping(index, "locations are nested in one index and not in another")
+    return DocumentLocation(
+        index=index,
+        filters=tuple(_filters(settings, doc_type)),
+        identity=f"{_identity(server, index)} {settings.fingerprint}",
+        is_nested=nested.pop(),
+        times=tuple(name for name in TIMES if name in times),
+        is_plain=plain,
+        doc_type=doc_type,
+    )
+
+
+def _filters(settings: IndexSettings, doc_type: str) -> Iterator[Query]:
+    if doc_type:
+        yield {"term": {DOC_TYPE: doc_type}}
+    if settings.resource_set:
+        yield {"term": {"resource_set": settings.resource_set}}
+
+
+def _identity(server: SearchServer, index: str) -> str:
+    found = server.request("GET", f"/{segment(index)}/_settings")
+    return " ".join(
+        sorted(str(_get(_get(item, "settings"), "index").get("uuid")) for item in found.values())
+    )
+
+
+def _fields(index: str, mapping: object) -> Mapping[str, Any]:
+    mappings = _get(mapping, "mappings")
+    if "properties" not in mappings and any(
+        "properties" in _get(mappings, mapping) for mapping in mappings
+    ):
+        raise _bad_mapping(index, "it has types of documents, which servers had before version 7")
+    return _get(mappings, "properties")
+
+
+def _get(value: object, name: str) -> Mapping[str, Any]:
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _check_exact(index: str, fields: Mapping[str, Any], name: str, said: str) -> None:
+    """Refuse a field without exact search: existing resources would look deleted."""
+    field = _get(fields, name)
+    if not field:
+        raise _bad_mapping(index, f"it has no field {said}")
+    kind = str(field.get("type", "object"))
+    if kind not in _EXACT:
+        raise _bad_mapping(index, f"{said} is {kind}, and not keyword")
+    longest = field.get("ignore_above")
+    if longest is not None and int(longest) < _LONGEST_VALUE:
+        raise _bad_mapping(index, f"{said} ignores what has more than {longest} characters")
+
+
+def _is_plain(field: Mapping[str, Any]) -> bool:
+    written = str(field.get("format", "optional_time"))
+    return "optional_time" not in written and "iso8601" not in written
+
+
+def _bad_mapping(index: str, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the mapping of {index} does not fit: {why}",
+        evidence=(("kept", "what was recorded before"),),
+        hint="use the mapping that fits: resourcesync config elasticsearch (prints it)",
+        code="wrong-mapping",
+    )

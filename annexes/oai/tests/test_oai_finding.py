@@ -1,0 +1,216 @@
+"""What metadata says of the files of an item, and what an operator chooses of it."""
+
+import hashlib
+
+import pytest
+
+from resourcesync.errors import ConfigurationError, DocumentError
+from resourcesync.model.digests import Digest
+from resourcesync_oai.documents.item_metadata import ItemMetadata, MetadataFile, parse_item_metadata
+from resourcesync_oai.metadata_files import file_name, path_of, uri_of
+from resourcesync_oai.options import OaiOptions, parse_options
+from tests.support.accounts import oai_metadata
+from tests.support.accounts.oai_metadata import Bitstream, Item
+
+BODY = b"a thesis"
+THESIS = Bitstream(name="my thesis é.pdf", body=BODY)
+LICENCE = Bitstream(name="license.txt", body=b"yes", bundle="LICENSE", media_type="text/plain")
+ITEM = Item(local="10673/5", bitstreams=(THESIS, LICENCE), rights="embargo")
+
+
+def metadata(prefix: str, item: Item = ITEM) -> bytes:
+    text = oai_metadata.metadata(prefix, item, "https://repo.example")
+    xsi = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+    return text.replace(" ", f" {xsi} ", 1).encode()
+
+
+@pytest.mark.parametrize("prefix", ["mets", "ore", "xoai"])
+def test_files_that_metadata_lists_are_found(prefix: str) -> None:
+    thesis, licence = parse_item_metadata(metadata(prefix)).files
+
+    assert thesis.uri == "https://repo.example/bitstream/10673/5/my%20thesis%20%C3%A9.pdf"
+    assert (thesis.bundle, thesis.length, thesis.media_type) == ("ORIGINAL", 8, "application/pdf")
+    assert (licence.bundle, licence.is_listed) == ("LICENSE", True)
+    assert thesis.digests == (() if prefix == "ore" else (_md5(BODY),))
+
+
+def _md5(body: bytes) -> Digest:
+    return Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest())
+
+
+def test_what_xoai_says_of_access_is_found() -> None:
+    closed = Bitstream(name="a.pdf", body=b"", embargo="2099-01-01")
+    found = parse_item_metadata(
+        metadata("xoai", Item(local="1", bitstreams=(closed,), rights="restricted"))
+    )
+
+    assert found.rights == ("restricted",)
+    assert found.files[0].embargo == "2099-01-01"
+
+
+def test_the_policies_of_a_file_say_when_everybody_may_read_it() -> None:
+    def file(*policies: str, before: str = "") -> MetadataFile:
+        rows = "".join(f'<element name="resourcePolicy">{policy}</element>' for policy in policies)
+        text = (
+            '<metadata xmlns="http://www.lyncode.com/xoai"><element name="bundles">'
+            '<element name="bundle"><element name="bitstreams"><element name="bitstream">'
+            f'<field name="url">https://repo.example/a</field>{before}'
+            f'<element name="resourcePolicies">{rows}</element>'
+            "</element></element></element></element></metadata>"
+        )
+        return parse_item_metadata(text.encode()).files[0]
+
+    def policy(group: str, action: str = "READ", **days: str) -> str:
+        fields = {"group": group, "action": action}
+        fields |= {f"{name}-date": day for name, day in days.items()}
+        return "".join(f'<field name="{name}">{value}</field>' for name, value in fields.items())
+
+    everybody, staff = policy("Anonymous"), policy("Administrator")
+    until = policy("Anonymous", end="2026-02-01")
+    since = policy("Anonymous", start="2026-02-01")
+    assert file(everybody, staff, since).is_public_on("2026-01-31")
+    assert not file().is_public_on("2026-01-31")
+    assert not file(staff).is_public_on("2026-01-31")
+    assert not file(policy("Anonymous", "WRITE")).is_public_on("2026-01-31")
+    assert [file(since).is_public_on(f"2026-02-0{day}") for day in (1, 2)] == [True, True]
+    assert not file(since, staff).is_public_on("2026-01-31")
+    assert [file(until).is_public_on(f"2026-02-0{day}") for day in (1, 2)] == [True, False]
+    assert file(until, everybody).is_public_on("2026-02-02")
+    embargo = '<field name="embargo">2026-03-01</field>'
+    assert not file(everybody, before=embargo).is_public_on("2026-02-02")
+
+
+def test_what_is_no_address_of_the_web_is_not_found() -> None:
+    rows = "".join(
+        f"<dc:identifier>{name}</dc:identifier>"
+        for name in (
+            "10.1/x",
+            "urn:isbn:1",
+            "file:///etc/passwd",
+            "ftp://x/y",
+            "http://",
+            "https://a b/c",
+        )
+    )
+    text = f'<r xmlns:dc="http://purl.org/dc/elements/1.1/">{rows}</r>'
+
+    assert [file.uri for file in parse_item_metadata(text.encode()).files] == ["https://a%20b/c"]
+
+
+@pytest.mark.parametrize("text", [b"", b"<a>", b"<!DOCTYPE a><a/>"])
+def test_metadata_that_is_no_xml_is_refused(text: bytes) -> None:
+    with pytest.raises(DocumentError):
+        parse_item_metadata(text)
+
+
+def chosen(*files: MetadataFile, **values: str) -> list[str]:
+    choice = parse_options(
+        "oai:https://r.example/oai", {k.replace("_", "-"): v for k, v in values.items()}
+    )
+    return [file.uri for file in choice.select_files(ItemMetadata(files=files))]
+
+
+def test_files_are_chosen_by_bundle_and_pattern() -> None:
+    thesis = MetadataFile(uri="https://r.example/1/a.pdf", bundle="ORIGINAL")
+    text = MetadataFile(uri="https://r.example/1/a.txt", bundle="TEXT")
+    plain = MetadataFile(uri="https://r.example/2/b.pdf")
+    page = MetadataFile(uri="https://r.example/1", is_listed=False)
+    everything = (thesis, text, plain, page)
+
+    assert chosen(*everything) == [thesis.uri, plain.uri]
+    assert chosen(*everything, bundles="text") == [text.uri, plain.uri]
+    assert chosen(*everything, bundles="*") == [thesis.uri, text.uri, plain.uri]
+    assert chosen(*everything, files="*.pdf,*/1") == [thesis.uri, plain.uri, page.uri]
+
+
+def test_addresses_of_files_can_be_rewritten() -> None:
+    pages = [
+        MetadataFile(uri=f"https://j.example/article/view/{name}", is_listed=False)
+        for name in ("1", "1/2", "1/3")
+    ]
+
+    assert chosen(*pages, files="*/view/*/*", rewrite="/view/ => /download/") == [
+        "https://j.example/article/download/1/2",
+        "https://j.example/article/download/1/3",
+    ]
+    assert chosen(*pages, files="*/view/*/*", rewrite="/article/*/3=>/file/*/three") == [
+        "https://j.example/article/view/1/2",
+        "https://j.example/file/view/1/three",
+    ]
+    assert chosen(*pages, files="*/view/*/*", rewrite="/3=>/2") == [
+        "https://j.example/article/view/1/2"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_restricted"),
+    [
+        ("info:eu-repo/semantics/restrictedAccess", True),
+        ("info:eu-repo/semantics/openAccess", False),
+        ("http://purl.org/coar/access_right/c_16ec", True),
+        ("https://purl.org/coar/access_right/c_abf2", False),
+        ("metadata.only", True),
+        ("open.access", False),
+        ("restricted", True),
+        ("This work may be restricted in Utah", False),
+    ],
+)
+def test_who_may_have_the_files_is_told_by_known_words(text: str, is_restricted: bool) -> None:
+    choice = OaiOptions(endpoint="https://r.example/oai")
+
+    assert choice.is_restricted(ItemMetadata(rights=("Somebody", text))) is is_restricted
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"prefix": "oai_dc"},
+        {"prefixes": " , "},
+        {"measure": "maybe"},
+        {"overlap": "2"},
+        {"names": "handles"},
+        {"rewrite": "view"},
+        {"rewrite": "=>x"},
+        {"rewrite": "view=>*"},
+        {"rewrite": "*/view/*=>x"},
+        {"collections": "https://r.example/"},
+        {"from": "yesterday"},
+        {"changefreq": "seldom"},
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(values: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError):
+        parse_options("oai:https://r.example/oai", values)
+
+
+@pytest.mark.parametrize(
+    "address", ["oai:", "oai:repo.example", "oai:ftp://x/", "oai:https://u:p@x/"]
+)
+def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_options(address, {})
+
+    assert ":p@" not in str(caught.value)
+
+
+NAMES = frozenset({file_name("oai_dc", ".xml"), file_name("mods", ".xml")})
+
+
+@pytest.mark.parametrize(
+    ("identifier", "place"),
+    [
+        ("oai:other:1", "~id/oai~3Aother~3A1"),
+        ("oai:r.example:", "~id/oai~3Ar.example~3A"),
+        ("oai:r.example:../../etc", "~2E~2E/~2E~2E/etc"),
+        ("oai:r.example:a//b", "a/~-/b"),
+        ("oai:r.example:/a", "~-/a"),
+        ("oai:r.example:é b%2F~", "~C3~A9~20b~252F~7E"),
+        ("oai:r.example:1/oai_dc.xml", "1/oai_dc.xml~d"),
+        ("oai:r.example:.rs", "~2Ers"),
+    ],
+)
+def test_identifiers_that_are_odd_have_safe_places(identifier: str, place: str) -> None:
+    found = path_of(identifier, "oai_dc.xml", "r.example", NAMES)
+
+    assert found == f"resource/{place}/oai_dc.xml"
+    assert uri_of("https://x/", found).count("//") == 1

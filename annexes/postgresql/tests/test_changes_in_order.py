@@ -1,0 +1,178 @@
+"""Whoever writes and whenever it commits: what is told leads to how it is, and to nothing else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from resourcesync.errors import DiscontinuityError
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.accounts import ResourceAccount
+from resourcesync_postgresql import statements
+from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
+
+WRITERS = 2
+KEYS = st.sampled_from(["a", "b", "ü/"])
+WRITER = st.integers(0, WRITERS - 1)
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "PAGE", 3)
+
+
+class View:
+    """What somebody knows who reads the changes."""
+
+    def __init__(self, told_by: ResourceAccount) -> None:
+        self.account = told_by
+        self.held: dict[str, int | None] = {}
+        self.position = ""
+        self.words: set[str] = set()
+        self.read_all()
+
+    def read_all(self) -> None:
+        self.position = self.account.position()
+        self.held = {resource.uri: resource.length for resource in self.account.resources()}
+
+    def follow(self, most: int | None = None, wait: float = 0) -> None:
+        """Read on; ``most`` is after how many lots it is killed."""
+        self.words = set()
+        for number, told in enumerate(self.account.changes(self.position, wait)):
+            if number == most:
+                break
+            self.position = told.position
+            for change in told.changes:
+                self.words.add(change.uri)
+                if change.kind is ChangeKind.DELETED:
+                    self.held.pop(change.uri, None)
+                else:
+                    self.held[change.uri] = change.resource.length
+
+
+class Writers(RuleBasedStateMachine):
+    """Several write at a time, each its own keys: else one would wait for the other for ever."""
+
+    records: Records
+    account: ResourceAccount
+    writers: Sequence[psycopg.Connection[Any]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records.run("TRUNCATE record")
+        self.records.run("INSERT INTO record (id) VALUES ('0a'), ('1a')")
+        self.touched: list[set[str]] = [set() for _ in self.writers]
+        self.committed: set[str] = set()
+        self.view = View(self.account)
+
+    def teardown(self) -> None:
+        for number in range(len(self.writers)):
+            self.commit(number)
+        self.poll()
+
+    def _run(self, number: int, statement: str, keys: set[str], *values: object) -> None:
+        self.writers[number].execute(statement.encode(), values)
+        self.touched[number] |= keys
+
+    @rule(number=WRITER, key=KEYS, size=st.integers(0, 3))
+    def put(self, number: int, key: str, size: int) -> None:
+        statement = (
+            "INSERT INTO record (id, size) VALUES (%s, %s)"
+            " ON CONFLICT (id) DO UPDATE SET size = excluded.size"
+        )
+        self._run(number, statement, {f"{number}{key}"}, f"{number}{key}", size)
+
+    @rule(number=WRITER)
+    def update_all(self, number: int) -> None:
+        mine = f"{number}%"
+        keys = {f"{number}{key}" for key in ("a", "b", "ü/")}
+        self._run(number, "UPDATE record SET size = size + 1 WHERE id LIKE %s", keys, mine)
+
+    @rule(number=WRITER, key=KEYS)
+    def note(self, number: int, key: str) -> None:
+        """Nothing that is published changes."""
+        key = f"{number}{key}"
+        self._run(number, "UPDATE record SET notes = '{}' WHERE id = %s", set(), key)
+
+    @rule(number=WRITER, key=KEYS, other=KEYS)
+    def rename(self, number: int, key: str, other: str) -> None:
+        key, other = f"{number}{key}", f"{number}{other}"
+        statement = (
+            "UPDATE record SET id = %s WHERE id = %s"
+            " AND NOT EXISTS (SELECT FROM record WHERE id = %s)"
+        )
+        self._run(number, statement, {key, other}, other, key, other)
+
+    @rule(number=WRITER, key=KEYS)
+    def remove(self, number: int, key: str) -> None:
+        key = f"{number}{key}"
+        self._run(number, "DELETE FROM record WHERE id = %s", {key}, key)
+
+    @rule(number=WRITER)
+    def save(self, number: int) -> None:
+        self._run(number, "SAVEPOINT here", set())
+
+    @rule(number=WRITER)
+    def take_back(self, number: int) -> None:
+        """A savepoint is gone back to."""
+        with self.writers[number].transaction(force_rollback=True):
+            self.writers[number].execute("DELETE FROM record WHERE id LIKE %s", [f"{number}%"])
+
+    @rule(number=WRITER)
+    def roll_back(self, number: int) -> None:
+        self.writers[number].rollback()
+        self.touched[number] = set()
+
+    @rule(number=WRITER)
+    def commit(self, number: int) -> None:
+        self.writers[number].commit()
+        self.committed |= self.touched[number]
+        self.touched[number] = set()
+
+    @rule(most=st.integers(0, 2))
+    def poll_and_die(self, most: int) -> None:
+        self.view.follow(most)
+
+    @rule()
+    def prune(self) -> None:
+        """Who has not read all may have to read all again, and is told so."""
+        self.records.run("SELECT resourcesync.record_change_prune('0')")
+        try:
+            self.poll()
+        except DiscontinuityError:
+            self.view.read_all()
+
+    @rule()
+    def poll(self) -> None:
+        self.view.follow()
+
+        rows = self.records.run("SELECT id, size FROM record")
+        assert self.view.held == {_uri(key): size for key, size in rows}
+        assert self.view.words <= {_uri(key) for key in self.committed}
+        self.committed = set()
+
+
+def _uri(key: str) -> str:
+    return f"{BASE}objects/{key.replace('ü', '%C3%BC').replace('/', '%2F')}"
+
+
+def test_what_is_told_is_what_was_committed(address: str, small_pages: None) -> None:
+    Writers.records = Records(address)
+    Writers.records.migrate()
+    Writers.writers = [psycopg.connect(address) for _ in range(WRITERS)]
+    with account(address, RECORDS) as Writers.account:
+        run_state_machine_as_test(
+            Writers,
+            settings=settings(
+                max_examples=40,
+                stateful_step_count=25,
+                suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+            ),
+        )
+    for writer in Writers.writers:
+        writer.close()
+    Writers.records.close()

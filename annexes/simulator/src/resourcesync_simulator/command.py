@@ -1,0 +1,361 @@
+"""``resourcesync simulate``: simulate a Source and Destinations in virtual time, and measure.
+
+With ``--live``, the simulated Source is served in real time until a signal.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+from msgspec.structs import replace
+
+from resourcesync.cli import formatting, options
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
+from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.signals import acknowledge_stop
+from resourcesync_simulator import figures
+
+if TYPE_CHECKING:
+    from resourcesync_simulator.experiments import SimulationRun, Summary
+    from resourcesync_simulator.scenario import Scenario
+
+
+_TICK_SECONDS: Final = 0.2
+"""Seconds between two checks for due events; a request checks too."""
+_LIVE_OPTIONS: Final = ("bind", "base_uri", "speed")
+_SIMULATION_OPTIONS: Final = ("sweep", "repeat", "jobs", "out")
+
+
+def check_live_options(context: click.Context) -> None:
+    """Refuse options that have no effect."""
+    is_live = context.params["live"]
+    for name in _SIMULATION_OPTIONS if is_live else _LIVE_OPTIONS:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(
+                f"{option} cannot be used with --live" if is_live else f"{option} needs --live"
+            )
+    if is_live and context.params["scenario"] == "init":
+        raise click.UsageError("init writes a scenario; --live needs one that exists")
+
+
+def serve_live(
+    values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
+) -> CommandOutcome:
+    """Serve the Source until a signal; a signal is the normal end."""
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync_simulator import live_server  # noqa: PLC0415 - help stays quick
+
+    scenario = _live_scenario(values, written, screen)
+    (host, port), clock = values["bind"], machine.system_clock()
+    place = live_server.LiveAddress(
+        host=host, port=port, base_uri=values["base_uri"], speed=values["speed"]
+    )
+    try:
+        with live_server.serve_live(scenario, place, clock=clock) as serving:
+            pull = f"resourcesync pull {serving.uri} ./copy"
+            screen.report("ready", {"uri": serving.uri, "pull": pull, "tree": values["scenario"]})
+            while True:
+                clock.sleep(_TICK_SECONDS)
+                serving.advance()
+    except KeyboardInterrupt as stop:
+        acknowledge_stop(stop)
+    return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
+
+
+def warn_of_late_events(played: "Iterable[Scenario]", screen: Screen) -> None:
+    """Warn once about each event of scenarios that is after their end."""
+    from resourcesync_simulator import bounds  # noqa: PLC0415 - help stays quick
+
+    for text in dict.fromkeys(
+        name for scenario in played for name in bounds.faults_after_end(scenario)
+    ):
+        screen.report("warning", {"code": "never", "message": f"this will not happen: {text}"})
+
+
+def _live_scenario(
+    values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
+) -> "Scenario":
+    from resourcesync_simulator import scenario_files  # noqa: PLC0415 - help stays quick
+
+    scenario = scenario_files.scenario_of(dict(written()))
+    warn_of_late_events([scenario], screen)
+    return scenario if values["seed"] is None else replace(scenario, seed=values["seed"])
+
+
+_EVENTS: Final = "events"
+_NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "linked-data")
+
+
+@click.command("simulate", cls=SectionedCommand)
+@click.argument("scenario", metavar="init|SCENARIO", required=False, default="")
+@option(
+    "--profile",
+    type=click.Choice(_NAMES),
+    help="Use this built-in scenario instead of a file; with init: write it.",
+)
+@option("--seed", type=click.IntRange(0), help="The seed, instead of the scenario's.")
+@option(
+    "--sweep",
+    multiple=True,
+    metavar="KEY=A,B,C",
+    help="Run with each of these values, such as publish.rotate=5m,1h,1d; repeat for all"
+    " combinations. variant=A,B uses the named sets of values of the scenario. Commas in [], {} and"
+    " quotes do not separate values.",
+)
+@option(
+    "--repeat",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Run each with this number of seeds.",
+)
+@option("--jobs", type=click.IntRange(1, 256), help="Processes; default: the number of processors.")
+@option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write summary.csv and events.ndjson.gz into this folder.",
+)
+@option(
+    "--live",
+    is_flag=True,
+    help="Serve the simulated Source in real time over HTTP, for any client, until a signal.",
+)
+@option(
+    "--bind",
+    type=options.BINDING,
+    default="127.0.0.1:8888",
+    show_default=True,
+    help="With --live: the address to listen on.",
+)
+@option(
+    "--base-uri",
+    default="",
+    metavar="URI",
+    help="With --live: the address for clients, if it is not the address of --bind, such as"
+    " http://HOST:PORT/.",
+)
+@option(
+    "--speed",
+    type=click.FloatRange(0, 100_000, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="With --live: simulated seconds per second.",
+)
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Simulate a Source and Destinations, and measure how well they stay in sync.
+
+    Time is virtual: a week takes seconds. Source and Destinations run the same code as the other
+    commands; the origin, the network and the time are simulated from a seed. The same scenario
+    gives the same events.
+
+    \b
+    resourcesync simulate init --profile arxiv > scenario.toml
+    resourcesync simulate scenario.toml --sweep publish.every=5m,1h,1d --repeat 5 --out results
+    resourcesync simulate scenario.toml --sweep variant=daily-lists,hourly,push
+
+    Consistency is the share of resources that are equal on both sides, on average over time.
+    Latency is the time from a change to its copy. Efficiency is the share of useful bytes. All
+    figures count from the end of the first pull; its requests have their own column. If a
+    Destination falsely reports "in sync" (a lie), the exit code is 1.
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    check_live_options(click.get_current_context())
+    values["profile"] = _profile(click.get_current_context(), values)
+    if values["scenario"] == "init":
+        if output.json:
+            raise click.UsageError("init writes a scenario to standard output only")
+        return Job(command="simulate", output=output, work=lambda _: _init(values))
+    values["scenario"] = values["scenario"] or values["profile"]
+    swept = _swept(values)
+
+    def work(screen: Screen) -> CommandOutcome:
+        if values["live"]:
+            return serve_live(values, lambda: _read_scenario(values), screen)
+        return _simulate(values, swept, screen)
+
+    return Job(
+        command="simulate",
+        output=output,
+        work=work,
+        render=_render,
+        subject=values["scenario"],
+        fields={"source": values["scenario"]},
+    )
+
+
+def _profile(context: click.Context, values: Mapping[str, Any]) -> str | None:
+    """Return the profile to use; ``None`` for none."""
+    profile: str | None = values["profile"]
+    if not values["scenario"] and profile is None:
+        raise click.UsageError(
+            f"name a file or a profile ({', '.join(_NAMES)}), or init to write one", context
+        )
+    if profile is None or values["scenario"] in {"", "init"}:
+        return profile
+    if context.get_parameter_source("profile") is ParameterSource.ENVIRONMENT:
+        return None  # the command line overrides the environment
+    raise click.UsageError(f"{values['scenario']} and --profile exclude each other", context)
+
+
+def _swept(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the values of the sweeps by their keys."""
+    found: dict[str, list[str]] = {}
+    for text in values["sweep"]:
+        key, swept = _parse_sweep(text)
+        if key in found:
+            raise click.UsageError(f"--sweep {key} is given twice; write it as {key}=A,B,C")
+        found[key] = swept
+    if "seed" in found and values["seed"] is not None:
+        raise click.UsageError("--sweep seed=... and --seed exclude each other")
+    if "seed" in found and values["repeat"] > 1:
+        raise click.UsageError(
+            "--sweep seed=... and --repeat exclude each other: --repeat uses the following seeds"
+        )
+    return found
+
+
+def _parse_sweep(text: str) -> tuple[str, list[str]]:
+    from resourcesync_simulator.scenario_files import values_of  # noqa: PLC0415 - help stays quick
+
+    key, _, listed = text.partition("=")
+    key, values = key.strip(), values_of(listed)
+    if not key or not all(values):
+        raise click.UsageError("--sweep must have the form KEY=A,B,C")
+    for value in values:
+        if values.count(value) > 1:
+            raise click.UsageError(f"--sweep {key} has the value {value} twice")
+    return key, values
+
+
+def _init(values: Mapping[str, Any]) -> CommandOutcome:
+    from resourcesync_simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
+
+    try:
+        sys.stdout.write(PROFILES[values["profile"] or "museum"])
+    except OSError as error:
+        raise OutputLostError(error) from error
+    return CommandOutcome(shows_exit=False)
+
+
+def _simulate(
+    values: Mapping[str, Any], swept: Mapping[str, Sequence[str]], screen: Screen
+) -> CommandOutcome:
+    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync_simulator import experiments  # noqa: PLC0415 - help stays quick
+    from resourcesync_simulator.experiments import results_folder  # noqa: PLC0415 - as above
+
+    written, out, clock = _read_scenario(values), values["out"], machine.system_clock()
+    tasks = experiments.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
+    warn_of_late_events((task.scenario for task in tasks), screen)
+    began = clock.monotonic()
+    runs: list[SimulationRun] = []
+    with nullcontext() if out is None else results_folder(out) as work:
+        events = None if work is None else work / _EVENTS
+        with closing(experiments.simulate_runs(tasks, events=events, jobs=values["jobs"])) as lives:
+            for run in lives:
+                runs.append(run)
+                screen.report("simulated", _run_fields(run))
+        summaries = experiments.summarise(runs)
+        if work is not None:
+            experiments.write_table(runs, work / "summary.csv")
+            experiments.join_events(work / _EVENTS, work / "events.ndjson.gz")
+    lines = [*_table(summaries), _runs_line(len(runs), clock.monotonic() - began)]
+    if out is not None:
+        lines.append(TextLine(f"{out}/summary.csv, events.ndjson.gz", "Wrote", QUIET))
+    wrong = [run for run in runs if run.measured.lies or run.measured.outcome == "silently wrong"]
+    lines += [
+        TextLine(
+            f"seed {run.seed} {_values_text(run.values)}: falsely reported in sync", "!", QUIET
+        )
+        for run in wrong[:3]
+    ]
+    fields = {"runs": len(runs), "wrong": len(wrong)}
+    code = ExitCode.FINDINGS if wrong else ExitCode.OK
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=fields)
+
+
+def _read_scenario(values: Mapping[str, Any]) -> dict[str, Any]:
+    from resourcesync_simulator import scenario_files  # noqa: PLC0415 - help stays quick
+    from resourcesync_simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
+
+    name = values["scenario"]
+    if values["profile"]:
+        return scenario_files.parse_scenario(PROFILES[values["profile"]], values["profile"])
+    if name in PROFILES and not Path(name).is_file():
+        return scenario_files.parse_scenario(PROFILES[name], name)
+    return scenario_files.read_scenario(Path(name))
+
+
+def _table(summaries: "Sequence[Summary]") -> Iterator[TextLine]:
+    """Yield the lines of the table: a row for each value of the sweep."""
+    keys = list(summaries[0].values) if summaries else []
+    short = [key.rpartition(".")[2] for key in keys]
+    named = [name if short.count(name) == 1 else key for key, name in zip(keys, short, strict=True)]
+    heads = [*map(str.upper, named), "DESTINATION", "CONSISTENCY"]
+    heads += ["LATENCY MEDIAN / P95", "EFFICIENCY", "REQUESTS", "FIRST PULL", "ENDED"]
+    rows = [heads, *map(_table_row, summaries)]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
+    for row in rows:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        yield TextLine("  ".join(cells).rstrip(), level=QUIET)
+
+
+def _table_row(summary: "Summary") -> list[str]:
+    outcomes = [run.measured.outcome for run in summary.runs]
+    ended = (
+        "converged"
+        if set(outcomes) == {"converged"}
+        else ", ".join(f"{outcomes.count(name)} {name}" for name in sorted(set(outcomes)))
+    )
+    return [
+        *summary.values.values(),
+        summary.destination,
+        figures.consistency_text(summary),
+        figures.latency_text(summary),
+        figures.mean_text(summary, "efficiency", ".3f"),
+        figures.mean_text(summary, "requests", ",.0f"),
+        figures.mean_text(summary, "first_requests", ",.0f", "never ended"),
+        ended,
+    ]
+
+
+def _runs_line(runs: int, seconds: float) -> TextLine:
+    return TextLine(f"{formatting.counted(runs, 'run')} in {seconds:.0f} s", "Simulated")
+
+
+def _values_text(values: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in values.items())
+
+
+def _run_fields(run: "SimulationRun") -> dict[str, object]:
+    measurement = run.measured
+    return {
+        "seed": run.seed,
+        "name": run.destination,
+        "text": _values_text(run.values),
+        "consistency": measurement.consistency,
+        "latency": measurement.latency,
+        "latency_95": measurement.latency_95,
+        "efficiency": measurement.efficiency,
+        "requests": measurement.requests,
+        "received": measurement.received,
+        "lies": measurement.lies,
+        "state": measurement.outcome,
+    }
+
+
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
+    if event == "ready":
+        yield TextLine(f"{fields['uri']}  (stop with Ctrl-C)", "Serving", QUIET)
+        yield TextLine(str(fields["pull"]), "Next")
+    if event == "simulated":
+        of = f" {fields['text']}" if fields["text"] else ""
+        who = "" if fields["name"] == "mirror" else f", {fields['name']}"
+        yield TextLine(f"seed {fields['seed']}{of}{who}: {fields['state']}", "Ran", NORMAL)

@@ -1,0 +1,261 @@
+"""``simulate``: what is asked for is done, or refused before anything is; stops leave nothing."""
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
+from resourcesync_simulator import experiments, scenario_files, temporary_folders
+from resourcesync_simulator.experiments import results_folder
+from tests.support.commands.command_line import Said
+
+TINY = """
+seed = 3
+duration = "20m"
+[source]
+resources = 4
+changes = "20/h"
+sizes = { median = 200, most = 2000 }
+[publish]
+every = "10m"
+[[destination]]
+every = "10m"
+"""
+LONG = """
+duration = "3000d"
+[source]
+resources = 50
+changes = "60/h"
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "s.toml"
+    path.write_text(TINY)
+    return path
+
+
+# --- which scenario ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "name a file or a profile (museum, arxiv"),
+        (["s.toml", "--profile", "arxiv"], "s.toml and --profile exclude each other"),
+        (["init", "--json"], "init writes a scenario to standard output"),
+        (["s.toml", "--sweep", "seed=1,2", "--seed", "7"], "--sweep seed=... and --seed"),
+        (["s.toml", "--sweep", "seed=1,2", "--repeat", "2"], "--repeat uses the following seeds"),
+        (
+            ["s.toml", "--sweep", "publish.every=1h", "--sweep", "publish.every=2h"],
+            "every is given twice",
+        ),
+        (["s.toml", "--sweep", "publish.every=1h, 1h"], "has the value 1h twice"),
+        (["s.toml", "--sweep", "publish.every"], "KEY=A,B,C"),
+        (["s.toml", "--sweep", 'destination=[{name="x"}]'], "destinations cannot be swept"),
+        (["s.toml", "--sweep", "faults.outages=['3m-4m']"], 'such as ["1d..2d"]'),
+        (["s.toml", "--sweep", "fault.lost=1"], "did you mean faults? known here: destination"),
+        (["s.toml", "--sweep", "start='02.03.2026'"], "such as 2026-01-04T12:00:00Z"),
+        (["s.toml", "--sweep", "faults.outages=['4m..3m']"], "given 4m to 3m"),
+        (["s.toml", "--sweep", "publish.every=1h,"], "KEY=A,B,C"),
+        (["museumm"], "no file museumm, and no profile of that name"),
+        (["s.toml", "--sweep", "seed=1,2", "--sweep", "variant=a"], "has no variant 'a'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_as_a_matter_of_usage(
+    arguments: list[str],
+    reason: str,
+    tiny: Path,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tiny.parent)
+
+    assert run(["simulate", *arguments]) == 2
+
+    told = said.readouterr()
+    assert reason in " ".join((told.err + told.out).split())
+    assert "Ran" not in told.out + told.err
+
+
+# --- sweeps ---
+
+
+def test_a_mistake_in_the_last_variant_is_told_before_anything_is_done(
+    tiny: Path, tmp_path: Path, said: Said
+) -> None:
+    burst = '[{ at = "12:00", changes = 1, zone = "Mars/Olympus" }]'
+    sweep = ["--sweep", f"source.bursts=[],{burst}", "--out", str(tmp_path / "out")]
+
+    assert run(["simulate", str(tiny), *sweep]) == 2
+
+    told = said.readouterr()
+    assert "no time zone 'Mars/Olympus'" in told.err
+    assert "source.bursts=[{" in told.err, "which of the runs"
+    assert "Ran" not in told.out + told.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_runs_than_can_be_kept_are_refused() -> None:
+    written = scenario_files.parse_scenario(TINY, "it")
+    with pytest.raises(ConfigurationError, match="these are 110,000 runs"):
+        experiments.plan_runs(written, {"publish.every": ["1h"] * 11}, repeat=10_000)
+
+
+# --- the folder of the results ---
+
+
+def test_what_a_killed_run_left_is_in_nobodys_way(tiny: Path, tmp_path: Path, said: Said) -> None:
+    out = tmp_path / "out"
+    (out / ".unfinished/events").mkdir(parents=True)
+    (out / ".unfinished/events/000009.ndjson").write_text("half a l")
+    (out / ".unfinished/summary.csv").write_text("half a l")
+
+    assert run(["simulate", str(tiny), "--out", str(out)]) == 0
+
+    assert sorted(path.name for path in out.iterdir()) == [
+        "events.ndjson.gz",
+        "summary.csv",
+    ]
+    assert b"half a l" not in gzip.decompress((out / "events.ndjson.gz").read_bytes())
+    assert run(["simulate", str(tiny), "--out", str(out)]) == 2
+    assert "found  events.ndjson.gz, summary.csv" in said.readouterr().err
+
+
+def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
+    with results_folder(tmp_path / "out") as work:
+        (work / "a").touch()
+        with pytest.raises(LockedError), results_folder(tmp_path / "out"):
+            pass
+        assert (work / "a").exists()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
+
+
+def test_results_that_cannot_be_put_in_place_are_taken_back(tmp_path: Path) -> None:
+    out, done = tmp_path / "out", ExitStack()
+    work = done.enter_context(results_folder(out))
+    for path in (work / "a", work / "b"):
+        path.touch()
+    (out / "b").mkdir()
+    (out / "b/theirs").touch()
+
+    with pytest.raises(StorageError, match="cannot write into"):
+        done.close()
+
+    assert [path.name for path in out.iterdir()] == ["b"]
+    assert (out / "b/theirs").exists()
+
+
+# --- stops ---
+
+
+def workers_of(pid: int) -> set[int]:
+    """Return the processes that another one began to simulate in; ended ones have no words."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+    return {int(name) for name in found if "spawn_main" in words_of(int(name))}
+
+
+def words_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text("utf-8")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_ends_all_processes_at_once_and_leaves_nothing(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "s.toml", tmp_path / "out"
+    path.write_text(LONG)
+    command = [sys.executable, "-m", "resourcesync", "simulate", str(path), "--jobs", "2"]
+    process = subprocess.Popen(
+        [*command, "--repeat", "4", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while len([*out.glob(".unfinished/events/*")]) < 2:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        workers = workers_of(process.pid)
+        began = time.monotonic()
+        if number is signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        told, _ = process.communicate(timeout=10)
+        assert time.monotonic() - began < 8  # seconds; the simulation would take minutes
+    finally:
+        process.kill()
+    assert process.returncode == (130 if number is signal.SIGINT else 143)
+    assert "Traceback" not in told
+    assert "Stopped" in told
+    assert len(workers) == 2
+    assert not [pid for pid in workers if words_of(pid)]
+    assert not [*out.iterdir()]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "s.toml"]
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this process and its own make temporary folders, also those in memory."""
+    folder = tmp_path / "folders"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(temporary_folders, "MEMORY_FOLDER", folder)
+    return folder
+
+
+@pytest.mark.parametrize("begun", [0, 2], ids=["before it begins", "at work"])
+def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, folders: Path) -> None:
+    tasks = experiments.plan_runs(scenario_files.parse_scenario(LONG, "it"), {}, repeat=2)
+    deadline = time.monotonic() + 20
+
+    def kill(_number: int, _frame: object) -> None:
+        made = len([*folders.rglob("resourcesync-packed-*")])
+        if made > begun or time.monotonic() > deadline:
+            for pid in workers_of(os.getpid()):
+                os.kill(pid, signal.SIGKILL)
+
+    before = signal.signal(signal.SIGALRM, kill)
+    try:
+        with closing(experiments.simulate_runs(tasks, jobs=2)) as lives:
+            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+            with pytest.raises(EngineError, match="a simulating process died"):
+                next(lives)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not [*folders.iterdir()]
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_one(folders: Path, tiny: Path) -> None:
+    left, new = folders / "resourcesync-simulated-left", folders / "resourcesync-packed-new"
+    for folder in (left, new):
+        (folder / "more").mkdir(parents=True)
+    hour = time.time() - 3_600
+    os.utime(left, (hour, hour))
+
+    with temporary_folders.make_folders() as held:
+        os.utime(held.memory, (hour, hour))
+        assert run(["simulate", str(tiny)]) == 0
+        assert held.memory.exists(), "somebody is at work there"
+
+    assert [*folders.iterdir()] == [new], "it may just be being made"

@@ -1,0 +1,156 @@
+"""What is measured of a simulated run: from the first pull to the end, and what the events tell."""
+
+from collections.abc import Mapping
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from resourcesync_simulator.measures import ABSENT, ConsistencyMeter, Measurement
+from resourcesync_simulator.scenario import (
+    HOUR,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+    Sizes,
+)
+from resourcesync_simulator.simulation import simulate
+from tests.support.simulated.figures import known
+
+SMALL = Scenario(
+    seed=3,
+    duration=4 * HOUR,
+    origin=OriginSettings(
+        resources=20, per_second=30 / HOUR, sizes=Sizes(median=200, spread=0.0), create=0, delete=0
+    ),
+    publish=PublishSettings(every=HOUR / 2),
+    destinations=(DestinationSettings(every=HOUR / 2),),
+)
+COUNTED_AFTER = (
+    *("consistency", "latency", "latency_95", "efficiency", "requests", "received", "useful"),
+    *("first", "first_requests", "first_received"),
+)
+Told = list[tuple[float, str, Mapping[str, object]]]
+
+
+def lived(scenario: Scenario) -> tuple[Measurement, Told]:
+    told: Told = []
+    measured = simulate(
+        scenario, scenario.destinations[0], lambda at, name, more: told.append((at, name, more))
+    )
+    return measured, told
+
+
+def test_there_is_no_consistency_before_the_first_pull_has_ended() -> None:
+    outage = Faults(outages=((0.0, 2 * HOUR),))
+
+    measured, _ = lived(replace(SMALL, faults=outage))
+
+    assert 2 * HOUR < known(measured.first) < 2.6 * HOUR
+    assert known(measured.consistency) > 0.5, "4 of 6 hours would be less"
+
+
+@pytest.mark.parametrize(
+    ("faults", "destination"),
+    [
+        (Faults(lost=1.0), DestinationSettings(every=HOUR)),
+        (Faults(), DestinationSettings(latency=HOUR, jobs=1)),
+    ],
+    ids=["nothing is answered", "the first pull takes longer than there is time"],
+)
+def test_who_never_pulled_to_the_end_has_no_figures(
+    faults: Faults, destination: DestinationSettings
+) -> None:
+    measured, _ = lived(replace(SMALL, faults=faults, destinations=(destination,)))
+
+    assert [getattr(measured, name) for name in COUNTED_AFTER] == [None] * len(COUNTED_AFTER)
+    assert (measured.changes, measured.synchronized) == (0, 0)
+    assert measured.pulls == measured.failed
+    assert measured.outcome == "converged", "at last, when nothing hindered it any more"
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(),
+        Faults(lost=0.3, crash=0.02),
+        Faults(rollbacks=((2.4 * HOUR, HOUR),)),
+        Faults(outages=((3 * HOUR, 5 * HOUR),)),
+    ],
+    ids=["well", "failing", "set back", "out until later"],
+)
+def test_the_events_up_to_the_end_are_what_the_figures_count(faults: Faults) -> None:
+    measured, told = lived(replace(SMALL, faults=faults, origin=replace(SMALL.origin, create=1)))
+
+    names = [name for _, name, _ in told]
+    counted = told[: names.index("measured")]
+    assert told[len(counted)][0] == SMALL.duration
+    assert names.index("measured") < names.index("quiet")
+    pulls = [more for _, name, more in counted if name == "pull"]
+    assert measured.pulls == len(pulls)
+    assert measured.crashes == sum(pull.get("error") == "died" for pull in pulls)
+    assert measured.failed == sum("error" in pull for pull in pulls) - measured.crashes
+    (first, *_) = (place for place, item in enumerate(counted) if "state" in item[2])
+    after = counted[first + 1 :]
+    assert measured.changes == sum(name == "change" for _, name, _ in after)
+    assert measured.requests == sum(
+        int(str(more["requests"])) for _, name, more in after if name == "pull"
+    )
+    assert all("state" in more for _, name, more in told[names.index("quiet") :] if name == "pull")
+
+
+def test_of_a_source_that_is_set_back_each_resource_that_is_another_one_is_told() -> None:
+    origin = replace(SMALL.origin, create=1, update=1, delete=1)
+    faults = Faults(rollbacks=((3 * HOUR, 2.9 * HOUR),))
+
+    _, told = lived(replace(SMALL, origin=origin, faults=faults))
+
+    at = 3 * HOUR
+    changes = [(when, more["kind"], more["name"]) for when, name, more in told if name == "change"]
+    before = [(kind, name) for when, kind, name in changes if 0.1 * HOUR < when < at]
+    now = {name: kind for when, kind, name in changes if when == at}
+    created = {name for kind, name in before if kind == "created"}
+    deleted = {name for kind, name in before if kind == "deleted"}
+    assert set(now.values()) == {"created", "updated", "deleted"}
+    assert {name for name, kind in now.items() if kind == "deleted"} == created - deleted
+    assert {name for name, kind in now.items() if kind == "created"} == deleted - created
+
+
+Happening = tuple[int, str, str, str]
+NAMES = st.sampled_from("ab")
+DIGESTS = st.sampled_from([ABSENT, "1", "2"])
+HAPPENINGS = st.lists(
+    st.tuples(st.integers(0, 19), st.sampled_from(["there", "here"]), NAMES, DIGESTS), max_size=12
+)
+
+
+@given(HAPPENINGS, st.integers(0, 25))
+def test_consistency_is_what_it_is_when_counted_moment_by_moment(
+    happenings: list[Happening], began: int
+) -> None:
+    compared = ConsistencyMeter()
+    compared.fill({"a": "1", "b": "2"})
+    sides = {"there": {"a": "1", "b": "2"}, "here": {"a": ABSENT, "b": ABSENT}}
+    shares = []
+    for second in range(20):
+        for at, side, name, digest in happenings:
+            if at == second:
+                sides[side][name] = digest
+                note = (
+                    compared.record_origin_change
+                    if side == "there"
+                    else compared.record_copy_change
+                )
+                note(name, digest, at)
+        if second == began:
+            compared.begin(second)
+        names = [name for name in "ab" if sides["there"].get(name) or sides["here"].get(name)]
+        equal = [sides["there"][name] == sides["here"][name] for name in names]
+        shares.append(fmean(equal) if equal else 1.0)
+
+    known_from = shares[began:]
+    assert compared.consistency(20.0) == (pytest.approx(fmean(known_from)) if known_from else None)

@@ -1,0 +1,195 @@
+"""Simulated worlds: the same seed is the same life, nobody lies, and all ends in step."""
+
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from campaigns.cursor import scenario_of
+from resourcesync.errors import ConfigurationError
+from resourcesync_simulator.scenario import (
+    DAY,
+    HOUR,
+    Burst,
+    DestinationSettings,
+    Faults,
+    OriginSettings,
+    PublishSettings,
+    Scenario,
+    Sizes,
+)
+from resourcesync_simulator.simulation import simulate
+from tests.support.simulated.figures import known
+
+ALL_FAULTS = Faults(
+    lost=0.02,
+    refused=0.02,
+    failed=0.02,
+    late=0.02,
+    cut=0.02,
+    altered=0.02,
+    stale=0.05,
+    wrong_hash=0.01,
+    undated=0.05,
+    changed_while_listed=0.03,
+    crash=0.002,
+    outages=((DAY / 2, DAY / 2 + 2 * HOUR),),
+    clock_steps=((DAY * 0.3, -3_000.0), (DAY * 0.4, 6_000.0)),
+    restarts=(DAY * 0.5,),
+    rollbacks=((DAY * 0.8, 5 * HOUR),),
+    push_lost=0.1,
+    push_doubled=0.1,
+    push_forged=0.1,
+)
+TINY = Sizes(median=200, spread=1.0, most=2_000)
+SMALL = Scenario(
+    duration=DAY,
+    origin=OriginSettings(resources=40, per_second=15 / HOUR, sizes=TINY),
+    publish=PublishSettings(
+        every=HOUR / 2, rotate=2 * HOUR, rebase=DAY / 2, keep=DAY / 2, max_entries=50
+    ),
+)
+Event = tuple[float, str, Mapping[str, object]]
+
+
+def lived(scenario: Scenario) -> list[Event]:
+    events: list[Event] = []
+    simulate(
+        scenario, scenario.destinations[0], lambda at, name, more: events.append((at, name, more))
+    )
+    return events
+
+
+def test_the_same_seed_is_the_same_life_and_another_seed_another_one() -> None:
+    scenario = replace(SMALL, duration=DAY / 8, faults=replace(ALL_FAULTS, crash=0.02))
+
+    assert lived(scenario) == lived(scenario)
+    assert lived(scenario) != lived(replace(scenario, seed=2))
+
+
+def test_what_happens_at_the_source_does_not_depend_on_who_follows() -> None:
+    def origin(scenario: Scenario) -> list[Event]:
+        return [item for item in lived(scenario) if item[1] == "change"]
+
+    quick, slow = DestinationSettings(every=600), DestinationSettings(every=6 * HOUR, latency=2)
+
+    scenario = replace(SMALL, duration=DAY / 4)
+
+    assert origin(replace(scenario, destinations=(quick,))) == origin(
+        replace(scenario, destinations=(slow,))
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_whatever_goes_wrong_nobody_lies_and_all_ends_in_step(seed: int) -> None:
+    scenario = replace(SMALL, seed=seed, faults=ALL_FAULTS)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert measured.lies == 0
+    assert measured.outcome == "converged"
+
+
+def test_a_change_without_a_time_behind_the_clock_of_its_source_is_not_lost() -> None:
+    """The life in which this was found (a ``lastmod`` earlier than T hid the change)."""
+    faults = replace(
+        ALL_FAULTS,
+        outages=((DAY, DAY + 2 * HOUR),),
+        clock_steps=((DAY * 0.5, -3_000.0), (DAY * 0.7, 6_000.0)),
+        restarts=(DAY * 0.8,),
+        rollbacks=((DAY * 1.3, 5 * HOUR),),
+    )
+    scenario = replace(
+        SMALL,
+        seed=4,
+        duration=2 * DAY,
+        origin=OriginSettings(resources=100, per_second=20 / HOUR),
+        publish=replace(SMALL.publish, rebase=DAY, keep=DAY),
+        faults=faults,
+    )
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+def test_notifications_bring_changes_at_once() -> None:
+    publish = replace(SMALL.publish, every=60.0, push=True)
+    scenario = replace(SMALL, duration=DAY / 6, publish=publish)
+
+    pushed = simulate(scenario, DestinationSettings(every=2 * HOUR))
+    polled = simulate(
+        replace(scenario, publish=replace(publish, push=False)), DestinationSettings()
+    )
+
+    assert known(pushed.latency) < 90 < known(polled.latency)
+    assert known(pushed.consistency) > known(polled.consistency)
+
+
+def test_daily_lists_are_read_whole_and_bursts_come_at_their_hour() -> None:
+    burst = Burst(at=20 * HOUR, zone="America/New_York", days=frozenset({6, 0, 1}), changes=7)
+    scenario = replace(
+        SMALL,
+        duration=3 * DAY,
+        origin=OriginSettings(resources=40, bursts=(burst,)),
+        publish=PublishSettings(strategy="lists", every=DAY),
+    )
+    events = lived(scenario)
+    changes = [at for at, name, _ in events if name == "change"]
+
+    # The first day is a Sunday; 20:00 in New York is 01:00 UTC of the next day, 13 hours later.
+    assert sorted(set(changes)) == [13 * HOUR, 37 * HOUR, 61 * HOUR]
+    assert len(changes) == 21
+    pulls = [more for _, name, more in events if name == "pull"]
+    assert {pull["mode"] for pull in pulls} <= {"baseline", "unchanged"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(SMALL, origin=OriginSettings(resources=0)),
+        replace(SMALL, origin=OriginSettings(create=0, update=0, delete=0)),
+        replace(SMALL, publish=PublishSettings(every=0)),
+        replace(SMALL, destinations=()),
+        replace(SMALL, duration=-1),
+        replace(SMALL, faults=Faults(lost=1.5)),
+        replace(SMALL, origin=OriginSettings(bursts=(Burst(at=1, changes=1, zone="No/Where"),))),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(wrong: Scenario) -> None:
+    with pytest.raises(ConfigurationError):
+        simulate(wrong, DestinationSettings())
+
+
+@pytest.mark.parametrize("seed", [2030, 5029, 5040, 5109, 14354])
+def test_what_a_source_that_was_set_back_took_back_does_not_stay(seed: int) -> None:
+    """Lives of the campaign in which it stayed: further changes, or other lists, soon hid it."""
+    scenario = scenario_of(seed)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+@pytest.mark.parametrize("seed", [2994, 7026, 2149, 10095, 11225, 20362])
+def test_old_copies_of_lists_are_noticed_each_time(seed: int) -> None:
+    """Lives in which they were not: of a Source that was set back, and of changes without times."""
+    scenario = scenario_of(seed)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+@pytest.mark.parametrize("seed", [10163, 10525, 10554, 30162])
+def test_changes_without_a_time_of_their_own_are_placed_by_what_tells_more(seed: int) -> None:
+    """Lives in which `in sync` came too early.
+
+    The clock of the resources was ahead of that of the lists (10163); an old copy of an open list
+    had the last word (10525), and one of an index called a list open that had ended (10554).
+    """
+    scenario = scenario_of(seed)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")

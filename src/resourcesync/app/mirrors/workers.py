@@ -1,0 +1,66 @@
+"""Workers that fetch for a pull: plug-ins open them, by the name of an engine."""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+import msgspec
+
+from resourcesync.app import plugins
+from resourcesync.ports import Fetcher, Reporter
+from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
+
+_SLOTS: Final = 8
+_UNIT_ROWS: Final = 500
+_EXECUTOR: Final = "executor"
+"""The name of the plug-in for an executor of a program."""
+
+
+class Workers(msgspec.Struct, frozen=True, kw_only=True):
+    """The workers for the units of a pull.
+
+    Attributes:
+        engine: Its address; or an existing executor of a program.
+        units: Most units of one host at a time.
+        unit_rows: The most requests of a unit.
+    """
+
+    engine: str | Executor = "processes"
+    units: int = _SLOTS
+    unit_rows: int = _UNIT_ROWS
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's way to the Source and to the mirror.
+
+    Attributes:
+        source: The Source's address.
+        folder: The mirror's folder, at the same path for all; unused with a store.
+        store: The address of the store of the copies; empty for copies in the folder.
+        network: Settings for requests to the Source, its secrets included.
+    """
+
+    source: str
+    folder: str
+    store: str
+    network: Network
+
+
+class CountingFetcher(Fetcher, Protocol):
+    """A fetcher that counts what its workers do."""
+
+    def traffic(self) -> tuple[int, int]:
+        """Return requests sent and bytes received by workers so far."""
+
+
+@contextmanager
+def open_workers(
+    site: Site, workers: Workers, cancel: CancelToken, report: Reporter
+) -> Iterator[CountingFetcher]:
+    """Yield the fetcher of a pull with workers."""
+    engine = workers.engine
+    name = _EXECUTOR if isinstance(engine, Executor) else engine.partition(":")[0]
+    with plugins.open_plugin(plugins.ENGINES, name, site, workers, cancel, report) as fetcher:
+        yield fetcher

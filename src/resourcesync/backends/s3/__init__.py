@@ -1,5 +1,0 @@
-"""Objects in a bucket that speaks S3: copies, documents and originals (ADR 0046)."""
-
-from resourcesync.backends.s3.store import open_store
-
-__all__ = ["open_store"]

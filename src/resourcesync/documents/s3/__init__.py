@@ -1,1 +1,0 @@
-"""Answers of servers that speak S3: bytes in, values out."""
