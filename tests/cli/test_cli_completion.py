@@ -42,7 +42,7 @@ class Completed:
 
 def test_the_beginning_of_a_command_completes(completed: Completed) -> None:
     assert completed("resourcesync st") == ["plain,status"]
-    assert len(completed("resourcesync ")) == len(COMMANDS)
+    assert len(completed("resourcesync ")) == len([*COMMANDS, "simulate"])
 
 
 @pytest.mark.parametrize(

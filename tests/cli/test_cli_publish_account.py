@@ -83,7 +83,7 @@ def test_a_system_that_is_down_is_an_error_and_all_stays(
         (["public", "--url", "https://h/", "--with", "key=1"], "--with is only for other systems"),
         (["ndjson:x", *URL, "--watch"], "--watch is only for folders and other systems"),
         (["eventstreams:https://h/s", *URL, "--with", "page=1"], "has no option page"),
-        (["nosuch:thing", *URL], "nosuch:thing"),
+        (["nosuch:thing", *URL], "there is no plug-in 'nosuch'"),
     ],
 )
 def test_a_mistake_is_told_and_nothing_is_made(
