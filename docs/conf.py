@@ -28,6 +28,7 @@ exclude_patterns = ["_build", "adr"]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["pages.css"]
+html_search_scorer = str(Path(__file__).parent / "search_scores.js")
 html_title = f"resourcesync {release}"
 html_show_sphinx = False
 html_copy_source = False
