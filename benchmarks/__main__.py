@@ -15,14 +15,10 @@ from benchmarks.jobs import (
     catalogue,
     documents,
     dump,
-    dump_large,
     keep,
-    live,
     memory,
-    postgresql,
     publish,
     pull,
-    serve,
     startup,
 )
 from benchmarks.results import JobResult
@@ -31,21 +27,15 @@ _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "startup": startup.run,
     "documents": documents.run,
     "publish": publish.run,
-    "live": live.run,
     "dump": dump.run,
     "pull-memory": pull.into_memory,
     "pull-disk": pull.onto_disk,
-    "pull-20ms": pull.over_slow_line,
     "pull-250ms": pull.over_distant_line,
-    "serve": serve.run,
     "no-change": keep.no_change,
     "audit": keep.audit,
-    "audit-large": keep.audit_large,
 }
 _LONG: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "catalogue": catalogue.run,
-    "dump-large": dump_large.run,
-    "postgresql": postgresql.run,
 }
 """Only when they are named in full."""
 _MEMORY = Path("/dev/shm")

@@ -45,21 +45,6 @@ def make_tree(root: Path, files: int, size: int) -> Tree:
     return Tree(root=root, files=files, size=size)
 
 
-def make_large_tree(root: Path, files: int, size: int) -> Tree:
-    """Write ``files`` large files, every fourth of them text and the others noise."""
-    noise = random.Random(20_170_202).randbytes(2 * size)
-    line = b"%09d: the catalogue says of this object what its label says\n"
-    text = b"".join(line % number for number in range(2 * size // 60))
-    for number in range(files):
-        path = root / _name(number)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        start = number * 997 % size  # so that no two are alike
-        path.write_bytes((noise if number % 4 else text)[start : start + size])
-        os.utime(path, (_HOUR_AGO, _HOUR_AGO))
-    os.sync()
-    return Tree(root=root, files=files, size=size)
-
-
 def _name(number: int) -> str:
     return f"shelf-{number // _PER_FOLDER:03d}/object-{number:06d}.txt"
 

@@ -53,11 +53,6 @@ def publish(tree: Path, url: str, out: Path | None = None) -> list[str | Path]:
     return [_command(), "publish", tree, "--url", url, "--quiet", *to]
 
 
-def serve(tree: Path, bind: str, *more: str) -> list[str | Path]:
-    """Return the command that serves a published tree."""
-    return [_command(), "serve", tree, "--bind", bind, *more]
-
-
 def dump(tree: Path, url: str) -> list[str | Path]:
     """Return the command that packs a tree into a Resource Dump."""
     return [_command(), "publish", tree, "--url", url, "--dumps", "resources", "--quiet"]
@@ -66,16 +61,6 @@ def dump(tree: Path, url: str) -> list[str | Path]:
 def catalogue(action: str, file: Path, lines: Path) -> list[str | Path]:
     """Return the command that imports or posts lines of JSON."""
     return [_command(), "catalogue", action, file, lines, "--quiet"]
-
-
-def publish_account(address: str, url: str, out: Path, *more: str) -> list[str | Path]:
-    """Return the command that follows another system and publishes what it tells."""
-    return [_command(), "publish", address, "--url", url, "--out", out, "--quiet", *more]
-
-
-def log_of_postgres(*more: str) -> list[str | Path]:
-    """Return the command that prints the SQL of a log of changes."""
-    return [_command(), "config", "postgres", *more]
 
 
 def publish_catalogue(file: Path, url: str, out: Path, *more: str) -> list[str | Path]:

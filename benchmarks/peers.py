@@ -4,24 +4,16 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _PACKAGES = {
     "nginx": "nginx-light",
     "curl": "curl",
-    "wget2": "wget2",
     "rclone": "rclone",
     "echo module": "libnginx-mod-http-echo",
 }
 _ECHO = Path("/usr/lib/nginx/modules/ngx_http_echo_module.so")
-
-_SCRATCH = Path(tempfile.gettempdir()) / "rs-bench-packages"
-"""Where peers are installed that are no requirement of ours."""
-
-GRANIAN_ROUTE = "/files"
-"""Where granian serves files: at ``/`` it does not."""
 
 
 def script(name: str) -> Path | None:
@@ -32,13 +24,11 @@ def script(name: str) -> Path | None:
 
 def missing() -> list[str]:
     """Return the names of the peers that are not here."""
-    absent = [name for name in ("nginx", "curl", "wget2", "rclone") if shutil.which(name) is None]
+    absent = [name for name in ("nginx", "curl", "rclone") if shutil.which(name) is None]
     if not _ECHO.exists():
         absent.append("echo module")
     if script("resync-sync") is None:
         absent.append("resync")
-    if granian() is None:
-        absent.append("granian")
     return absent
 
 
@@ -53,41 +43,6 @@ def install(names: Iterable[str]) -> None:
     if "resync" in wanted and sys.version_info < (3, 12):
         # Its only other need, setuptools, is part of the test requirements.
         _quietly([sys.executable, "-m", "pip", "install", "resync==2.0.1"])
-    if "granian" in wanted:
-        _quietly([sys.executable, "-m", "pip", "install", "--target", str(_SCRATCH), "granian"])
-
-
-def granian() -> Path | None:
-    """Return the command of granian, of this environment or installed for this, or ``None``."""
-    path = _SCRATCH / "bin" / "granian"
-    return script("granian") or (path if path.exists() else None)
-
-
-def serve_by_granian(root: Path, port: int) -> tuple[list[str | Path], dict[str, str]]:
-    """Return the command that serves a tree at ``GRANIAN_ROUTE``, and its environment."""
-    command = granian()
-    assert command is not None
-    words: list[str | Path] = [
-        sys.executable, command, "--interface", "asgi", "--workers", "1", "--port", str(port),
-        "--log-level", "error", "--static-path-route", GRANIAN_ROUTE, "--static-path-mount", root,
-        "--factory", "starlette.applications:Starlette",
-    ]  # fmt: skip
-    return words, {"PYTHONPATH": str(_SCRATCH)}
-
-
-_STATIC_FILES = """
-import sys, uvicorn
-from starlette.applications import Starlette
-from starlette.staticfiles import StaticFiles
-app = Starlette()
-app.mount("/", StaticFiles(directory=sys.argv[1]))
-uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False)
-"""
-
-
-def serve_by_starlette(root: Path, port: int) -> tuple[list[str | Path], dict[str, str]]:
-    """Return the command that serves a tree by uvicorn and StaticFiles, and its environment."""
-    return [sys.executable, "-c", _STATIC_FILES, root, str(port)], {}
 
 
 def _quietly(command: Sequence[str]) -> None:
@@ -144,15 +99,6 @@ def curl(url: str, names: Iterable[str], into: Path, config: Path) -> list[str |
     return [
         "curl", "--silent", "--show-error", "--fail", "--create-dirs",
         "--parallel", "--parallel-max", "50", "--config", config,
-    ]  # fmt: skip
-
-
-def wget2(url: str, names: Iterable[str], into: Path, config: Path) -> list[str | Path]:
-    """Return the command that downloads all names by wget2, 16 at a time."""
-    config.write_text("".join(f"{url}/{name}\n" for name in names))
-    return [
-        "wget2", "--quiet", "--max-threads=16", "--force-directories",
-        "--no-host-directories", "--directory-prefix", into, "--input-file", config,
     ]  # fmt: skip
 
 

@@ -1,18 +1,15 @@
 """Inputs made to hurt, for everything that reads what others wrote: all fuzz targets in one run.
 
-Each seed makes a round of inputs, shared among the targets. With atheris, a tenth of them more is
-chosen by what they reach in our code; without it, all come from the generators and the mutator.
+Each seed makes a round of inputs, shared among the targets.
 """
 
 import os
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from fuzz import guided
 from fuzz.campaign import Outcome as Fuzzed
 from fuzz.campaign import campaign
 from fuzz.targets import TARGETS
@@ -70,19 +67,8 @@ def run(asked: Asked) -> Outcome:
         outcome.add(f"{name}: inputs", count)
     outcome.add("inputs, all", counts.total())
     outcome.add("slowest, ms", slowest * 1_000)
-    _follow_coverage(outcome, asked)
     outcome.require(asked.size > 0, "nothing was tried")
     return outcome
-
-
-def _follow_coverage(outcome: Outcome, asked: Asked) -> None:
-    if not guided.installed():
-        outcome.add("guided by coverage", "none: atheris is not installed")
-        return
-    for name, count in shared(asked.size // 10).items():
-        found = guided.run(name, Path(asked.folder) / name, count=count, seed=asked.seed)
-        outcome.add(f"{name}: guided by coverage", count)
-        outcome.require(not found, f"{name}, guided by coverage: {found}")
 
 
 CAMPAIGN: Final = Campaign(run=run, size=1_000_000, unit="inputs", exact=True)

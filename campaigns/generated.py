@@ -7,8 +7,6 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -104,34 +102,6 @@ class GeneratedSource:
             tag="sitemapindex",
         )
 
-    def offer_changes(self, changes: Iterable[Change], *, since: datetime) -> int:
-        """Write a Change List Index beside the Resource List, a change each millisecond.
-
-        Args:
-            changes: All of them, in their order.
-            since: The moment before the first one, a whole second.
-
-        Returns:
-            The number of lists; the last one is open.
-        """
-        rest, parts, last = iter(changes), list[str](), since
-        while True:
-            some = list(islice(rest, PER_LIST))
-            begins, last = last, last + timedelta(milliseconds=len(some))
-            is_open = len(some) < PER_LIST
-            until = "" if is_open else f' until="{_text(last)}"'
-            stamp = f'<rs:md capability="changelist" from="{_text(begins)}"{until}/>'
-            name = f"changes-{len(parts):04d}.xml"
-            moments = (begins + timedelta(milliseconds=number + 1) for number in range(len(some)))
-            self._write(name, stamp, map(self._change, some, map(_text, moments)))
-            parts.append(f"<sitemap><loc>{self.url}/{name}</loc>{stamp}</sitemap>")
-            if is_open:
-                break
-        head = f'<rs:md capability="changelist" from="{_text(since)}"/>'
-        self._write("changelist.xml", head, parts, tag="sitemapindex")
-        self._offer("resourcelist", "changelist")
-        return len(parts)
-
     def _offer(self, *capabilities: str) -> None:
         self._write(
             ".well-known/resourcesync",
@@ -142,14 +112,6 @@ class GeneratedSource:
             "capabilitylist.xml",
             '<rs:md capability="capabilitylist"/>',
             [self._pointer(f"{capability}.xml", capability) for capability in capabilities],
-        )
-
-    def _change(self, change: Change, moment: str) -> str:
-        kind, number, body = change
-        content = "" if body is None else f' hash="{hash_of(body)}" length="{len(body)}"'
-        return (
-            f"<url><loc>{self.uri(number)}</loc><lastmod>{moment}</lastmod>"
-            f'<rs:md change="{kind}" datetime="{moment}"{content}/></url>'
         )
 
     def _pointer(self, name: str, capability: str) -> str:
@@ -169,10 +131,6 @@ class GeneratedSource:
             out.write(_OPEN.format(tag) + head + "\n")
             out.writelines(f"{entry}\n" for entry in entries)
             out.write(f"</{tag}>\n")
-
-
-def _text(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1_000:03d}Z"
 
 
 def body_of(number: int) -> bytes:

@@ -37,18 +37,6 @@ def audit(bench: Bench) -> Iterator[JobResult]:
             yield _audit(bench, tree, url, folder, scratch)
 
 
-def audit_large(bench: Bench) -> Iterator[JobResult]:
-    """Measure the audit of large files."""
-    _check_installed()
-    with bench.folder(bench.fast) as folder:
-        tree = inputs.make_large_tree(folder / "tree", bench.size(500, 50), 1 << 20)
-        port, mirror = web.free_port(), folder / "mirror"
-        inputs.offer(tree, f"http://127.0.0.1:{port}")
-        with web.serve(tree.root, folder / "nginx", port) as url:
-            bench.must(ours.pull(url, mirror))
-            yield _audit_large(bench, tree, mirror)
-
-
 def _check_installed() -> None:
     if not web.installed():
         raise Skipped("nginx is not installed")
@@ -121,7 +109,7 @@ def _audit(bench: Bench, tree: inputs.Tree, url: str, folder: Path, scratch: Pat
                 note="compares sizes and times only",
             )
         )
-    contenders.append(_floor(bench, tree, mirror, "find + sha256sum", ""))
+    contenders.append(_floor(bench, tree, mirror))
     rows = interleave(contenders, bench.runs)
     return JobResult(
         name="audit",
@@ -135,22 +123,6 @@ def _audit(bench: Bench, tree: inputs.Tree, url: str, folder: Path, scratch: Pat
     )
 
 
-def _audit_large(bench: Bench, tree: inputs.Tree, mirror: Path) -> JobResult:
-    alone = "find + sha256sum"
-    contenders = [
-        _ours(bench, tree, mirror),
-        _floor(bench, tree, mirror, alone, ""),
-        _floor(bench, tree, mirror, "the same, two processes", "-n 16 -P 2"),
-    ]
-    rows = interleave(contenders, bench.runs)
-    return JobResult(
-        name="audit-large",
-        title=f"audit {tree.files:,} copies of 1 MiB",
-        rows=rows,
-        targets=[times_as_fast(rows, rows[0].name, alone, 1, ">= 1 x sha256sum")],
-    )
-
-
 def _ours(bench: Bench, tree: inputs.Tree, mirror: Path) -> Contender:
     return Contender(
         name="resourcesync audit",
@@ -161,19 +133,10 @@ def _ours(bench: Bench, tree: inputs.Tree, mirror: Path) -> Contender:
     )
 
 
-def _floor(bench: Bench, tree: inputs.Tree, mirror: Path, name: str, options: str) -> Contender:
-    """Return the programs of the system that hash all files.
-
-    Args:
-        bench: Runs them.
-        tree: The files.
-        mirror: Their folder.
-        name: Name of the row.
-        options: Options of ``xargs``.
-    """
-    command = f"find '{mirror}' -type f -print0 | xargs -0 {options} sha256sum > /dev/null"
+def _floor(bench: Bench, tree: inputs.Tree, mirror: Path) -> Contender:
+    command = f"find '{mirror}' -type f -print0 | xargs -0 sha256sum > /dev/null"
     return Contender(
-        name=name,
+        name="find + sha256sum",
         role="floor",
         items=tree.files,
         once=lambda: bench.once(["sh", "-c", command]),

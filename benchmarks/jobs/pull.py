@@ -23,7 +23,6 @@ from benchmarks.results import (
 _OURS = "resourcesync pull"
 _RESYNC = "resync-sync"
 _CURL = "curl, 50 parallel"
-_WGET = "wget2, 16 threads"
 _RCLONE = "rclone copy, 50 transfers"
 _BY_DUMP = "resourcesync pull, from a dump"
 _BY_LARGE_DUMP = "resourcesync pull, large dump"
@@ -73,13 +72,6 @@ def into_memory(bench: Bench) -> Iterator[JobResult]:
 def onto_disk(bench: Bench) -> Iterator[JobResult]:
     """Measure the first pull onto a disk: what a user gets."""
     yield _fast(bench, bench.disk)
-
-
-def over_slow_line(bench: Bench) -> Iterator[JobResult]:
-    """Measure the first pull when each answer takes 20 ms."""
-    if not web.can_delay():
-        raise Skipped("the slow line needs nginx and its echo module")
-    yield _slow(bench)
 
 
 def over_distant_line(bench: Bench) -> Iterator[JobResult]:
@@ -145,10 +137,6 @@ def _contenders(place: _Place, expected: int) -> list[Contender]:
         found.append(
             contender(_CURL, "peer", lambda to: peers.curl(url, names, to, scratch / "curl"))
         )
-    if shutil.which("wget2"):
-        found.append(
-            contender(_WGET, "peer", lambda to: peers.wget2(url, names, to, scratch / "wget2"))
-        )
     if shutil.which("rclone"):
         found.append(
             contender(_RCLONE, "peer", lambda to: peers.rclone(url, names, to, scratch / "rclone"))
@@ -175,45 +163,6 @@ def _synced(place: _Place) -> list[Contender]:
             note="one sync of the file system at the end",
         )
     ]
-
-
-def _slow(bench: Bench) -> JobResult:
-    files, few = bench.size(5_000, 1_500), bench.size(400, 150)
-    with bench.folder(bench.fast) as folder, bench.folder(bench.fast) as scratch:
-        port, short_port = web.free_port(), web.free_port()
-        tree = inputs.make_tree(folder / "tree", files, 1024)
-        inputs.offer(tree, f"http://127.0.0.1:{port}")
-        short = inputs.make_tree(folder / "short", few, 1024)
-        inputs.offer(short, f"http://127.0.0.1:{short_port}")
-        with (
-            web.serve(tree.root, folder / "nginx", port, delay=0.02) as url,
-            web.serve(short.root, folder / "nginx-short", short_port, delay=0.02) as short_url,
-            bench.folder(bench.fast) as into,
-        ):
-            place = _Place(bench=bench, tree=tree, url=url, into=into, scratch=scratch)
-            contenders = [c for c in _contenders(place, files) if c.name != _RESYNC]
-            if peers.script("resync-sync"):
-                contenders.append(
-                    Contender(
-                        name=_RESYNC,
-                        role="peer",
-                        items=few,
-                        once=lambda: place.sample(
-                            lambda to: peers.resync_pull(f"{short_url}/", to), few
-                        ),
-                        note=f"{few} files; compared per file",
-                    )
-                )
-            rows = interleave(contenders, bench.runs)
-    return JobResult(
-        name="pull-20ms",
-        title=f"pull {files:,} files of 1 KiB, 20 ms before each answer, into memory",
-        rows=rows,
-        targets=[
-            times_as_fast(rows, _OURS, _RESYNC, 25, ">= 25 x resync-sync"),
-            times_as_fast(rows, _OURS, _CURL, 1, ">= curl"),
-        ],
-    )
 
 
 def _distant(bench: Bench) -> JobResult:

@@ -84,8 +84,8 @@ def test_what_lacks_a_program_is_not_run_and_is_no_violation(
     results = tmp_path / "results.jsonl"
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert main(["changes"]) == 2
-    assert main(["night", "--only", "changes", "--results", str(results)]) == 0
+    assert main(["lists"]) == 2
+    assert main(["night", "--only", "lists", "--results", str(results)]) == 0
 
     (record,) = records(results)
     assert (record["status"], record["reason"]) == ("not run", "nginx is not here")

@@ -127,11 +127,6 @@ def test_the_seed_that_finds_a_fault_finds_it_again(
     assert fuzz.run(Asked(size=20, seed=3, folder=tmp_path)).violations == first.violations[:1]
 
 
-def test_a_campaign_of_subscribers_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["push", "--size", "40"]) == 0
-    assert "slowest delivery, ms, 5 others hang" in capsys.readouterr().out
-
-
 def test_a_watch_that_is_killed_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watched", "--size", "2"]) == 0
     assert "kills" in capsys.readouterr().out
@@ -167,24 +162,6 @@ def test_a_large_pull_that_is_killed_ends_complete_and_in_little_memory(
     told = capsys.readouterr().out
     assert ["killed", "1"] in [row.split() for row in told.splitlines()]
     assert "audit by lists, peak MiB" in told
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_twice_the_changes_are_pulled_in_the_same_memory(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["changes", "--size", "3000"]) == 0
-    assert "peak, times that of half" in capsys.readouterr().out
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_memory_beyond_its_bound_is_a_violation(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("campaigns.changes.PEAK_MIB", 10.0)
-
-    assert main(["changes", "--size", "40"]) == 1
-    assert "VIOLATED  the pull held" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(not installed(), reason="nginx is not here")

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from resourcesync.websub.messages import read_links
 from tests.support.servers.hubs import Said, post
-from tests.support.servers.listening import Heard, Listener, Reply, agreeing
+from tests.support.servers.listening import Heard, Listener
 
 FORM: Final = "application/x-www-form-urlencoded"
 _SECRET: Final = "a secret of this subscription"
@@ -191,47 +191,3 @@ def check_hub(number: str, hub: HubUnderTest) -> None:
     _, media_type, check = HUB_CHECKS[number]
     with Listener() as listener:
         check(SubscribingSide(hub, listener, hub.topics[media_type]), media_type)
-
-
-class TopicServer:
-    """Topics of three media types for a hub that fetches them when it is told to.
-
-    Args:
-        listener: Serves them.
-        hub: The hub's address.
-    """
-
-    def __init__(self, listener: Listener, hub: str) -> None:
-        self._hub, self._origin = hub, listener.origin
-        self._bodies: dict[str, bytes] = {}
-        self._types = {"xml": XML, "txt": "text/plain", "json": "application/json"}
-        listener.answer = self._answer
-        for topic in self.topics.values():
-            self._renew(topic)
-
-    @property
-    def topics(self) -> dict[str, str]:
-        return {kind: f"{self._origin}/topic.{end}" for end, kind in self._types.items()}
-
-    def publish(self, topic: str) -> bytes:
-        """Change a topic, and tell the hub."""
-        body = self._renew(topic)
-        form = {"hub.mode": "publish", "hub.url": topic, "hub.topic": topic}
-        post(self._hub, urlencode(form).encode(), content_type=FORM)  # refused: nothing comes
-        return body
-
-    def _renew(self, topic: str) -> bytes:
-        text = uuid4().hex
-        body = {"xml": f"<text>{text}</text>", "json": f'{{"text": "{text}"}}'}.get(
-            topic.rpartition(".")[2], text
-        )
-        self._bodies[topic] = body.encode()
-        return self._bodies[topic]
-
-    def _answer(self, heard: Heard) -> Reply:
-        topic = self._origin + heard.path
-        if topic not in self._bodies:
-            return agreeing(heard)
-        link = f'<{self._hub}>; rel="hub", <{topic}>; rel="self"'
-        kind = self._types[topic.rpartition(".")[2]]
-        return 200, self._bodies[topic], {"link": link, "content-type": kind}
