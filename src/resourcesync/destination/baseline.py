@@ -56,6 +56,7 @@ from resourcesync.destination.session import (
     OLD_LISTS,
     OLD_PART,
     OPEN_ABSENCE,
+    Next,
     SyncOutcome,
     SyncSession,
     no_time_note,
@@ -91,19 +92,22 @@ class Baseline:
         self._is_cut = self._has_gap = self._is_undecided = self._has_missed = False
 
     def run(
-        self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
-    ) -> SyncOutcome | None:
-        """Synchronize the mirror with the Resource List and the changes since."""
+        self, *, gap: bool = False, known: ProcessedDocument | None = None, newer: bool = False
+    ) -> SyncOutcome | Next:
+        """Synchronize the mirror with the Resource List and the changes since.
+
+        With a known or a newer list as a condition, the list may have nothing new.
+        """
         uri = self._resource_list()
         with ExitStack() as held:
             sorter = held.enter_context(self._pull.new_sorter())
             with timed_phase(self._pull.dependencies, "lists"):
                 snapshot = self._pull.read_list(uri, sorter, known)
                 if snapshot is None:
-                    return None
+                    return self._pull.after_list
                 if newer and not self._is_newer(snapshot):
                     self._pull.record_list_reading()
-                    return None
+                    return self._pull.after_list
                 self._check_time(snapshot, gap=gap)
                 history = self._read_changes(snapshot, sorter, held)
                 sorters = [sorter] if history is None else [sorter, history.sorter]

@@ -1,10 +1,9 @@
 """Destination: pull, repair and audit of one mirror (§5)."""
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
@@ -12,7 +11,12 @@ from resourcesync.destination.cursor import Phase
 from resourcesync.destination.links import PatchSizeLimits, link_filter
 from resourcesync.destination.lists.list_version import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
+from resourcesync.destination.locate import (
+    CapabilityListProbe,
+    ListLocator,
+    SourcePlace,
+    report_source,
+)
 from resourcesync.destination.mapping.names import check_mapper, is_rule, normalise_rule
 from resourcesync.destination.mapping.path_mapping import TREE, FileSystemProfile
 from resourcesync.destination.options import AuditMethod, Dependencies, PullOptions
@@ -20,7 +24,7 @@ from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.reports import Mode, PlanSummary, RunReport
+from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import (
     MAX_SKEW,
     REPORTED_SKEW,
@@ -31,7 +35,14 @@ from resourcesync.destination.runs import (
     new_run_id,
 )
 from resourcesync.destination.scope import Filters
-from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession, timed_phase
+from resourcesync.destination.session import (
+    CUT_LIST,
+    Next,
+    SyncOutcome,
+    SyncSession,
+    out_of_time,
+    timed_phase,
+)
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, gone_rows
 from resourcesync.destination.tasks import refused_item
 from resourcesync.discovery.sets import SourceLists
@@ -51,9 +62,7 @@ if TYPE_CHECKING:
     from resourcesync.destination.audits.fixity import AuditRolling
     from resourcesync.destination.audits.reports import AuditFinding, AuditReport
     from resourcesync.destination.baseline import Baseline
-    from resourcesync.destination.incremental import Incremental
 
-_log = logging.getLogger(__name__)
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors at a list's stored address that may mean that the Source moved its lists."""
 
@@ -75,39 +84,46 @@ class Destination:
 
     def pull(self, options: PullOptions) -> RunReport:
         """Synchronize the mirror with its Source; run again to update."""
-        run = MirrorRun(self._dependencies)
-        self._measuring_fetcher.reset()
-        self._path_assignments.clear()
-        self._is_first = self._sync_state.identity is None
-        try:
-            self._dependencies.check_folder()
+        run = self._begin_run()
+        with self._recording_failure(run, options):
             if not options.dry_run:
-                dependencies = self._dependencies
-                register_lost_trash(dependencies.state, dependencies.copies, dependencies.clock)
-            pulled = self._pull_within_limit(options)
+                equipment = self._dependencies
+                register_lost_trash(equipment.state, equipment.copies, equipment.clock)
+            outcome = self._synchronize(options)
             if not options.dry_run and abs(self._measuring_fetcher.skew) < MAX_SKEW:
                 purge_old_trash(self._dependencies, options.trash_days)
-        except BaseException as error:
-            if not options.dry_run:
-                self._record_failure(run, error)
-            raise
-        report = build_report(run.id, pulled, self._dependencies, dry_run=options.dry_run)
-        renamed = sum(assignment.renamed for assignment in self._path_assignments)
-        report = structs.replace(
-            run.with_duration(report), lists_only=options.lists_only, renamed=renamed
-        )
-        report = self._apply_clock_check(report)
+        report = self._report(run, outcome, options)
         if not options.dry_run:
             run.record(report, report.mode)
             if report.state is Word.IN_SYNC:
                 self._dependencies.drop_parts()  # the mirror is complete: no later run needs them
         return report
 
-    def _record_failure(self, run: MirrorRun, error: BaseException) -> None:
+    def _begin_run(self) -> MirrorRun:
+        self._measuring_fetcher.reset()
+        self._path_assignments.clear()
+        self._is_first = self._sync_state.identity is None
+        return MirrorRun(self._dependencies)
+
+    @contextmanager
+    def _recording_failure(self, run: MirrorRun, options: PullOptions) -> Iterator[None]:
         """Record why a pull failed; not a usage error, which says nothing about the mirror."""
-        is_kept = self._sync_state.identity is not None or self._dependencies.is_expected
-        if is_kept and not isinstance(error, ConfigurationError):
-            run.record_failure(error)
+        try:
+            self._dependencies.check_folder()
+            yield
+        except BaseException as error:
+            is_kept = self._sync_state.identity is not None or self._dependencies.is_expected
+            is_of_mirror = is_kept and not isinstance(error, ConfigurationError)
+            if is_of_mirror and not options.dry_run:
+                run.record_failure(error)
+            raise
+
+    def _report(self, run: MirrorRun, outcome: SyncOutcome, options: PullOptions) -> RunReport:
+        report = build_report(run.id, outcome, self._dependencies, dry_run=options.dry_run)
+        renamed = sum(assignment.renamed for assignment in self._path_assignments)
+        report = run.with_duration(report)
+        report = structs.replace(report, lists_only=options.lists_only, renamed=renamed)
+        return self._apply_clock_check(report)
 
     def _apply_clock_check(self, report: RunReport) -> RunReport:
         """Report a clock that differs from the Source's: then the mirror is not in sync."""
@@ -126,168 +142,156 @@ class Destination:
             self._dependencies.report("warning", fields)
         return skew
 
-    def _pull_within_limit(self, options: PullOptions) -> SyncOutcome:
-        """Pull until the time limit of the run is reached."""
+    def _synchronize(self, options: PullOptions) -> SyncOutcome:
+        """Find the Source's lists, and take the steps they need, until the time is over."""
+        options, is_due = self._with_all_filters(options)
         try:
             with self._dependencies.cancel.within(options.max_duration):
-                return self._pull(options)
+                place = self._find_lists(options)
+                place = structs.replace(place, is_due=place.is_due or is_due)
+                try:
+                    return self._read_lists(place, options)
+                except _LISTS_MOVED_ERRORS:
+                    moved = self._locator.moved_place(place, options)
+                    if moved is None:
+                        raise
+                    return self._read_lists(moved, options)
         except BudgetError:
             if self._sync_state.identity is None:
                 raise
-            plan = PlanSummary(mode=Mode.UNCHANGED)
-            return SyncOutcome(
-                mode=plan.mode, plan=plan, is_complete=False, are_deletions_done=False, spent="time"
-            )
+            return out_of_time()
 
-    def _pull(self, options: PullOptions) -> SyncOutcome:
-        if options.moved:
-            return self._follow_move(options)
-        address = self._locator.address(self._dependencies.source)
-        filters, is_due = self._filters(options)
-        options = structs.replace(options, filters=filters, changes={})
-        stored = None if options.mode == "baseline" else self._sync_state.discovered
-        rediscover = partial(self._locator.rediscover, address, filters, dry_run=options.dry_run)
-        self._locator.check_set(address, filters, options.set_name)
-        if stored is not None and self._locator.is_rediscovery_due():
-            known = stored
-            stored = rediscover(known) or known
-            # New Change Lists need not have the changes before their start.
-            is_due = is_due or (known.change_list is None and stored.change_list is not None)
-        try:
-            return self._pull_from(address, stored, options, filters, is_due=is_due)
-        except _LISTS_MOVED_ERRORS:
-            if stored is None:
-                raise
-            _log.info("the Source moved its lists: discovering them again")
-            found = rediscover(stored)
-            if found is None or found == stored:
-                raise
-            return self._pull_from(address, found, options, filters, is_due=is_due)
+    def _with_all_filters(self, options: PullOptions) -> tuple[PullOptions, bool]:
+        """Return the options with all filters; and true if only a baseline can apply them."""
+        known = self._sync_state.filters
+        options = structs.replace(options, filters=options.filters or known)
+        options = structs.replace(options, filters=options.all_filters, changes={})
+        return options, options.prune or known not in (None, options.filters)
 
-    def _follow_move(self, options: PullOptions) -> SyncOutcome:
-        """Pull from the Source's new address, as given by the operator.
+    def _find_lists(self, options: PullOptions) -> SourcePlace:
+        """Return the lists as known; or at the new address of a Source, given by the operator.
 
         The mirror knows its resources by their first URIs, so all files stay in place.
         """
-        filters, _ = self._filters(options)
-        options = structs.replace(options, filters=filters, changes={})
+        if not options.moved:
+            return self._locator.known_place(self._dependencies.source, options)
         found, self._moved_identity = self._locator.locate_moved(
-            options.moved, filters, options.set_name
+            options.moved, options.all_filters, options.set_name
         )
         if not options.dry_run:
-            now = to_microseconds(self._dependencies.clock.now())
             self._sync_state.write(
                 identity=self._moved_identity,
                 moved_from=self._locator.previous_address(options.moved),
                 found=found,
-                found_at=now,
+                found_at=to_microseconds(self._dependencies.clock.now()),
                 cursor=self._sync_state.cursor.with_baseline_due(),
             )
-        return self._pull_from(options.moved, found, options, filters, is_due=True)
+        return SourcePlace(address=options.moved, lists=found, is_due=True)
 
-    def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
-        known = self._sync_state.filters
-        chosen: Any = options.changes
-        filters = structs.replace(options.filters or known or Filters(), **chosen)
-        return filters, options.prune or known not in (None, filters)
+    def _read_lists(self, place: SourcePlace, options: PullOptions) -> SyncOutcome:
+        """Read lists; those that the Source offers now, if these are old."""
+        while True:
+            pull = self._open_session(place, options)
+            probe = CapabilityListProbe(pull)
+            with pull.packages.retaining_packages():
+                done = self._take_steps(pull, probe)
+            pull.warn_dropped_values()
+            pull.report_leniencies()
+            if isinstance(done, SyncOutcome):
+                return done
+            place = structs.replace(place, lists=probe.found)
 
-    def _pull_from(
-        self,
-        address: str,
-        found: SourceLists | None,
-        options: PullOptions,
-        filters: Filters,
-        *,
-        is_due: bool,
-    ) -> SyncOutcome:
-        pull = self._prepare(address, found, options, filters)
-        known = self._sync_state.filters
-        has_new_filters = known not in (None, filters)  # not in sync by these yet
-        if known is not None and has_new_filters:
-            self._dependencies.report(
-                "scope", {"before": structs.asdict(known), "after": structs.asdict(filters)}
-            )
-        pull.cursor = pull.cursor.with_baseline_due() if is_due else pull.cursor
-        if not options.dry_run:
-            # One transaction: new filters without a baseline would seem to be in sync after a kill.
-            self._sync_state.write(
-                filters=filters,
-                accept_missing=options.accept_missing,
-                missing_accepted=pull.accepts_missing,
-                cursor=pull.cursor if is_due else None,
-                in_sync_at=0 if has_new_filters else None,
-            )
-        report_source(pull, first=self._is_first)
-        lists = CapabilityListProbe(pull)
-        with pull.packages.retaining_packages():
-            pulled = self._synchronize(pull, options, lists, is_due=is_due)
-            if pulled is not None and pull.sync_state.unhashed()[0].copies:
+    def _take_steps(self, pull: SyncSession, probe: CapabilityListProbe) -> SyncOutcome | Next:
+        """Go from step to step, to an outcome or to other lists."""
+        step: SyncOutcome | Next = self._first_step(pull, probe)
+        while isinstance(step, Next) and step is not Next.RELOCATE:
+            step = self._take(step, pull, probe)
+        if isinstance(step, SyncOutcome):
+            if pull.sync_state.unhashed()[0].copies:
                 from resourcesync.destination.audits.recheck import Recheck  # noqa: PLC0415 - lazy
 
-                Recheck(pull).run(pulled)
-        if pulled is not None and pulled.selected_count == 0 and pull.selection.has_filters:
-            pull.warn("nothing-selected", "no listed resource matches the filters")
-        pull.warn_dropped_values()
-        pull.report_leniencies()
-        return pulled or self._pull_from(address, lists.found, options, filters, is_due=is_due)
+                Recheck(pull).run(step)
+            if step.selected_count == 0 and pull.selection.has_filters:
+                pull.warn("nothing-selected", "no listed resource matches the filters")
+        return step
 
-    def _synchronize(
-        self, pull: SyncSession, options: PullOptions, lists: CapabilityListProbe, *, is_due: bool
-    ) -> SyncOutcome | None:
-        """Do what is due; ``None`` if the Source offers other lists now, to be read instead."""
-        through, due = pull.cursor.checkpoint, pull.cursor.is_baseline_due or is_due
+    def _first_step(self, pull: SyncSession, probe: CapabilityListProbe) -> Next:
+        """Return the first step: a baseline, a Resource List, or changes."""
+        cursor = pull.cursor
         # A Resource List that is read for itself leads to no Change List that is newer.
-        waiting = not due and self._has_unlisted_copies(pull)
-        is_read = due or waiting or pull.cursor.has_gap or self._follows_archive(pull)
-        if is_read and lists.probe():
-            return None
-        if options.mode == "baseline" or through is None or due:
-            pulled = _baseline(pull).run(gap=False)
-        elif pull.found.change_list is not None:
-            pulled = self._fill_gap(pull) or self._reread_list(pull, waiting=waiting)
-            return pulled or _incremental(pull, lists.probe).run(pull.found.change_list)
-        else:
-            known = None if self._sync_state.has_uncertain_entries else self._known_list(pull)
-            pulled = _baseline(pull).run(gap=False, known=known)
-            if not options.dry_run:
-                self._sync_state.write(found=pull.discovered)
-        return pulled or _incremental(pull, bool).work_off()
+        is_list_due = self._is_list_due(pull)
+        is_read = cursor.is_baseline_due or is_list_due or cursor.has_gap
+        if is_read and probe.probe():
+            return Next.RELOCATE
+        is_first = cursor.checkpoint is None or pull.options.mode == "baseline"
+        if is_first or cursor.is_baseline_due:
+            return Next.BASELINE
+        if pull.found.change_list is None:
+            return Next.LIST
+        if cursor.has_gap and pull.found.resource_list is not None:
+            return Next.GAP
+        return Next.LIST if is_list_due else Next.CHANGES
 
-    def _fill_gap(self, pull: SyncSession) -> SyncOutcome | None:
-        """Read a newer Resource List if changes are missing; ``None`` if there is none yet.
+    def _take(
+        self, step: Next, pull: SyncSession, probe: CapabilityListProbe
+    ) -> SyncOutcome | Next:
+        """Take one step; return its outcome, or the next step."""
+        if step in {Next.CHANGES, Next.WORK_OFF}:
+            from resourcesync.destination.incremental import Incremental  # noqa: PLC0415 - one of both
+
+            changes = pull.found.change_list if step is Next.CHANGES else None
+            incremental = Incremental(pull)
+            return incremental.run(changes, probe.probe) if changes else incremental.work_off()
+        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - one of both
+
+        baseline = Baseline(pull)
+        if step is Next.GAP:
+            return self._fill_gap(pull, baseline)
+        if step is Next.LIST:
+            return self._read_list(pull, baseline)
+        return baseline.run(gap=step is Next.NEWER_BASELINE)
+
+    def _fill_gap(self, pull: SyncSession, baseline: "Baseline") -> SyncOutcome | Next:
+        """Read a newer Resource List, since changes are missing.
 
         A list that was cut may be completed later, with the same moment.
         """
-        if not pull.cursor.has_gap or pull.found.resource_list is None:
-            return None
-        known, is_cut = self._known_list(pull), pull.cursor.phase is Phase.CUT_LIST
-        pulled = _baseline(pull).run(gap=False, known=known, newer=not is_cut)
-        if pulled is None:
-            missing = "changes are missing until the Source's next Resource List"
-            pull.warn("cut-list" if is_cut else "change-gap", CUT_LIST if is_cut else missing)
-        return pulled
+        is_cut = pull.cursor.phase is Phase.CUT_LIST
+        done = baseline.run(known=self._known_list(pull), newer=not is_cut)
+        if isinstance(done, SyncOutcome):
+            return done
+        missing = "changes are missing until the Source's next Resource List"
+        pull.warn("cut-list" if is_cut else "change-gap", CUT_LIST if is_cut else missing)
+        return Next.LIST if self._is_list_due(pull) else Next.CHANGES
 
-    def _reread_list(self, pull: SyncSession, *, waiting: bool) -> SyncOutcome | None:
-        """Read a changed Resource List where that is due; ``None`` if it is not, or did not change.
+    def _read_list(self, pull: SyncSession, baseline: "Baseline") -> SyncOutcome | Next:
+        """Read the Resource List, if it changed.
 
-        Where an archive takes the place of the Change Lists, a newer Resource List also has what is
-        not in the archive yet.
+        Where an archive takes the place of the Change Lists, a newer one also has what is not in
+        the archive yet.
         """
-        if not waiting and not self._follows_archive(pull):
-            return None
         known = self._known_list(pull)
-        return _baseline(pull).run(gap=False, known=known, newer=not waiting)
+        if pull.found.change_list is not None:
+            return baseline.run(known=known, newer=not self._has_unlisted_copies(pull))
+        done = baseline.run(known=None if self._sync_state.has_uncertain_entries else known)
+        if not pull.options.dry_run:
+            self._sync_state.write(found=pull.discovered)
+        return done
+
+    def _is_list_due(self, pull: SyncSession) -> bool:
+        """True if the Resource List has what the Change Lists, or their archive, do not have."""
+        found = pull.found
+        is_archive = found.change_list == found.change_list_archive
+        follows_archive = found.resource_list is not None and is_archive
+        return follows_archive or self._has_unlisted_copies(pull)
 
     def _has_unlisted_copies(self, pull: SyncSession) -> bool:
         """True if copies wait that no list names: only a Resource List can withdraw that."""
-        if pull.found.resource_list is None or pull.found.change_list is None:
+        found = pull.found
+        if pull.cursor.is_baseline_due or None in (found.resource_list, found.change_list):
             return False
         retains = pull.decision_policy(Absence.UNCHANGED).retains(ABSENT)
         return not retains and any(row.reason == ABSENT for row in gone_rows(pull.state))
-
-    def _follows_archive(self, pull: SyncSession) -> bool:
-        found = pull.found
-        return found.resource_list is not None and found.change_list == found.change_list_archive
 
     def _known_list(self, pull: SyncSession) -> ProcessedDocument | None:
         """Return the record of the Resource List; ``None`` if it is to be read in any case."""
@@ -295,17 +299,37 @@ class Destination:
         known = None if uri is None else pull.state.document(uri)
         return known if known is not None and is_believed(known.etag, read_at, pull.now) else None
 
-    def _prepare(
-        self, address: str, found: SourceLists | None, options: PullOptions, filters: Filters
-    ) -> SyncSession:
-        equipment = self._dependencies
+    def _open_session(self, place: SourcePlace, options: PullOptions) -> SyncSession:
+        """Open a session that writes: its filters are those of the mirror from now on."""
+        pull, filters = self._prepare(place, options), options.all_filters
+        known = self._sync_state.filters
+        has_new_filters = known not in (None, filters)  # not in sync by these yet
+        if known is not None and has_new_filters:
+            fields = {"before": structs.asdict(known), "after": structs.asdict(filters)}
+            self._dependencies.report("scope", fields)
+        pull.cursor = pull.cursor.with_baseline_due() if place.is_due else pull.cursor
+        if not options.dry_run:
+            # One transaction: new filters without a baseline would seem to be in sync after a kill.
+            self._sync_state.write(
+                filters=filters,
+                accept_missing=options.accept_missing,
+                missing_accepted=pull.accepts_missing,
+                cursor=pull.cursor if place.is_due else None,
+                in_sync_at=0 if has_new_filters else None,
+            )
+        report_source(pull, first=self._is_first)
+        return pull
+
+    def _prepare(self, place: SourcePlace, options: PullOptions) -> SyncSession:
+        """Return a session for lists, which are discovered first where that is needed."""
+        equipment, found, filters = self._dependencies, place.lists, options.all_filters
         if found is None:
             with timed_phase(equipment, "discovery"):
-                found = self._locator.locate(address, filters, options.set_name)
+                found = self._locator.locate(place.address, filters, options.set_name)
             if not options.dry_run and self._sync_state.identity is not None:
                 self._sync_state.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._moved_identity or self._sync_state.identity
-        identity = identity or self._new_identity(address, found, options)
+        identity = identity or self._new_identity(place.address, found, options)
         check_mapper(_requested_mapper(options), identity.mapper)
         selection = self._new_selection(identity, filters)
         if not options.dry_run and self._sync_state.identity is None:
@@ -353,8 +377,7 @@ class Destination:
         from resourcesync.destination.audits.audit import MAX_REPAIR_FINDINGS, Audit  # noqa: PLC0415 - lazy
         from resourcesync.destination.repair import Repair  # noqa: PLC0415 - lazy
 
-        run = MirrorRun(self._dependencies)
-        self._measuring_fetcher.reset()
+        run = self._begin_run()
         self._dependencies.check_folder()
         if deleting:  # then a list without its own time may prove absence, too
             options = structs.replace(options, delete="absent")
@@ -364,40 +387,30 @@ class Destination:
             audit = Audit(session, "stat", kept=MAX_REPAIR_FINDINGS, doubting=not options.dry_run)
             audited = audit.run(run.id, offline=False)
             findings, was_in_sync = audited.findings, audited.in_sync
-        filters = self._sync_state.filters or Filters()
-        pull = self._prepare(
-            self._locator.address(None), self._sync_state.discovered, options, filters
-        )
-        pull = self._with_current_lists(pull)
+        pull = self._known_session(structs.replace(options, changes={}), asking=True)
         limit = self._dependencies.cancel.within(options.max_duration)
         with limit, pull.packages.retaining_packages():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
         pulled.is_complete = pulled.is_complete and not self._sync_state.cursor.is_incomplete
-        report = run.with_duration(
-            build_report(run.id, pulled, self._dependencies, dry_run=options.dry_run)
-        )
-        report = self._apply_clock_check(report)
+        report = self._report(run, pulled, options)
         if not options.dry_run:
             run.record(report, "repair")
         return report
 
     def read_only_session(self, *, asking: bool = False) -> SyncSession:
         """Return a session for an audit or explanation: nothing is written through it."""
-        pull = self._prepare(
-            self._locator.address(None),
-            self._sync_state.discovered,
-            PullOptions(dry_run=True),
-            self._sync_state.filters or Filters(),
-        )
-        return self._with_current_lists(pull) if asking else pull
+        return self._known_session(PullOptions(dry_run=True), asking=asking)
 
-    def _with_current_lists(self, pull: SyncSession) -> SyncSession:
-        """Return the session with the lists that the Source offers now."""
-        lists = CapabilityListProbe(pull)
-        if not lists.probe():
-            return pull
-        filters = self._sync_state.filters or Filters()
-        return self._prepare(self._locator.address(None), lists.found, pull.options, filters)
+    def _known_session(self, options: PullOptions, *, asking: bool) -> SyncSession:
+        """Return a session with the lists as known; or as offered now, if the Source is asked."""
+        options = structs.replace(options, filters=self._sync_state.filters)
+        address, lists = self._locator.address(None), self._sync_state.discovered
+        place = SourcePlace(address=address, lists=lists)
+        pull = self._prepare(place, options)
+        probe = CapabilityListProbe(pull)
+        if asking and probe.probe():
+            pull = self._prepare(structs.replace(place, lists=probe.found), options)
+        return pull
 
     def audit(
         self,
@@ -447,18 +460,6 @@ class Destination:
 
         session = self.read_only_session(asking=not offline)
         return explain(session, names, findings, offline=offline)
-
-
-def _baseline(pull: SyncSession) -> "Baseline":
-    from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
-
-    return Baseline(pull)
-
-
-def _incremental(pull: SyncSession, are_others: Callable[[], bool]) -> "Incremental":
-    from resourcesync.destination.incremental import Incremental  # noqa: PLC0415 - lazy
-
-    return Incremental(pull, are_others)
 
 
 def _requested_mapper(options: PullOptions) -> str:

@@ -15,11 +15,11 @@ from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.times import is_plausible
 from resourcesync.destination.cursor import (
     Following,
+    Gap,
     Phase,
     Rewritten,
     Stale,
     Unproven,
-    Verdict,
     is_followed,
     judge,
     stale_lists,
@@ -57,7 +57,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.recorded_plan import RecordedPlan
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
+from resourcesync.destination.session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.destination.task_codes import MISMATCH_CODES
 from resourcesync.destination.tasks import task_of
@@ -82,9 +82,8 @@ _by_uri = attrgetter("uri")
 class Incremental:
     """Incremental synchronization of one session."""
 
-    def __init__(self, pull: SyncSession, are_others: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
-        self._offers_moved_lists = are_others
         self._linked: ExternalSorter[ListedEntry] | None = None
         self._has_gap = pull.cursor.has_gap
         self._is_unproven = False
@@ -92,51 +91,48 @@ class Incremental:
         self._policy = pull.decision_policy(Absence.UNCHANGED)
         self._retained_count = 0
 
-    def run(self, uri: str) -> SyncOutcome | None:
-        """Apply what is new since T; run a baseline if the lists do not reach back."""
+    def run(self, uri: str, probe: Callable[[], bool]) -> SyncOutcome | Next:
+        """Apply what is new since T, unless the probe finds other lists or a baseline is needed."""
         pull = self._pull
         lists, follows = pull.change_lists, partial(is_followed, pull.cursor)
         with timed_phase(pull.dependencies, "lists"):
             history = lists.read(uri, pull.cursor.start(), pull.state, follows)
         with ExitStack() as held:
             held.enter_context(history.sorter)
-            if self._offers_moved_lists():  # even with news: a moved list may still grow
-                return None
-            verdict = judge(pull.cursor, history)
-            if isinstance(verdict, Following):
-                return self._follow(uri, history, held)
-            return self._recover(uri, verdict, history, held)
+            if probe():  # even with news: a moved list may still grow
+                return Next.RELOCATE
+            match judge(pull.cursor, history):
+                case Following():
+                    return self._follow(uri, history, held)
+                case Stale(reported):
+                    return self._start_again(uri, reported)
+                case Rewritten(changed):
+                    return self._roll_back(f"the Source rewrote a Change List, {changed}")
+                case Unproven():
+                    return self._follow_unproven(history, held)
+                case Gap():
+                    pull.warn("change-gap", _GAP)
+                    return Next.NEWER_BASELINE
 
-    def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
+    def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
         """Apply lists that continue the mirror, unless others show that it is not as they say."""
         if changed := self._find_changed_list():
-            return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
+            return self._roll_back(f"the Source rewrote a Change List, {changed}")
         if not self._leads_to_all(uri, history) and self._check_for_newer_list():
-            return self._from_baseline(gap=False)
+            return Next.BASELINE
         return self._apply(history, held)
 
-    def _recover(
-        self, uri: str, verdict: Verdict, history: ChangeHistory, held: ExitStack
-    ) -> SyncOutcome:
-        """Go on from lists that do not continue the mirror."""
-        match verdict:
-            case Stale(reported):
-                return self._from_stale(uri, reported)
-            case Rewritten(changed):
-                return self._from_rewritten(f"the Source rewrote a Change List, {changed}")
-            case Unproven() if not self._check_for_newer_list():
-                if not self._has_gap:  # else it was reported before the list was read
-                    self._pull.warn("change-gap", UNPROVEN_LIST)
-                self._has_gap = self._is_unproven = True
-                return self._apply(history, held)
-            case Unproven():
-                return self._from_baseline(gap=False)
-            case _:
-                self._pull.warn("change-gap", _GAP)
-                return self._from_baseline()
+    def _follow_unproven(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
+        """Apply a list that may lack changes, unless a newer Resource List has them."""
+        if self._check_for_newer_list():
+            return Next.BASELINE
+        if not self._has_gap:  # else it was reported before the list was read
+            self._pull.warn("change-gap", UNPROVEN_LIST)
+        self._has_gap = self._is_unproven = True
+        return self._apply(history, held)
 
-    def _from_rewritten(self, message: str) -> SyncOutcome:
-        """Run a baseline, since processed changes may be withdrawn.
+    def _roll_back(self, message: str) -> Next:
+        """Go on with a baseline, since processed changes may be withdrawn.
 
         They are: by a Source that was restored from an older state, which no later change shows.
         """
@@ -144,13 +140,13 @@ class Incremental:
         pull.warn("rewritten", f"{message}: running a baseline")
         # At once, even if the baseline cannot run now: the rewriting may be seen only once.
         pull.move(structs.replace(pull.cursor, phase=Phase.ROLLED_BACK))
-        return self._from_baseline(gap=False)
+        return Next.BASELINE
 
-    def _from_stale(self, uri: str, reported: int) -> SyncOutcome:
+    def _start_again(self, uri: str, reported: int) -> Next:
         """Start again from a newer Resource List, since the lists have less than was processed."""
         if not self._check_for_newer_list():
             raise stale_lists(uri, self._pull.cursor, reported)
-        return self._from_rewritten("the Source rewrote its Change List")
+        return self._roll_back("the Source rewrote its Change List")
 
     def _find_changed_list(self) -> str:
         """Return a closed Change List that changed since; empty if there is none."""
@@ -204,13 +200,6 @@ class Incremental:
         if requested != known:
             pull.record_list_reading()
         return False
-
-    def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
-        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - lazy
-
-        pulled = Baseline(self._pull).run(gap=gap)
-        assert pulled is not None, "only a conditional reading finds nothing new"
-        return pulled
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
         changes = partial(deduplicate, history.sorter)

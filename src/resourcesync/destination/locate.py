@@ -9,9 +9,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import DAY
-from resourcesync.destination.options import Dependencies
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, discovery_rank
@@ -22,6 +23,21 @@ from resourcesync.errors import ConfigurationError, DocumentError, SourceError, 
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 
 _log = logging.getLogger(__name__)
+
+
+class SourcePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Address of a Source, and its lists as far as they are known.
+
+    Attributes:
+        lists: The lists; ``None``: they are to be discovered.
+        are_stored: They were found by an earlier run: the Source may have moved them since.
+        is_due: Only a baseline can go on from them.
+    """
+
+    address: str
+    lists: SourceLists | None = None
+    are_stored: bool = False
+    is_due: bool = False
 
 
 class ListLocator:
@@ -102,11 +118,31 @@ class ListLocator:
         previous = self._sync_state.moved_from or ("" if identity is None else identity.source)
         return "" if address == previous else previous
 
-    def check_set(self, address: str, filters: Filters, set_name: str) -> None:
-        """Check that a set named by the operator is the one that the mirror follows."""
+    def known_place(self, source: str | None, options: PullOptions) -> SourcePlace:
+        """Return the lists as they were found last; again after a day, or for a baseline.
+
+        A set named by the operator must be the one that the mirror follows.
+        """
+        address, filters = self.address(source), options.all_filters
         followed = self._followed_set()
-        if set_name and followed and set_name != followed:
-            self.locate(address, filters, set_name)
+        if options.set_name and followed and options.set_name != followed:
+            self.locate(address, filters, options.set_name)
+        stored = None if options.mode == "baseline" else self._sync_state.discovered
+        place = SourcePlace(address=address, lists=stored, are_stored=stored is not None)
+        if stored is None or not self._is_rediscovery_due():
+            return place
+        found = self._rediscover(address, options, stored) or stored
+        # New Change Lists need not have the changes before their start.
+        is_due = stored.change_list is None and found.change_list is not None
+        return replace(place, lists=found, is_due=is_due)
+
+    def moved_place(self, place: SourcePlace, options: PullOptions) -> SourcePlace | None:
+        """Return the place with lists that were discovered again; ``None`` if none moved."""
+        if place.lists is None or not place.are_stored:
+            return None
+        _log.info("the Source moved its lists: discovering them again")
+        found = self._rediscover(place.address, options, place.lists)
+        return None if found in (None, place.lists) else replace(place, lists=found)
 
     def _followed_set(self) -> str:
         """Return the set that the mirror follows; empty before its first pull."""
@@ -115,7 +151,7 @@ class ListLocator:
             return found.set_uri
         return "" if identity is None else identity.set_uri
 
-    def is_rediscovery_due(self) -> bool:
+    def _is_rediscovery_due(self) -> bool:
         """True if the last discovery was a day ago: a Source may move its lists.
 
         A Source without Change Lists is due each time: it may offer its first one only when there
@@ -127,8 +163,8 @@ class ListLocator:
         now = to_microseconds(self._dependencies.clock.now())
         return now - (self._sync_state.discovered_at or 0) >= DAY
 
-    def rediscover(
-        self, address: str, filters: Filters, known: SourceLists, *, dry_run: bool
+    def _rediscover(
+        self, address: str, options: PullOptions, known: SourceLists
     ) -> SourceLists | None:
         """Discover the lists again; ``None`` if less is found than is known.
 
@@ -137,7 +173,7 @@ class ListLocator:
         discovery is noted, but not by a dry run: the next run must discover again.
         """
         try:
-            found = self.locate(address, filters)
+            found = self.locate(address, options.all_filters)
         except (SourceError, DocumentError, ConfigurationError) as error:
             _log.info("cannot discover the lists again: %s", error)
             return None
@@ -146,7 +182,7 @@ class ListLocator:
             known
         ):
             return None
-        if not dry_run:
+        if not options.dry_run:
             self._sync_state.write(found_at=to_microseconds(self._dependencies.clock.now()))
         return found
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 import msgspec
+from msgspec import structs
 
 from resourcesync.destination.mapping.path_mapping import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
@@ -91,6 +92,11 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     mapper: str = ""
     moved: str = ""
     recheck: float | None = None
+
+    @property
+    def all_filters(self) -> Filters:
+        """All filters, with those that replace some of them."""
+        return structs.replace(self.filters or Filters(), **dict(self.changes))
 
 
 class FindingWriter(Protocol):

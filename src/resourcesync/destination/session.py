@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from functools import partial
 from typing import Final
 
@@ -106,6 +107,26 @@ class SyncOutcome(msgspec.Struct, kw_only=True):
     stale_dates: int = 0
 
 
+def out_of_time() -> SyncOutcome:
+    """Return the outcome of a pull whose time was over before it had a plan."""
+    plan = PlanSummary(mode=Mode.UNCHANGED)
+    return SyncOutcome(
+        mode=plan.mode, plan=plan, is_complete=False, are_deletions_done=False, spent="time"
+    )
+
+
+class Next(Enum):
+    """Next step of a pull; a step that is the last one has an outcome instead."""
+
+    RELOCATE = "read the lists that the Source offers now"
+    BASELINE = "read the whole Resource List, and the changes since"
+    NEWER_BASELINE = "the same, of a list that must be newer than the mirror: changes are missing"
+    GAP = "read the Resource List if it is newer: changes are missing"
+    LIST = "read the Resource List if it changed"
+    CHANGES = "read the new changes"
+    WORK_OFF = "execute the tasks of earlier runs: there is nothing new"
+
+
 class SyncSession:
     """Session of one pull."""
 
@@ -170,6 +191,11 @@ class SyncSession:
     def _is_dump(self, change_list: str) -> bool:
         is_known = self.cursor.is_of_dump and self.cursor.head == change_list
         return is_known or change_list in self.packages.packed_change_lists
+
+    @property
+    def after_list(self) -> Next:
+        """Next step where the Resource List has nothing new."""
+        return Next.WORK_OFF if self.found.change_list is None else Next.CHANGES
 
     @property
     def listing_dumps(self) -> frozenset[Capability]:
