@@ -74,10 +74,12 @@ def value(place: str, reader: Reader) -> str:
     """Return what may be written for a key."""
     form = (inspect.getdoc(reader) or "").split("\n", 1)[0].replace("``", "`")
     form = form.removeprefix("Read ").rstrip(".")
+    if form.startswith("a "):  # the head of the page has an example of each form
+        form = re.split(r",| such as", form.removeprefix("a "))[0]
     bound = scenario_files.SCALE if place == "scale" else BOUNDS.get(place)
     if bound is None or place == "source.bursts.at":
         return form
-    return f"{form}; {bound.text}"
+    return f"{form}, {bound.text.removeprefix('from ')}"
 
 
 def usual(field: FieldInfo, reader: Reader) -> str:
