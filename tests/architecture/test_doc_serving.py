@@ -1,6 +1,5 @@
 """The pages on the server are true: its examples are run, its tables are those of the code."""
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from resourcesync import Publisher
 from resourcesync.errors import ConfigurationError
 from resourcesync.server import create_app
-from resourcesync.server.asgi import run_lifespan
 from resourcesync.server.uvicorn_server import ConnectionLimits
 from tests.support.servers.asgi import ask
 
@@ -33,11 +31,6 @@ def test_the_examples_of_the_page_do_what_it_says(
 
     app = names["app"]
 
-    async def live() -> None:
-        async with run_lifespan(app):
-            pass
-
-    asyncio.run(live())
     jug = ask(app, "/data/jug.txt")
     assert jug.body == b"a jug"
     assert "https://museum.example/data/resourcesync/capabilitylist.xml" in jug.fields["link"]
@@ -64,15 +57,10 @@ def test_an_application_of_ones_own_has_all_that_serve_has(tmp_path: Path) -> No
         create_app(tmp_path)
     Publisher(tmp_path, url="https://museum.example/").publish()
 
-    async def hub(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 202, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
     def links(path: str) -> tuple[str, ...]:
         return ('<https://museum.example/terms>; rel="license"',) if path == "jug.txt" else ()
 
-    app = create_app(str(tmp_path), mounts={"/hub": hub}, links=links)
+    app = create_app(str(tmp_path), links=links)
 
-    assert ask(app, "/hub", method="POST").status == 202
     assert ask(app, "/jug.txt").fields["link"].endswith('rel="license"')
     assert "link" not in ask(app, "/.well-known/resourcesync").fields

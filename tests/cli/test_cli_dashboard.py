@@ -263,11 +263,11 @@ def source_served(root: Path) -> Iterator[str]:
     hub.store.add_intent(intent)
     [kept] = hub.store.due_intents(now, 1, ())
     hub.store.confirm(kept, now + 9 * 86_400_000_000)
-    try:
-        with ServerThread(tree.board(clock, hub, hub.figures)) as server:
-            yield server.uri
-    finally:
-        hub.application.end()
+    with (
+        hub.application.running(),
+        ServerThread(tree.board(clock, hub, hub.figures)) as server,
+    ):
+        yield server.uri
 
 
 def test_a_source_shows_who_is_subscribed_without_what_only_they_may_know(tmp_path: Path) -> None:

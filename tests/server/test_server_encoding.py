@@ -1,20 +1,18 @@
-"""Documents in gzip and zstd: each coding a representation of its own."""
+"""Documents in gzip: a representation of its own."""
 
 import asyncio
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from resourcesync.server import content_encoding
-from resourcesync.server.content_encoding import Encoder, choose, codings
+from resourcesync.server.content_encoding import Encoder, accepts_gzip
 from resourcesync.server.files import FileState, OpenFile
 from resourcesync.server.representations import ResponseValidators
 from tests.support.servers.asgi import ask
@@ -38,49 +36,7 @@ def app(root: Path) -> ASGIApp:
     return application(root, settled())
 
 
-@pytest.fixture
-def without_zstd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    gzip_alone = tuple(coding for coding in codings() if coding.name == "gzip")
-    monkeypatch.setattr(content_encoding, "codings", lambda: gzip_alone)
-    choose.cache_clear()
-    yield
-    choose.cache_clear()
-
-
-class Counted:
-    """The coding gzip, which knows how many bytes went into each document that it made."""
-
-    def __init__(self) -> None:
-        self.made: list[int] = []
-        self.ended: Callable[[], object] = lambda: None
-        self.coding = replace(codings()[-1], start=self.start)
-
-    def start(self) -> "Counted":
-        self.made.append(0)
-        self._real = zlib.compressobj(6, zlib.DEFLATED, 31)
-        return self
-
-    def compress(self, data: bytes, /) -> bytes:
-        self.made[-1] += len(data)
-        return self._real.compress(data)
-
-    def flush(self) -> bytes:
-        self.ended()
-        return self._real.flush()
-
-
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
-    found = Counted()
-    monkeypatch.setattr(content_encoding, "codings", lambda: (found.coding,))
-    choose.cache_clear()
-    yield found
-    choose.cache_clear()
-
-
-def test_a_document_comes_in_gzip_where_the_client_takes_it(
-    app: ASGIApp, without_zstd: None
-) -> None:
+def test_a_document_comes_in_gzip_where_the_client_takes_it(app: ASGIApp) -> None:
     plain = ask(app, LIST)
     packed = ask(app, LIST, fields={"accept-encoding": "br, zstd, gzip"})
     head = ask(app, LIST, fields={"accept-encoding": "gzip"}, method="HEAD")
@@ -97,17 +53,7 @@ def test_a_document_comes_in_gzip_where_the_client_takes_it(
     assert (head.fields, head.body) == (packed.fields, b"")
 
 
-def test_a_document_comes_in_zstd_where_a_library_is_there(app: ASGIApp) -> None:
-    zstd = pytest.importorskip("backports.zstd", reason="the extra zstd is not installed")
-
-    packed = ask(app, LIST, fields={"accept-encoding": "gzip, deflate, br, zstd"})
-
-    assert packed.fields["content-encoding"] == "zstd"
-    assert zstd.decompress(packed.body) == XML
-    assert ask(app, LIST, fields={"accept-encoding": "zstd;q=0, gzip"}).body[:2] == b"\x1f\x8b"
-
-
-def test_each_representation_is_asked_for_by_its_own_tag(app: ASGIApp, without_zstd: None) -> None:
+def test_each_representation_is_asked_for_by_its_own_tag(app: ASGIApp) -> None:
     takes = {"accept-encoding": "gzip"}
     plain, packed = ask(app, LIST).fields["etag"], ask(app, LIST, fields=takes).fields["etag"]
 
@@ -121,9 +67,7 @@ def test_each_representation_is_asked_for_by_its_own_tag(app: ASGIApp, without_z
     assert ask(app, LIST, fields={"if-none-match": packed}).status == 200
 
 
-def test_a_range_is_one_of_the_coded_bytes_and_never_mixes(
-    app: ASGIApp, without_zstd: None
-) -> None:
+def test_a_range_is_one_of_the_coded_bytes_and_never_mixes(app: ASGIApp) -> None:
     takes = {"accept-encoding": "gzip"}
     whole = ask(app, LIST, fields=takes)
     part = {"range": "bytes=100-", "if-range": whole.fields["etag"]}
@@ -135,9 +79,7 @@ def test_a_range_is_one_of_the_coded_bytes_and_never_mixes(
     assert same.fields["content-encoding"] == "gzip"
     assert (plain.status, plain.body) == (200, XML)
     several = ask(app, LIST, fields={**takes, "range": "bytes=0-9,200-209"})
-    assert (several.status, several.body) == (200, whole.body)  # no field could say what is coded
-    parts = ask(app, LIST, fields={"range": "bytes=0-9,200-209"})
-    assert (parts.status, XML[200:210] in parts.body) == (206, True)
+    assert (several.status, several.body) == (200, whole.body)
 
 
 def test_only_documents_are_coded_and_only_where_it_pays(root: Path, app: ASGIApp) -> None:
@@ -154,19 +96,21 @@ def test_only_documents_are_coded_and_only_where_it_pays(root: Path, app: ASGIAp
 
 
 def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
-    root: Path, counted: Counted
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = root / LIST[1:]
+    path, half = root / LIST[1:], XML[: -len(XML) // 2]
+    read = content_encoding.read_document
 
-    def meddle() -> None:
-        counted.ended = lambda: None
-        path.write_bytes(XML[: -len(XML) // 2])
+    def meddle(opened: OpenFile, size: int, *, gzip: bool) -> bytes | None:
+        body = read(opened, size, gzip=gzip)
+        if size == len(XML):
+            path.write_bytes(half)
+        return body
 
-    counted.ended = meddle
-
+    monkeypatch.setattr(content_encoding, "read_document", meddle)
     answer = ask(application(root), LIST, fields={"accept-encoding": "gzip"})
 
-    assert gzip.decompress(answer.body) == XML[: -len(XML) // 2]
+    assert gzip.decompress(answer.body) == half
 
 
 def test_a_document_that_is_cut_short_meanwhile_is_not_compressed(root: Path) -> None:
@@ -175,7 +119,7 @@ def test_a_document_that_is_cut_short_meanwhile_is_not_compressed(root: Path) ->
     with OpenFile(os.open(path, os.O_RDONLY), condition) as opened:
         os.truncate(path, 100)
 
-        assert asyncio.run(Encoder().encode(opened, condition, codings()[-1], 0)) is None
+        assert asyncio.run(Encoder().encode(opened, condition, 0, gzip=True)) is None
 
 
 class Files:
@@ -190,8 +134,7 @@ class Files:
         path = self.paths[number]
         condition = FileState.from_stat(path.stat())
         with OpenFile(os.open(path, os.O_RDONLY), condition) as opened:
-            coding = content_encoding.codings()[-1]
-            body = await encoder.encode(opened, condition, coding, number)
+            body = await encoder.encode(opened, condition, number, gzip=True)
         assert body is not None
         assert zlib.decompress(body, 31) == path.read_bytes()
         return body
@@ -216,32 +159,27 @@ def test_what_is_kept_is_bounded_and_the_latest_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
-        ("gzip", "gzip"),
-        ("GZIP;q=0.5", "gzip"),
-        ("*", "gzip"),
-        ("identity, gzip", "gzip"),
-        ("gzip;q=0.2, identity;q=0.8", None),
-        ("gzip;q=0, *", None),
-        ("*;q=0", None),
-        ("br", None),
-        ("gzip;q=2", None),
-        ("\x00, gzip", None),
-        (",".join(["x"] * 16) + ",gzip", None),
+        ("gzip", True),
+        ("GZIP;q=0.5", True),
+        ("*", True),
+        ("identity, gzip", True),
+        ("br, zstd, gzip", True),
+        ("gzip;q=0.2, identity;q=0.8", False),
+        ("gzip;q=0, *", False),
+        ("*;q=0", False),
+        ("br", False),
+        ("gzip;q=2", False),
+        ("\x00, gzip", False),
+        (",".join(["x"] * 16) + ",gzip", False),
     ],
 )
-def test_the_client_decides_which_coding(
-    field: str, expected: str | None, without_zstd: None
-) -> None:
-    found = choose(field)
-
-    assert (found.name if found else None) == expected
+def test_the_client_decides_whether_it_gets_gzip(field: str, expected: bool) -> None:
+    assert accepts_gzip(field) is expected
 
 
 @given(st.text(alphabet="gzip;q=01.,*identy \t\x00ü", max_size=60))
-def test_any_field_chooses_a_coding_that_it_names_or_none(field: str) -> None:
-    found = choose(field)
-
-    assert found is None or found.name in field.lower() or "*" in field
+def test_gzip_is_only_sent_to_who_names_it(field: str) -> None:
+    assert not accepts_gzip(field) or "gzip" in field.lower() or "*" in field
 
 
 def test_a_list_that_is_kept_as_it_is_never_outlives_its_state(root: Path) -> None:
@@ -261,8 +199,7 @@ def test_a_list_that_is_kept_as_it_is_never_outlives_its_state(root: Path) -> No
 def test_a_list_too_large_to_keep_comes_from_the_disk() -> None:
     tagged = ResponseValidators(etag='"x"')
 
-    assert Encoder().choose("", 2_000_000, tagged) is None
-    assert Encoder().choose("gzip", 200_000_000, tagged) is None
-    kept = Encoder().choose("", 1000, tagged)
-    assert kept is not None
-    assert (kept.headers, kept.validators_for(tagged)) == ((), tagged)
+    assert Encoder().is_gzipped("", 2_000_000, tagged) is None
+    assert Encoder().is_gzipped("gzip", 200_000_000, tagged) is None
+    assert Encoder().is_gzipped("", 1000, tagged) is False
+    assert Encoder().is_gzipped("gzip", 1000, ResponseValidators()) is None

@@ -78,7 +78,7 @@ def test_a_part_is_sent_with_the_digest_of_the_whole_and_what_is_no_resource_wit
     app = serve(tree)
     whole = ask(app, "/big.bin").fields
 
-    for ranges in ("bytes=5-9", "bytes=0-5,50000-50009"):
+    for ranges in ("bytes=5-9", "bytes=-10"):
         part = ask(app, "/big.bin", fields={"range": ranges})
         assert (part.status, part.fields["repr-digest"]) == (206, digest_field(BODY))
 

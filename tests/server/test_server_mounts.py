@@ -1,22 +1,16 @@
 """The application within others, and others within it."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import Application, ServedSource, create_app
-from resourcesync.server.asgi import run_lifespan
-from resourcesync.server.uvicorn_server import ServerThread, serve_forever
 from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import LINK, LIST_URI, media_type, plant
 
@@ -32,47 +26,10 @@ def make(served: ServedSource, **mounts: ASGIApp) -> Application:
     return create_app(served, clock=SystemClock(), mounts=paths)
 
 
-class Echo:
-    """Says what it was asked, and remembers its life."""
-
-    def __init__(self, log: list[str], name: str = "echo") -> None:
-        self._log, self._name = log, name
-        self._app = Starlette(
-            routes=[
-                Route("/", self._say, methods=["GET", "POST"]),
-                Route("/{rest:path}", self._say, methods=["GET", "POST"]),
-            ],
-            lifespan=self._live,
-        )
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
-
-    @contextlib.asynccontextmanager
-    async def _live(self, _: Starlette) -> AsyncIterator[dict[str, str]]:
-        self._log.append(f"{self._name} starts")
-        yield {"secret": self._name}
-        self._log.append(f"{self._name} ends")
-
-    async def _say(self, request: Request) -> PlainTextResponse:
-        secret = getattr(request.state, "secret", "")
-        inner = request.path_params.get("rest", "")
-        return PlainTextResponse(f"{self._name} {request.method} {inner} {secret}".strip())
-
-
-async def fail(scope: Scope, receive: Receive, send: Send) -> None:
-    raise StorageError("the register is gone")
-
-
-async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    assert (await receive())["type"] == "lifespan.startup"
-    await send({"type": "lifespan.startup.failed", "message": "no disk"})
-
-
-async def hang(scope: Scope, receive: Receive, send: Send) -> None:
-    await receive()
-    await send({"type": "lifespan.startup.complete"})
-    await asyncio.sleep(60)
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """Say what was asked."""
+    text = f"{scope['method']} {scope['root_path']} {scope['path']}"
+    await PlainTextResponse(text)(scope, receive, send)
 
 
 @pytest.mark.parametrize("root_path", ["/data", "/data/", "/a b/ü"])
@@ -95,26 +52,16 @@ def test_below_a_path_of_another_server_all_is_as_at_the_top(
 
 
 def test_it_mounts_in_starlette_with_what_is_mounted_in_it(served: ServedSource) -> None:
-    log: list[str] = []
-    source = make(served, hub=Echo(log))
     app = Starlette(
         routes=[
             Route("/other", lambda _: PlainTextResponse("other")),
-            Mount("/data", app=source),
-        ],
-        lifespan=lambda _: source.lifespan(),
+            Mount("/data", app=make(served, hub=echo)),
+        ]
     )
 
-    async def live() -> None:
-        async with run_lifespan(app):
-            log.append("served")
-
-    asyncio.run(live())
-
-    assert log == ["echo starts", "served", "echo ends"]
     assert ask(app, "/data/a/one.txt").body == b"0123456789"
     assert ask(app, "/data/.well-known/resourcesync").body == b"<description/>"
-    assert ask(app, "/data/hub/x", method="POST").body == b"echo POST x echo"
+    assert ask(app, "/data/hub/x", method="POST").body == b"POST /data/hub /data/hub/x"
     assert ask(app, "/data/").fields["link"] == LINK
     assert ask(app, "/other").body == b"other"
     assert ask(app, "/a/one.txt").status == 404
@@ -123,44 +70,15 @@ def test_it_mounts_in_starlette_with_what_is_mounted_in_it(served: ServedSource)
 def test_a_mounted_application_gets_what_is_below_its_path_and_no_more(
     served: ServedSource,
 ) -> None:
-    log: list[str] = []
-    app = make(served, hub=Echo(log, "hub"), hub_deep=Echo(log, "deep"), a=Echo(log, "a"))
+    app = make(served, hub=echo, a=echo)
 
-    assert ask(app, "/hub", method="POST").status == 307  # Starlette's way to say: /hub/
-    assert ask(app, "/hub/", method="POST").body == b"hub POST"
-    assert ask(app, "/hub/x/y%2Fz").body == b"hub GET x/y/z"
+    assert ask(app, "/hub", method="POST").body == b"POST /hub /hub"
+    assert ask(app, "/hub/x/y%2Fz").body == b"GET /hub /hub/x/y/z"
     assert ask(app, "/h%75b/x").status == 200
-    assert ask(app, "/hub/deep/x").body == b"deep GET x"
-    assert ask(app, "/a/one.txt").body == b"a GET one.txt"
+    assert ask(app, "/a/one.txt").body == b"GET /a /a/one.txt"
     assert ask(app, "/hubs").status == 404
     assert ask(app, "/x/hub").status == 404
     assert ask(app, "/empty.txt", method="POST").status == 405
-
-
-def test_nothing_is_served_when_a_mounted_application_cannot_start(served: ServedSource) -> None:
-    log: list[str] = []
-
-    with pytest.raises(StorageError, match="register"):
-        serve_forever(
-            make(served, one=Echo(log, "one"), two=fail), "127.0.0.1", 0, on_ready=log.append
-        )
-    with pytest.raises(ConfigurationError) as caught:
-        serve_forever(make(served, two=refuse), "127.0.0.1", 0, on_ready=log.append)
-
-    assert log == ["one starts", "one ends"]
-    assert caught.value.evidence == (("said", "no disk"),)
-
-
-def test_an_application_that_does_not_end_is_cut_off(
-    served: ServedSource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("resourcesync.server.asgi.PATIENCE", 0.05)
-    log: list[str] = []
-
-    with ServerThread(make(served, one=Echo(log, "one"), two=hang)):
-        pass
-
-    assert log == ["one starts", "one ends"]
 
 
 @pytest.mark.parametrize("value", ["<a>\r\nx: y", "a", "<a b>", "<ü>", ""])

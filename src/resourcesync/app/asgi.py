@@ -1,6 +1,6 @@
 """A published folder as an ASGI application."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ def create_app(
     folder: str | Path,
     *,
     out: str | Path | None = None,
-    mounts: Mapping[str, Asgi] | None = None,
     links: Callable[[str], Sequence[str]] | None = None,
 ) -> applications.Application:
     """Return an ASGI application that serves a published folder and its documents.
@@ -33,21 +32,18 @@ def create_app(
     Args:
         folder: A folder that was published.
         out: The folder of the documents, when they were published to another one.
-        mounts: Further ASGI applications by the path below which they answer, such as ``/hub``.
-            They get all methods, and are started and ended with this one. A path of theirs hides
-            what the folder has there.
         links: Returns the values of further ``Link`` fields for a path, such as
             ``resourcesync/changelist.xml``; the same each time. Hubs that the folder was published
             with are linked in any case.
 
     Raises:
-        ConfigurationError: The folder was not published, or a path cannot be mounted at.
+        ConfigurationError: The folder was not published.
         DocumentError: Its Source Description cannot be read.
         StorageError: The same, because of the disk.
     """
     tree = applications.find_tree(Path(folder), None if out is None else Path(out))
     clock = machine.system_clock()
-    return tree.application(clock, mounts=mounts or {}, links=links or no_links)
+    return tree.application(clock, links=links or no_links)
 
 
 def create_operations_app(folder: str | Path, *served: applications.Application) -> Asgi:

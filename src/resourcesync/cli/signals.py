@@ -9,7 +9,7 @@ often deliver the same signal twice.
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
@@ -93,16 +93,3 @@ def signals_raise(*, for_good: bool = False) -> Iterator[None]:
         signal.signal(signal.SIGALRM, alarm)
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if for_good else handler)
-
-
-@contextmanager
-def at_hangup(action: Callable[[], object]) -> Iterator[None]:
-    """Call ``action`` at SIGHUP, which stops nothing within the block; it may set a flag only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGHUP, lambda _number, _frame: action())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)

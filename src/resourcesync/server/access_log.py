@@ -1,7 +1,8 @@
 """Access log of the server: a line for each answer, in the combined format or as JSON.
 
-A thread writes the lines, some at a time: no answer waits for a disk or a pipe. Lines that cannot
-be written are lost, and their number is in the program's own log: serving goes on.
+A thread writes the lines, twice a second: no answer waits for a disk or a pipe. The file is opened
+each time, so it may be moved away, as by logrotate. Lines that cannot be written are lost, and
+their number is in the program's own log: serving goes on.
 """
 
 import asyncio
@@ -22,18 +23,15 @@ from resourcesync.ports import Clock
 _LOG: Final = logging.getLogger(__name__)
 
 _DELAY: Final = 0.5
-"""Seconds for which lines are collected before they are written."""
 _END_SECONDS: Final = 2.0
-_MOST_LINES: Final = 50_000
-"""Lines that wait for a slow disk or pipe; more are lost."""
 _MOST_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of these lines: a client decides how long its fields are."""
+"""Bytes of lines that wait for a slow disk or pipe; more are lost."""
 _FLAGS: Final = (
     os.O_WRONLY
     | os.O_CREAT
     | os.O_APPEND
-    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a reader is a failure, not a wait
-    | getattr(os, "O_CLOEXEC", 0)
+    | os.O_NONBLOCK  # a pipe without a reader is a failure, not a wait
+    | os.O_CLOEXEC
 )
 _MODE: Final = 0o640
 """Who may read the log: it has addresses of people."""
@@ -67,9 +65,7 @@ class AccessLog:
         self._lost = 0
         # Each number is written by one thread only: the server's, and that of the log.
         self._added, self._removed = 0, 0
-        self._descriptor: int | None = None
-        self._is_outdated = False
-        self._has_lines, self._is_ending = threading.Event(), threading.Event()
+        self._is_ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="resourcesync-access", daemon=True)
 
     def __enter__(self) -> Self:
@@ -78,7 +74,6 @@ class AccessLog:
 
     def __exit__(self, *_exception: object) -> None:
         self._is_ending.set()
-        self._has_lines.set()
         self._thread.join(_END_SECONDS)  # a pipe may block it for ever
 
     def check(self) -> None:
@@ -91,11 +86,6 @@ class AccessLog:
                 code="log",
                 hint="name a file in a folder that exists and is writable",
             ) from error
-
-    def reopen(self) -> None:
-        """Open the file again before the next line, since it was moved away; for signals too."""
-        # Only a flag: a signal may interrupt this very thread inside a lock.
-        self._is_outdated = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
@@ -121,43 +111,35 @@ class AccessLog:
             self._add(self._format(scope, exchange, self._clock))
 
     def _add(self, line: str) -> None:
-        waiting = self._added - self._removed + len(line)
-        if len(self._lines) >= _MOST_LINES or waiting > _MOST_BYTES:
+        if self._added - self._removed + len(line) > _MOST_BYTES:
             self._lost += 1
             return
         self._added += len(line)
         self._lines.append(line)
-        if not self._has_lines.is_set():
-            self._has_lines.set()
 
     def _run(self) -> None:
-        while not self._is_ending.is_set() or self._lines:
-            self._has_lines.wait()
-            self._is_ending.wait(_DELAY)
-            self._has_lines.clear()
-            lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            if lines:
-                self._write(lines)
-                self._removed += sum(map(len, lines))
-        self._close()
+        while not self._is_ending.wait(_DELAY):
+            self._write()
+        self._write()
 
-    def _write(self, lines: list[str]) -> None:
-        """Write lines; those that cannot be written are lost, and counted."""
-        if self._is_outdated:
-            self._is_outdated = False
-            self._close()
+    def _write(self) -> None:
+        """Write the lines that wait; those that cannot be written are lost, and counted."""
+        lines = [self._lines.popleft() for _ in range(len(self._lines))]
+        if not lines:
+            return
         rest = memoryview("".join(lines).encode("ascii"))
+        self._removed += len(rest)
         try:
-            if self._descriptor is None:
-                self._descriptor = self._open()
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            descriptor = self._open()
+            try:
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+            finally:
+                os.close(descriptor)
         except OSError as error:
-            lost = bytes(rest).count(b"\n")
             if not self._lost:
                 _LOG.warning("the access log cannot be written: %s", error.strerror)
-            self._lost += lost
-            self._close()
+            self._lost += bytes(rest).count(b"\n")
             return
         if self._lost:
             _LOG.warning("the access log is written again; %d lines of it are lost", self._lost)
@@ -167,11 +149,6 @@ class AccessLog:
         if self._path is None:
             return os.dup(_STDOUT)
         return os.open(self._path, _FLAGS, _MODE)
-
-    def _close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
 
 
 def _combined_line(scope: Scope, exchange: _Exchange, clock: Clock) -> str:

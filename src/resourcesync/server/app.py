@@ -16,13 +16,12 @@ Its answers:
   disk.
 - Validators are sent only for a state that can be distinguished from the next one, and a body is
   never a mixture of two states: if a file changes while it is sent, the connection is cut.
-- Other applications may be mounted below it: they get every method, and their own lifespan.
+- Other applications may be mounted below it: they get every method.
 """
 
-import contextlib
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -139,6 +138,8 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
 
 __all__ = ["Application", "LinksOf", "ServedSource", "create_app", "no_links"]
 
+_LIFESPAN: Final = Router()
+"""Starts and ends at once: between requests there is nothing to keep."""
 _MOST_LOCATIONS: Final = 4096
 _REMEMBERED: Final = 256
 """Longest path in bytes whose location is cached: 4096 of them take a few megabytes."""
@@ -209,7 +210,6 @@ class Application:
         self._clock = clock
         self._mounts = mounts
         self._republished = republished
-        self._router = Router(lifespan=lambda _: self.lifespan())
         self._tally = RequestTally()
 
     def serve(self, served: ServedSource, links: LinksOf) -> None:
@@ -237,7 +237,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
         if scope["type"] == "lifespan":
-            await self._router(scope, receive, send)
+            await _LIFESPAN(scope, receive, send)
             return
         if (now := self._republished()) is not None:
             self.serve(*now)
@@ -253,16 +253,6 @@ class Application:
     def metrics(self) -> Iterable[Metric]:
         """Return the number of answers since the start, and the bytes of their bodies."""
         return self._tally.metrics()
-
-    @contextlib.asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
-        """Start the mounted applications, and end them with the block.
-
-        A server does this by itself. Frameworks that mount this application do not: hand it to
-        theirs, as in ``Starlette(lifespan=lambda _: application.lifespan(), …)``.
-        """
-        async with self._mounts.lifespan():
-            yield
 
     async def _respond(self, request: HttpRequest) -> Response:
         try:

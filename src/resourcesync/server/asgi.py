@@ -1,45 +1,30 @@
-"""Parts of all applications: reading requests, refusals, bodies within limits, mounts, lifespans.
+"""Parts of all applications: reading requests, refusals, bodies within limits, mounts.
 
 ``root_path`` is what ASGI calls the path below which an application was mounted; ``path`` and
 ``raw_path`` begin with it, as Starlette, FastAPI and uvicorn have it.
 """
 
 import asyncio
-import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from typing import Any, Final, final
+from typing import Final, final
 from urllib.parse import quote, unquote_to_bytes
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.server.files import is_plain, without_authority
+from resourcesync.server.files import without_authority
 
 _LOG: Final = logging.getLogger(__name__)
-
-PATIENCE: Final = 10.0
-"""Seconds that an application has to end."""
-
-STOPPING: Final = "resourcesync.stopping"
-"""Key in ASGI's state of an ``asyncio.Event`` that is set when the server stops.
-
-Our own server sets it; endless answers end then.
-"""
 
 NOSNIFF: Final = {"x-content-type-options": "nosniff"}
 NO_CACHE: Final = {"cache-control": "no-cache"}
 FOREVER: Final = {"cache-control": "max-age=31536000, immutable"}
 NO_STORE: Final = {"cache-control": "no-store"}
 CLOSE: Final = {"connection": "close"}
-
-State = dict[str, Any]
-"""State that an application passes from its start to its requests, as ASGI defines it."""
-
 
 CHUNK: Final = 256 * 1024
 """Bytes of a body that are passed to the server at a time."""
@@ -67,7 +52,7 @@ class ChunkedResponse(Response):
     a group of tasks each time: it takes 150 µs more, where a small answer takes 30, and 8 KiB.
 
     Attributes:
-        length: Number of bytes of the pieces.
+        span: The bytes of the file that it has; ``None`` for none, or for an unknown number.
         sent: Number of bytes of the body that were passed to the server.
     """
 
@@ -75,20 +60,19 @@ class ChunkedResponse(Response):
         self,
         status: int,
         headers: Headers,
-        pieces: tuple[range | bytes, ...] = (),
+        span: range | None = None,
         chunks: AsyncIterator[bytes] | None = None,
     ) -> None:
         # Starlette's own would decode and encode all the fields: 5 µs.
         self.status_code = status
         self.raw_headers = list(headers)
-        self.pieces = pieces
-        self.length = sum(map(len, pieces))
+        self.span = span
         self.chunks = chunks
         self.sent = 0
         self._whole = b""
 
     def fill(self, body: bytes) -> None:
-        """Set the bytes of the pieces, or the first of them."""
+        """Set the bytes of the span, or the first of them."""
         self._whole = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,7 +99,8 @@ class ChunkedResponse(Response):
             )
 
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-        left = self.length - len(self._whole)
+        # Below 0 where the length is unknown: the last, empty chunk ends it.
+        left = (0 if self.span is None else len(self.span)) - len(self._whole)
         more = True
         limit = asyncio.timeout(None)
         gone = asyncio.create_task(_end_at_disconnect(limit, receive))
@@ -126,7 +111,7 @@ class ChunkedResponse(Response):
                     await self._send_chunk(send, self._whole, more=more)
                 async for chunk in chunks:
                     left -= len(chunk)
-                    more = left != 0  # below 0 where the length is unknown
+                    more = left != 0
                     await self._send_chunk(send, chunk, more=more)
                 if more:
                     await self._send_chunk(send, b"", more=False)
@@ -186,12 +171,6 @@ class HttpRequest:
         """Return the query, as it came; empty when there is none."""
         query: bytes = self.scope.get("query_string", b"")
         return query
-
-    @property
-    def stopping(self) -> asyncio.Event:
-        """Return the event that is set when the server stops; other servers never set it."""
-        stopping: asyncio.Event | None = self.scope.get("state", {}).get(STOPPING)
-        return stopping or asyncio.Event()
 
     @property
     def has_body(self) -> bool:
@@ -267,14 +246,6 @@ def refuse_request(request: HttpRequest) -> Response | None:
     return refuse(400, "A request body is not allowed.", closing) if closing else None
 
 
-async def wait_for(event: asyncio.Event, seconds: float) -> bool:
-    """Wait until an event is set, at most so many seconds; return whether it is."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()
-
-
 async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
     """Return the body of a request."""
     too_long = HTTPException(413, f"At most {most} bytes.", CLOSE)
@@ -326,106 +297,20 @@ def _names(path: str) -> tuple[bytes, ...]:
 class MountedApplications:
     """Further applications, each below a path of its own, which is theirs too.
 
-    Starlette's ``Mount`` neither answers at that very path nor runs lifespans.
+    Starlette's ``Mount`` does not answer at that very path.
     """
 
     def __init__(self, applications: Mapping[str, ASGIApp]) -> None:
-        self._applications: dict[tuple[bytes, ...], tuple[str, ASGIApp]] = {}
-        self._states: dict[str, State] = {}
-        for path, application in applications.items():
-            names = _names(path)
-            if not path.startswith("/") or not all(map(is_plain, names)):
-                raise ConfigurationError(
-                    f"{path[:64]!r} is not a path to mount an application at", hint="such as /hub"
-                )
-            self._applications[names] = "/" + path.strip("/"), application
-        self._deepest = max(map(len, self._applications), default=0)
+        self._applications = {_names(path): found for path, found in applications.items()}
 
     def find(self, scope: Scope) -> tuple[ASGIApp, Scope] | None:
         """Return the application that a request is for, and the scope for it."""
-        if not self._deepest:
+        if not self._applications:
             return None
-        parts = tuple(map(unquote_to_bytes, path_within(scope).split(b"/", self._deepest + 1)[1:]))
-        for depth in range(min(len(parts), self._deepest), 0, -1):
-            if parts[:depth] in self._applications:
-                prefix, application = self._applications[parts[:depth]]
+        parts = tuple(map(unquote_to_bytes, path_within(scope).split(b"/")[1:]))
+        for names, application in self._applications.items():
+            if parts[: len(names)] == names:
+                prefix = os.fsdecode(b"/".join((b"", *names)))
                 root = scope.get("root_path", "").rstrip("/") + prefix
-                state = {**scope.get("state", {}), **self._states.get(prefix, {})}
-                return application, {**scope, "root_path": root, "state": state}
+                return application, {**scope, "root_path": root}
         return None
-
-    @contextlib.asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
-        """Start all the applications; end them with the block, the last one first."""
-        async with AsyncExitStack() as stack:
-            for prefix, application in self._applications.values():
-                self._states[prefix] = await stack.enter_async_context(run_lifespan(application))
-            yield
-
-
-@contextlib.asynccontextmanager
-async def run_lifespan(application: ASGIApp) -> AsyncIterator[State]:
-    """Start an application and end it with the block, as ASGI's ``lifespan`` has it.
-
-    An application without a lifespan is not started.
-    """
-    state: State = {}
-    scope = {
-        "type": "lifespan",
-        "asgi": {"version": "3.0", "spec_version": "2.0"},
-        "state": state,
-    }
-    commands: asyncio.Queue[Message] = asyncio.Queue()
-    reports: asyncio.Queue[Message] = asyncio.Queue()
-    task = asyncio.ensure_future(application(scope, commands.get, reports.put))
-    commands.put_nowait({"type": "lifespan.startup"})
-    report = await _first_report(reports, task)
-    if report is not None and report["type"] == "lifespan.startup.failed":
-        await _end(commands, task)
-        _raise_own(_failure(task))
-        raise ConfigurationError(
-            "an application that is served cannot start",
-            evidence=(("said", str(report.get("message", ""))),),
-        )
-    try:
-        yield state
-    finally:
-        if report is not None:
-            await _end(commands, task)
-            if (error := _failure(task)) is not None:
-                _LOG.warning("an application did not end cleanly: %r", error)
-
-
-async def _first_report(
-    reports: asyncio.Queue[Message], task: asyncio.Future[None]
-) -> Message | None:
-    """Return an application's answer to its start; ``None`` when it has no lifespan."""
-    report = asyncio.create_task(reports.get())
-    await asyncio.wait((report, task), return_when=asyncio.FIRST_COMPLETED)
-    if report.done():
-        return report.result()
-    report.cancel()
-    error = _failure(task)
-    _raise_own(error)
-    _LOG.debug("an application has no lifespan: %r", error)
-    return None
-
-
-async def _end(commands: asyncio.Queue[Message], task: asyncio.Future[None]) -> None:
-    """Wait for an application's end, up to a limit."""
-    commands.put_nowait({"type": "lifespan.shutdown"})
-    _, late = await asyncio.wait((task,), timeout=PATIENCE)
-    if late:
-        _LOG.warning("an application does not end and is cancelled")
-        task.cancel()
-        await asyncio.wait((task,))
-
-
-def _failure(task: asyncio.Future[None]) -> BaseException | None:
-    """Return the error that a task ended with, if any."""
-    return None if task.cancelled() else task.exception()
-
-
-def _raise_own(error: BaseException | None) -> None:
-    if isinstance(error, ResourceSyncError):
-        raise error

@@ -1,4 +1,4 @@
-"""Content codings of documents: gzip, and zstd if a library is installed (RFC 9110 §8.4, §12.5.3).
+"""Documents in gzip, for clients that accept it (RFC 9110 §8.4, §12.5.3).
 
 A document is compressed once for each of its states, and cached: a list is requested far more often
 than it changes. The cache is bounded, and so is the number of concurrent compressions. Starlette's
@@ -7,121 +7,44 @@ the plain bytes.
 """
 
 import asyncio
-import importlib
 import re
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any, Final, Protocol, final
+from typing import Final, final
 
-import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 from starlette.responses import Response
 
-from resourcesync.server.asgi import Headers, HttpRequest
+from resourcesync.server.asgi import HttpRequest
 from resourcesync.server.files import FileState, OpenFile
 from resourcesync.server.representations import ResponseValidators
 
+GZIP_HEADERS: Final = ((b"content-encoding", b"gzip"),)
+
 _SMALLEST: Final = 512
-"""Size of a document below which a coding saves nothing: it fits into one packet either way."""
+"""Size of a document below which gzip saves nothing: it fits into one packet either way."""
 _LARGEST: Final = 64 * 1024 * 1024
 """Size above that of any document: 50 MB (sitemaps.org)."""
 _LARGEST_PLAIN: Final = 1024 * 1024
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 _CONCURRENT: Final = 2
 _PIECE: Final = 1024 * 1024
-_GZIP_LEVEL: Final = 6
-_GZIP_WINDOW: Final = 31
-_ZSTD_LEVEL: Final = 6
+_LEVEL: Final = 6
+_WINDOW: Final = 31
 _MOST_CODINGS: Final = 16
-
 _CODING: Final = re.compile(
     r"[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*[qQ]=([01](?:\.[0-9]{0,3})?))?[ \t]*"
 )
 
 
-class _Compressor(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-class Coding(msgspec.Struct, frozen=True, kw_only=True):
-    """A content coding.
-
-    Attributes:
-        name: Its name in ``Content-Encoding``; empty for the plain bytes.
-        mark: Suffix of its entity tags; another release of the library may give other bytes, so the
-            release is part of it.
-        start: Makes a compressor.
-    """
-
-    name: str
-    mark: str
-    start: Callable[[], _Compressor]
-
-    @property
-    def headers(self) -> Headers:
-        """Return the header fields of the coding."""
-        return ((b"content-encoding", self.name.encode("ascii")),) if self.name else ()
-
-    def validators_for(self, validators: ResponseValidators) -> ResponseValidators:
-        """Return the validators of the document in this coding: a strong tag of its own."""
-        if not self.name:
-            return validators
-        return msgspec.structs.replace(validators, etag=f'{validators.etag[:-1]}-{self.mark}"')
-
-
-@final
-class _IdentityCompressor:
-    """Compresses nothing."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        return data
-
-    def flush(self) -> bytes:
-        return b""
-
-
-_PLAIN: Final = Coding(name="", mark="", start=_IdentityCompressor)
-"""The plain bytes, cached like the others: an unchanged list needs no disk access."""
-
-
-@lru_cache(maxsize=1)
-def codings() -> tuple[Coding, ...]:
-    """Return the available codings, the best first."""
-    gzip = Coding(
-        name="gzip",
-        mark=f"gzip{zlib.ZLIB_RUNTIME_VERSION}",
-        start=lambda: zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW),
-    )
-    zstd = _find_zstd()
-    if zstd is None:
-        return (gzip,)
-    best = Coding(
-        name="zstd",
-        mark=f"zstd{zstd.zstd_version}",
-        start=lambda: zstd.ZstdCompressor(level=_ZSTD_LEVEL),
-    )
-    return (best, gzip)
-
-
-def _find_zstd() -> Any:
-    # Python's own from 3.14 on, and its backport: the same names.
-    for name in ("compression.zstd", "backports.zstd"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    return None
-
-
 @lru_cache(maxsize=64)
-def choose(field: str) -> Coding | None:
-    """Return our coding that ``Accept-Encoding`` prefers; ``None`` for the plain bytes.
+def accepts_gzip(field: str) -> bool:
+    """True if ``Accept-Encoding`` prefers gzip to the plain bytes.
 
-    Of several with the same weight, the best of ours. Reading ends at the first malformed coding.
+    Reading ends at the first malformed coding.
     """
     weights: dict[str, float] = {}
     for part in field.split(",", _MOST_CODINGS)[:_MOST_CODINGS]:
@@ -129,39 +52,44 @@ def choose(field: str) -> Coding | None:
         if found is None:
             break
         weights[found[1].lower()] = min(float(found[2] or 1), 1.0)
-    best = max(codings(), key=lambda coding: _weight(weights, coding.name))
-    weight = _weight(weights, best.name)
-    return best if weight > 0 and weight >= weights.get("identity", 0.0) else None
+    weight = weights.get("gzip", weights.get("*", 0.0))
+    return weight > 0 and weight >= weights.get("identity", 0.0)
 
 
-def _weight(weights: dict[str, float], name: str) -> float:
-    return weights.get(name, weights.get("*", 0.0))
+def gzip_validators(validators: ResponseValidators) -> ResponseValidators:
+    """Return the validators of a document in gzip: a strong tag of its own.
+
+    Another release of zlib may give other bytes, so the release is part of it.
+    """
+    return replace(validators, etag=f'{validators.etag[:-1]}-gzip{zlib.ZLIB_RUNTIME_VERSION}"')
 
 
 async def compress(request: HttpRequest, response: Response) -> Response:
-    """Return a response in the coding that its client prefers; the same if none saves anything.
+    """Return a response in gzip if its client prefers that and it saves anything, else the same.
 
     For bytes that are made for one request: nothing is cached.
     """
-    field = request.fields.get("accept-encoding", "")
-    coding = choose(field) if field and len(response.body) >= _SMALLEST else None
     response.headers["vary"] = "accept-encoding"
-    if coding is None or request.is_head:
+    is_small = len(response.body) < _SMALLEST
+    if is_small or request.is_head or not accepts_gzip(request.fields.get("accept-encoding", "")):
         return response
-    response.body = await to_thread.run_sync(_compress_all, bytes(response.body), coding)
-    response.headers["content-encoding"] = coding.name
+    response.body = await to_thread.run_sync(_gzip, bytes(response.body))
+    response.headers["content-encoding"] = "gzip"
     response.headers["content-length"] = str(len(response.body))
     return response
 
 
-def _compress_all(body: bytes, coding: Coding) -> bytes:
-    compressor = coding.start()
+def _gzip(body: bytes) -> bytes:
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW)
     return compressor.compress(body) + compressor.flush()
+
+
+_Key = tuple[Hashable, FileState, bool]
 
 
 @final
 class Encoder:
-    """Compressor of documents with a cache of the most recently used."""
+    """The documents that were requested last, in gzip or as they are."""
 
     def __init__(self, *, kept: int = _CACHE_BYTES) -> None:
         self._most = kept
@@ -175,22 +103,23 @@ class Encoder:
         """Return the number of bytes in the cache."""
         return self._size
 
-    def choose(self, field: str, size: int, validators: ResponseValidators) -> Coding | None:
-        """Return the coding for a document of ``size`` bytes; ``None`` to send it from the disk.
+    def is_gzipped(self, field: str, size: int, validators: ResponseValidators) -> bool | None:
+        """True for a document in gzip, False for its plain bytes; ``None`` to send it from disk.
 
         A state without an entity tag is not cached: the next one could not be distinguished from
         it.
         """
         if not validators.etag:
             return None
-        coding = choose(field) if field and _SMALLEST <= size <= _LARGEST else None
-        return coding or (_PLAIN if size <= _LARGEST_PLAIN else None)
+        if field and _SMALLEST <= size <= _LARGEST and accepts_gzip(field):
+            return True
+        return False if size <= _LARGEST_PLAIN else None
 
     async def encode(
-        self, opened: OpenFile, condition: FileState, coding: Coding, where: Hashable
+        self, opened: OpenFile, condition: FileState, where: Hashable, *, gzip: bool
     ) -> bytes | None:
-        """Return a document in ``coding``; ``None`` when it is no longer as ``condition``."""
-        key = (where, condition, coding.name)
+        """Return the bytes of a document; ``None`` when it is no longer as ``condition``."""
+        key = (where, condition, gzip)
         body = self._bodies.get(key)
         if body is not None:
             self._bodies.move_to_end(key)
@@ -198,27 +127,29 @@ class Encoder:
         task = self._running.get(key)
         if task is None:
             # A task and a file of its own: the first client may leave before it is done.
-            task = asyncio.create_task(self._compress(key, opened.duplicate(), coding))
+            task = asyncio.create_task(self._encode(key, opened.duplicate()))
             self._running[key] = task
             task.add_done_callback(lambda done: self._end(key, done))
         return await asyncio.shield(task)
 
-    async def _compress(self, key: "_Key", opened: OpenFile, coding: Coding) -> bytes | None:
-        _, condition, _ = key
+    async def _encode(self, key: _Key, opened: OpenFile) -> bytes | None:
+        _, condition, gzip = key
         with opened:
             async with self._slots:
-                body = await to_thread.run_sync(_compress, opened, condition.size, coding)
+                body = await to_thread.run_sync(
+                    lambda: read_document(opened, condition.size, gzip=gzip)
+                )
             if body is None or opened.stat() != condition:
                 return None
-        self._cache_body(key, body)
+        self._cache(key, body)
         return body
 
-    def _end(self, key: "_Key", task: asyncio.Task[bytes | None]) -> None:
+    def _end(self, key: _Key, task: asyncio.Task[bytes | None]) -> None:
         del self._running[key]
         if not task.cancelled():
             task.exception()  # waiting clients get it; there may be none left
 
-    def _cache_body(self, key: "_Key", body: bytes) -> None:
+    def _cache(self, key: _Key, body: bytes) -> None:
         if len(body) > self._most // 4:
             return
         self._bodies[key] = body
@@ -228,16 +159,14 @@ class Encoder:
             self._size -= len(dropped)
 
 
-_Key = tuple[Hashable, FileState, str]
-
-
-def _compress(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
-    compressor = coding.start()
+def read_document(opened: OpenFile, size: int, *, gzip: bool) -> bytes | None:
+    """Return a whole document; ``None`` if it is shorter than it was."""
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW) if gzip else None
     parts: list[bytes] = []
     for start in range(0, size, _PIECE):
         length = min(_PIECE, size - start)
         piece = opened.read(start, length)
         if len(piece) != length:
             return None
-        parts.append(compressor.compress(piece))
-    return b"".join((*parts, compressor.flush()))
+        parts.append(piece if compressor is None else compressor.compress(piece))
+    return b"".join(parts) + (b"" if compressor is None else compressor.flush())

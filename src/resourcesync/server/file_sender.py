@@ -5,7 +5,7 @@ Starlette's ``FileResponse`` opens a file again after it has looked at it, and s
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Final, final
 
 import msgspec
@@ -16,13 +16,12 @@ from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import CHUNK, ChunkedResponse, Headers, HttpRequest, refuse
-from resourcesync.server.content_encoding import Coding, Encoder
+from resourcesync.server.content_encoding import GZIP_HEADERS, Encoder, gzip_validators
 from resourcesync.server.entry_fields import EntryFields
 from resourcesync.server.files import FORBIDDEN, FileState, Names, OpenFile, ServedFolder
 from resourcesync.server.representations import (
     InMemoryRepresentation,
     ResponseValidators,
-    chunk_ranges,
     evaluate_preconditions,
     file_validators,
     plan_response,
@@ -104,30 +103,23 @@ class FileSender:
         validators: ResponseValidators,
     ) -> Response | None:
         """Return the response with a file; ``None`` when it changed meanwhile."""
-        coding = self._choose(request, place, condition, validators)
-        if coding is not None:
-            return await self._encoded_response(
-                request, place, opened, condition, (coding, validators)
-            )
+        if place.is_encodable:
+            field = request.fields.get("accept-encoding", "")
+            is_gzipped = self._encoder.is_gzipped(field, condition.size, validators)
+            if is_gzipped is not None:
+                return await self._encoded_response(
+                    request, place, opened, condition, validators, gzip=is_gzipped
+                )
         response = plan_response(request, condition.size, validators, place.headers)
         if place.entry is not None and self._entries is not None:
             self._entries.add(response, request, place.entry, condition)
-        if response.length > _INLINE_BYTES:
-            await _start_stream(response, opened, condition)
+        span = response.span
+        if span is None:
             return response
-        return response if _fill(response, opened, condition) else None
-
-    def _choose(
-        self,
-        request: HttpRequest,
-        place: ServedLocation,
-        condition: FileState,
-        validators: ResponseValidators,
-    ) -> Coding | None:
-        if not place.is_encodable:
-            return None
-        field = request.fields.get("accept-encoding", "")
-        return self._encoder.choose(field, condition.size, validators)
+        if len(span) > _INLINE_BYTES:
+            await _start_stream(response, span, opened, condition)
+            return response
+        return response if _fill(response, span, opened, condition) else None
 
     async def _encoded_response(
         self,
@@ -135,15 +127,18 @@ class FileSender:
         place: ServedLocation,
         opened: OpenFile,
         condition: FileState,
-        how: tuple[Coding, ResponseValidators],
+        validators: ResponseValidators,
+        *,
+        gzip: bool,
     ) -> Response | None:
-        """Return the response in a coding; ``None`` when the document changed meanwhile."""
-        coding, validators = how[0], how[0].validators_for(how[1])
-        headers = (*place.headers, *coding.headers)
+        """Return the response with a whole document; ``None`` when it changed meanwhile."""
+        headers = place.headers
+        if gzip:
+            validators, headers = gzip_validators(validators), (*headers, *GZIP_HEADERS)
         if evaluate_preconditions(request.fields, validators) != "send":
             return plan_response(request, 0, validators, headers)
         where = (id(place.folder), place.names)
-        body = await self._encoder.encode(opened, condition, coding, where)
+        body = await self._encoder.encode(opened, condition, where, gzip=gzip)
         if body is None:
             return None
         encoded = InMemoryRepresentation(body=body, validators=validators, headers=headers)
@@ -172,21 +167,20 @@ class FileSender:
         self._old[condition] = validators
 
 
-async def _start_stream(response: ChunkedResponse, opened: OpenFile, condition: FileState) -> None:
+async def _start_stream(
+    response: ChunkedResponse, span: range, opened: OpenFile, condition: FileState
+) -> None:
     """Read the first chunk of a long response; the others are read while it is sent."""
-    chunks = stream(opened, response.pieces, lambda: opened.is_unchanged(condition))
+    chunks = stream(opened, span, lambda: opened.is_unchanged(condition))
     response.fill(await anext(chunks))  # a fault of it comes before the response starts
     response.chunks = chunks
 
 
-def _fill(response: ChunkedResponse, opened: OpenFile, condition: FileState) -> bool:
+def _fill(response: ChunkedResponse, span: range, opened: OpenFile, condition: FileState) -> bool:
     """Read the whole body; false if the file changed meanwhile."""
-    body = b""
-    for piece in response.pieces:
-        part = piece if isinstance(piece, bytes) else opened.read(piece.start, len(piece))
-        body = body + part if body else part
+    body = opened.read(span.start, len(span))
     response.fill(body)
-    return len(body) == response.length and (not body or opened.is_unchanged(condition))
+    return len(body) == len(span) and (not body or opened.is_unchanged(condition))
 
 
 def _ignore(chunk: bytes) -> None:
@@ -195,18 +189,19 @@ def _ignore(chunk: bytes) -> None:
 
 async def stream(
     opened: OpenFile,
-    pieces: Sequence[range | bytes],
+    span: range,
     is_intact: Callable[[], bool],
     watch: Callable[[bytes], None] = _ignore,
 ) -> AsyncIterator[bytes]:
-    """Yield the pieces of a file in chunks."""
+    """Yield a span of a file in chunks."""
     chunk = b""
-    for step in chunk_ranges(pieces, CHUNK):
+    for start in range(span.start, span.stop, CHUNK):
         if chunk:
             yield chunk
-        chunk = step if isinstance(step, bytes) else await _read(opened, step.start, len(step))
+        length = min(CHUNK, span.stop - start)
+        chunk = await _read(opened, start, length)
         watch(chunk)
-        if len(chunk) != len(step):
+        if len(chunk) != length:
             raise OriginalChangedError("a file changed while it was sent")
     if not is_intact():
         raise OriginalChangedError("a file changed while it was sent")

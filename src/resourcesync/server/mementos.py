@@ -238,12 +238,12 @@ class MementoApplication:
         if response.status_code in _WITH_CONTENT:
             wanted = request.fields.get(WANTED, "")
             response.raw_headers.extend(digest_headers(f"sha-256:{sha256}", wanted))
-        if not response.pieces:
+        if response.span is None:
             return response
         digest = hashlib.sha256()
-        is_part = response.pieces != (range(size),)
+        is_part = len(response.span) < size
         response.chunks = stream(
-            opened, response.pieces, lambda: is_part or digest.hexdigest() == sha256, digest.update
+            opened, response.span, lambda: is_part or digest.hexdigest() == sha256, digest.update
         )
         return response
 

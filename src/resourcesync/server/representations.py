@@ -6,8 +6,7 @@ Validators are in §8.8, preconditions in §13 (in the order of §13.2.2), range
 """
 
 import re
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import formatdate
 from functools import lru_cache
@@ -152,76 +151,31 @@ def format_http_date(seconds: int) -> str:
     return formatdate(seconds, usegmt=True) if 0 <= seconds <= _LAST_SECOND else ""
 
 
-_MAX_RANGES: Final = 16
 _BYTES: Final = re.compile(r"[ \t]*bytes[ \t]*=", re.IGNORECASE)
-_SPEC: Final = re.compile(r"([0-9]*)-([0-9]*)", re.ASCII)
+_SPEC: Final = re.compile(r"[ \t,]*([0-9]*)-([0-9]*)[ \t,]*", re.ASCII)
 _MOST_DIGITS: Final = 18
-_MERGE_GAP: Final = 80
-"""Approximate size of the head of a part, in bytes."""
 _LARGEST_NUMBER: Final = 10**_MOST_DIGITS
 """Past the end of any file: longer numbers are read as this one."""
 
 
-SelectedRanges = tuple[range, ...] | Literal["whole", "unsatisfiable"]
-"""Result of a ``Range`` field: spans in their order with gaps between them, or a word."""
-
-
-def select_ranges(field: str, size: int) -> SelectedRanges:
+def select_range(field: str, size: int) -> range | Literal["whole", "unsatisfiable"]:
     """Return which bytes of a representation a ``Range`` field selects.
 
-    Spans that overlap, or lie so near each other that a part of its own would cost more than the
-    gap, are merged (§15.3.7.2). So no byte is sent twice, whatever is requested. A field of another
-    unit, of wrong grammar or of more than 16 ranges selects the whole, as a server may always
-    answer (§14.2).
+    A field of another unit, of wrong grammar or of several ranges selects the whole, as a server
+    may always answer (§14.2).
     """
     unit = _BYTES.match(field)
-    if unit is None:
+    spec = None if unit is None else _SPEC.fullmatch(field, unit.end())
+    if spec is None or not (spec[1] or spec[2]):
         return "whole"
-    parts = field[unit.end() :].split(",", _MAX_RANGES)
-    if len(parts) > _MAX_RANGES:
-        return "whole"
-    found = [_select_range(spec, size) for part in parts if (spec := part.strip(" \t"))]
-    if not found or "whole" in found:
-        return "whole"
-    spans = sorted((item for item in found if isinstance(item, range)), key=lambda span: span.start)
-    return _merged(spans) if spans else "unsatisfiable"
-
-
-def _merged(spans: Sequence[range]) -> tuple[range, ...]:
-    """Return spans, sorted by their starts, merged so that gaps remain between them."""
-    merged = [spans[0]]
-    for span in spans[1:]:
-        last = merged[-1]
-        if span.start - last.stop > _MERGE_GAP:
-            merged.append(span)
-        elif span.stop > last.stop:
-            merged[-1] = range(last.start, span.stop)
-    return tuple(merged)
-
-
-def chunk_ranges(pieces: Iterable[range | bytes], most: int) -> Iterator[range | bytes]:
-    """Yield the pieces to send in order, each span in steps of at most so many bytes."""
-    for piece in pieces:
-        if isinstance(piece, bytes) or len(piece) <= most:
-            yield piece
-            continue
-        for start in range(0, len(piece), most):
-            yield piece[start : start + most]
-
-
-def _select_range(text: str, size: int) -> range | Literal["whole", "unsatisfiable"]:
-    spec = _SPEC.fullmatch(text)
-    if spec is None or text == "-":
-        return "whole"
-    first, last = spec.groups()
-    if not first:
-        length = _number(last)
+    if not spec[1]:
+        length = _number(spec[2])
         if length == 0:
             return "unsatisfiable"
         # Of an empty file a suffix is satisfiable by the letter, but no Content-Range can say so.
         return range(max(0, size - length), size) if size else "whole"
-    start = _number(first)
-    end = _number(last) if last else _LARGEST_NUMBER
+    start = _number(spec[1])
+    end = _number(spec[2]) if spec[2] else _LARGEST_NUMBER
     if end < start:
         return "whole"
     return range(start, min(end + 1, size)) if start < size else "unsatisfiable"
@@ -235,7 +189,6 @@ def _number(digits: str) -> int:
 _SECOND_NS: Final = 1_000_000_000
 _CONTENT_FIELDS: Final = {b"content-type", b"content-encoding"}
 _RANGES: Final = (b"accept-ranges", b"bytes")
-_BOUNDARY: Final = 16
 _MOST_VALIDATORS: Final = 4096
 """Number of validators whose header fields are cached."""
 
@@ -250,11 +203,11 @@ class InMemoryRepresentation(msgspec.Struct, frozen=True, kw_only=True):
     def response_to(self, request: HttpRequest) -> Response:
         """Return the response to a GET or HEAD."""
         response = plan_response(request, len(self.body), self.validators, self.headers)
-        parts = [
-            piece if isinstance(piece, bytes) else self.body[piece.start : piece.stop]
-            for piece in response.pieces
-        ]
-        response.fill(parts[0] if len(parts) == 1 else b"".join(parts))
+        span = response.span
+        if span is not None:
+            response.fill(
+                self.body if len(span) == len(self.body) else self.body[span.start : span.stop]
+            )
         return response
 
 
@@ -281,7 +234,7 @@ def file_validators(condition: FileState, now: int) -> ResponseValidators:
 def plan_response(
     request: HttpRequest, size: int, validators: ResponseValidators, headers: Headers
 ) -> ChunkedResponse:
-    """Return the response to a GET or HEAD, without the bytes of its pieces."""
+    """Return the response to a GET or HEAD, without the bytes of its span."""
     marks = _validator_fields(validators)
     match evaluate_preconditions(request.fields, validators):
         case "failed":
@@ -301,40 +254,14 @@ def _success_response(
 ) -> ChunkedResponse:
     field = "" if request.is_head else request.fields.get("range", "")
     is_whole = not field or not allows_range(request.fields, validators)
-    found = "whole" if is_whole else select_ranges(field, size)
+    found = "whole" if is_whole else select_range(field, size)
     if found == "unsatisfiable":
         return _empty_response(416, (*headers, (b"content-range", b"bytes */%d" % size)))
-    # Of coded bytes several parts would be no coding: no field can apply without their delimiters.
-    if found == "whole" or (len(found) > 1 and _is_coded(headers)):
-        pieces = () if request.is_head else (range(size),)
-        return ChunkedResponse(200, (*headers, (b"content-length", b"%d" % size)), pieces)
-    if len(found) > 1:
-        return _multipart_response(found, size, headers)
-    [span] = found
-    place = (b"content-range", _content_range(span, size))
-    return ChunkedResponse(206, (*headers, place, (b"content-length", b"%d" % len(span))), found)
-
-
-def _is_coded(headers: Headers) -> bool:
-    return any(name == b"content-encoding" for name, _ in headers)
-
-
-def _multipart_response(spans: Sequence[range], size: int, headers: Headers) -> ChunkedResponse:
-    """Return several spans as parts of one body (RFC 9110 §14.6)."""
-    boundary = secrets.token_hex(_BOUNDARY).encode()  # unknown in advance, so in no file
-    kind = b"".join(
-        b"content-type: %s\r\n" % chunk for name, chunk in headers if name == b"content-type"
-    )
-    pieces: list[range | bytes] = []
-    for span in spans:
-        place = _content_range(span, size)
-        pieces += (b"\r\n--%s\r\n%scontent-range: %s\r\n\r\n" % (boundary, kind, place), span)
-    pieces.append(b"\r\n--%s--\r\n" % boundary)
-    fields = (
-        (b"content-type", b"multipart/byteranges; boundary=%s" % boundary),
-        (b"content-length", b"%d" % sum(map(len, pieces))),
-    )
-    return ChunkedResponse(206, (*_without_content(headers), *fields), tuple(pieces))
+    if found == "whole":
+        span = None if request.is_head else range(size)
+        return ChunkedResponse(200, (*headers, (b"content-length", b"%d" % size)), span)
+    place = (b"content-range", _content_range(found, size))
+    return ChunkedResponse(206, (*headers, place, (b"content-length", b"%d" % len(found))), found)
 
 
 def _content_range(span: range, size: int) -> bytes:

@@ -24,7 +24,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.asgi import STOPPING, refuse, run_lifespan
+from resourcesync.server.asgi import refuse
 from resourcesync.server.connection_shares import ConnectionShares, RequestShares
 
 _LOG: Final = logging.getLogger(__name__)
@@ -358,7 +358,7 @@ class _UvicornConfig(uvicorn.Config):
             cast("Any", app),
             http=ConnectionGuard,
             ws="none",
-            lifespan="off",  # ours reports why an application cannot start
+            lifespan="off",
             interface="asgi3",
             log_config=None,
             access_log=False,
@@ -391,29 +391,16 @@ class _UvicornServer(uvicorn.Server):
     def __init__(self, config: _UvicornConfig, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
-        self._lifespan_stack = contextlib.AsyncExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, listen, then call back."""
-        application = cast("ASGIApp", self.config.app)
-        self.lifespan.state.update(
-            await self._lifespan_stack.enter_async_context(run_lifespan(application))
-        )
-        self.lifespan.state[STOPPING] = self._stopping = asyncio.Event()
+        """Listen, then call back."""
         try:
             await super().startup(sockets)
             self._on_ready()
         except BaseException:
             for server in getattr(self, "servers", ()):
                 server.close()
-            await self._lifespan_stack.aclose()
             raise
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let unfinished answers end, then the application."""
-        self._stopping.set()
-        await super().shutdown(sockets)
-        await self._lifespan_stack.aclose()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

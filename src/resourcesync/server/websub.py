@@ -13,14 +13,13 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, final
 
 from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
@@ -120,20 +119,20 @@ class HubApplication:
         self._worker = worker
         self._on_end = on_end
         self._bodies = asyncio.Semaphore(_BODIES)
-        self._router = _answering(self._answer, self.start, self.end)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
-        await self._router(scope, receive, send)
+        await _answer_http(self._answer, scope, receive, send)
 
-    def start(self) -> None:
-        """Start to deliver, as the start of the server does."""
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Deliver while the block runs; then cancel what is in flight: the store retains it."""
         self._worker.start()
-
-    def end(self) -> None:
-        """Cancel requests in flight, as the end of the server does; the store retains them."""
-        self._worker.stop()
-        self._on_end()
+        try:
+            yield
+        finally:
+            self._worker.stop()
+            self._on_end()
 
     async def _answer(self, request: Request) -> Response:
         if path_within(request.scope) not in _PATHS:
@@ -169,30 +168,17 @@ class HubApplication:
         return response
 
 
-def _answering(
-    respond: Callable[[Request], Awaitable[Response]],
-    start: Callable[[], None],
-    end: Callable[[], None],
-) -> Router:
-    """Return the application that answers all requests by ``respond``."""
-
-    async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await send({"type": "websocket.close"})
-            return
-        try:
-            response = await respond(Request(scope, receive, send))
-        except HTTPException as refusal:
-            response = refuse(refusal.status_code, refusal.detail, refusal.headers or {})
-        await response(scope, receive, send)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: object) -> AsyncIterator[None]:
-        start()
-        yield
-        await to_thread.run_sync(end)
-
-    return Router(default=application, lifespan=lifespan)
+async def _answer_http(
+    respond: Callable[[Request], Awaitable[Response]], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer a request by ``respond``; a refusal that it raises is its answer."""
+    if scope["type"] != "http":
+        return
+    try:
+        response = await respond(Request(scope, receive, send))
+    except HTTPException as refusal:
+        response = refuse(refusal.status_code, refusal.detail, refusal.headers or {})
+    await response(scope, receive, send)
 
 
 async def _run_in_thread(ask: Callable[[], TextResponse]) -> Response:
@@ -211,27 +197,17 @@ def _text_response(found: TextResponse) -> Response:
     return Response(found.text.encode(), found.status, {**NOSNIFF, **NO_STORE, **retry}, _PLAIN)
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 @final
 class CallbackApplication:
     """The ASGI application of a subscriber, to be mounted at its ``callback_base``."""
 
-    def __init__(
-        self,
-        subscriber: Subscriber,
-        start: Callable[[], None] = _nothing,
-        end: Callable[[], None] = _nothing,
-    ) -> None:
+    def __init__(self, subscriber: Subscriber) -> None:
         self._subscriber = subscriber
         self._bodies = asyncio.Semaphore(_BODIES)
-        self._router = _answering(self._answer, start, end)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
-        await self._router(scope, receive, send)
+        await _answer_http(self._answer, scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         subscriber = self._subscriber

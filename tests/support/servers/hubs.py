@@ -111,8 +111,6 @@ def running_hub(
         server = stack.enter_context(ServerThread(late))
         made = HubRules(address=f"{server.uri}hub", **(usual | rules))
         hub = open_hub(path, lambda: made, clock, look=look, private=private)
-        worker = hub.application
-        worker.start()
-        stack.callback(worker.end)
-        late.application = worker
+        stack.enter_context(hub.application.running())
+        late.application = hub.application
         yield RunningHub(uri=server.uri, hub=hub)

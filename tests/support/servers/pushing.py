@@ -26,13 +26,9 @@ def served_with_hub(root: Path) -> Iterator[str]:
         trees.publish_tree(root, chosen, clock=clock)
         found = applications.find_tree(root)
         own = found.own_hub(clock, private=True)
-        mounts = {own.path: own.hub.application}
-        late.application = found.application(clock, mounts=mounts)
-        own.hub.application.start()
-        try:
+        late.application = found.application(clock, hub=own)
+        with own.hub.application.running():
             yield base
-        finally:
-            own.hub.application.end()
 
 
 @contextmanager

@@ -2,10 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, final
 
 import msgspec
@@ -230,13 +229,14 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         self,
         clock: Clock,
         *,
-        mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
+        hub: OwnHub | None = None,
         links: LinksOf = no_links,
     ) -> Application:
         """Return the application that serves it."""
         current = CurrentTree(self)
+        mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub.hub.application}
         if self._versions.is_public:
-            mounts = {MOUNT: _CurrentApplication(current, PublishedTree._mementos), **mounts}
+            mounts[MOUNT] = _CurrentApplication(current, PublishedTree._mementos)
         served = self
 
         def republished() -> tuple[ServedSource, LinksOf] | None:

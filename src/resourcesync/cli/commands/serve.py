@@ -1,7 +1,7 @@
 """``resourcesync serve``: serve a published tree and its documents over HTTP."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -12,7 +12,6 @@ from resourcesync.cli import options
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.cli.signals import at_hangup
 from resourcesync.errors import StorageError
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ _LEAST_SHARE = 8
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Append a line for each answer to FILE, in the combined format of web servers, or as JSON"
-    " with --log-format json; - for standard output. SIGHUP opens FILE again.",
+    " with --log-format json; - for standard output.",
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -122,19 +121,14 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     host, port = values["bind"]
     clock = machine.system_clock()
     found = applications.find_tree(tree, values["out"])
-    mounts: dict[str, Any] = {}
-    counts: list[Any] = []
-    hub = None
-    if values["hub"]:
-        own = found.own_hub(clock, private=values["private_callbacks"])
-        mounts[own.path] = own.hub.application
-        counts.append(own.hub.figures)
-        hub = own.hub
+    own = found.own_hub(clock, private=values["private_callbacks"]) if values["hub"] else None
+    hub = None if own is None else own.hub
+    counts = [] if hub is None else [hub.figures]
     most: int = values["connections"]
     limits = applications.ConnectionLimits(
         connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
     )
-    application = found.application(clock, mounts=mounts)
+    application = found.application(clock, hub=own)
     second = None
     if values["admin"] is not None:
         operations = found.board(clock, hub, application.metrics, *counts)
@@ -149,7 +143,8 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         if not is_same:
             screen.report("warning", address_warning(tree, found.base, address))
 
-    with _access_log(application, clock, values, screen) as logged:
+    running = nullcontext() if hub is None else hub.application.running()
+    with running, _access_log(application, clock, values, screen) as logged:
         applications.serve_forever(logged, host, port, on_ready=ready, limits=limits, aside=second)
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
@@ -172,8 +167,7 @@ def _access_log(
         except StorageError as error:
             fields = {"code": error.code, "message": error.message, "hint": error.hint}
             screen.report("warning", fields)
-        with at_hangup(log.reopen):
-            yield log
+        yield log
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
