@@ -265,7 +265,7 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
         publication=Publication(),
     )
 
-    outcome = conclude(done, Path("public"), 0.1)
+    outcome = conclude(done)
 
     assert outcome.exit == 3
     quiet = [line.text.strip() for line in outcome.closing if line.level == QUIET]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.cli import publish_inputs
+from resourcesync.app.publishing import inputs
 from resourcesync.cli.main import run
 from tests.support.accounts.scripted_account import ScriptedSystem, scripted
 from tests.support.commands.command_line import Said, rows
@@ -19,7 +19,7 @@ URL = ("--url", "https://h/", "--out", "out")
 
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedSystem]:
-    monkeypatch.setattr(publish_inputs, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(inputs, "RETRY_SECONDS", 0.05)
     with scripted(monkeypatch, "one") as (system,):
         yield system
 

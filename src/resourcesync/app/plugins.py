@@ -5,6 +5,7 @@ package really uses are listed here. Other systems, engines and the simulator ar
 distributions of this project that nothing in the package names.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -31,6 +32,7 @@ COMMANDS: Final = "resourcesync.commands"
 SETUPS: Final = "resourcesync.setups"
 
 _OURS: Final = "resourcesync"
+_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 _CORE: Final[Mapping[str, Mapping[str, str]]] = {
     PATCHES: {
         "application/json-patch+json": "resourcesync.documents.patches.json_patch:apply",
@@ -102,6 +104,12 @@ def names(group: str) -> tuple[str, ...]:
 def has(group: str, name: str) -> bool:
     """True if a group has a plug-in of that name, ours or others'."""
     return name in _CORE.get(group, {}) or name in names(group)
+
+
+def is_account_address(text: str) -> bool:
+    """True if an address names another system, not a folder."""
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and match[1] in names(ACCOUNTS)
 
 
 def load(group: str, name: str) -> Callable[..., Any]:

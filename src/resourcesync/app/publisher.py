@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.app import machine
-from resourcesync.app.publishing import catalogues, document_stores, trees
+from resourcesync.app.publishing import catalogues, document_stores
+from resourcesync.app.publishing.inputs import PublishedInput
 from resourcesync.app.serving import applications
 from resourcesync.app.settings import KeywordSignature, check_names
 from resourcesync.model.resources import Change, Resource
@@ -102,14 +103,13 @@ class Publisher:
 
     def __init__(self, folder: str | os.PathLike[str], **options: Unpack[PublisherOptions]) -> None:
         self.folder = Path(folder)
-        self._chosen = publisher_settings(options, "Publisher")
-        out = str(self._chosen.get("out", ""))
-        self._out = Path(out) if out and not document_stores.is_store(out) else None
-        if out:
-            self._chosen["out"] = document_stores.out_setting(self.folder, out)
-        if self._chosen.get("versions_in"):
-            place = Path(str(self._chosen["versions_in"]))
-            self._chosen["versions_in"] = document_stores.out_setting(self.folder, place)
+        chosen = publisher_settings(options, "Publisher")
+        self._input = PublishedInput(
+            target=os.fspath(self.folder),
+            out=_place(chosen.pop("out", None)),
+            versions_in=_place(chosen.pop("versions_in", None)),
+            chosen=chosen,
+        )
 
     def __repr__(self) -> str:
         return f"Publisher({os.fspath(self.folder)!r})"
@@ -141,10 +141,7 @@ class Publisher:
             dry_run=dry_run,
             allow_empty=allow_empty,
         )
-        done = trees.publish_tree(
-            self.folder, self._chosen, clock=machine.system_clock(), asked=request
-        )
-        return publication_summary(done)
+        return publication_summary(self._input.publish(machine.system_clock(), request))
 
     def application(self) -> applications.Application:
         """Return an ASGI application that serves the folder and its documents.
@@ -156,7 +153,16 @@ class Publisher:
             DocumentError: Its Source Description cannot be read.
             StorageError: The same, because of the disk.
         """
-        return applications.find_tree(self.folder, self._out).application(machine.system_clock())
+        out = self._input.out
+        tree = applications.find_tree(self.folder, out if isinstance(out, Path) else None)
+        return tree.application(machine.system_clock())
+
+
+def _place(given: object) -> Path | str | None:
+    """Return the place of documents or versions: a folder, or the address of a store."""
+    if not given:
+        return None
+    return str(given) if document_stores.is_store(str(given)) else Path(str(given))
 
 
 class Catalogue:
@@ -258,10 +264,10 @@ class Catalogue:
             LockedError: Another run is publishing it.
         """
         chosen = publisher_settings(options, "Catalogue.publish")
-        out = Path(str(chosen.pop("out"))) if "out" in chosen else None
-        done = catalogues.publish(
-            self.file, out, chosen, clock=machine.system_clock(), asked=PublishRequest()
+        source = PublishedInput(
+            target=f"catalogue:{self.file}", out=_place(chosen.pop("out", None)), chosen=chosen
         )
+        done = source.publish(machine.system_clock(), PublishRequest())
         made = done.publication
         return replace(
             publication_summary(done),

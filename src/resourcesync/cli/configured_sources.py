@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from resourcesync.cli import configured_mirrors, publish_inputs
-from resourcesync.cli.publish_inputs import CATALOGUE
+from resourcesync.cli import configured_mirrors
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.publication import source_keys
 from resourcesync.settings.tables import SettingValue, log_keys, read_setting, table_mistakes
+
+_CATALOGUE: Final = "catalogue:"
 
 
 class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,7 +20,7 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The Source's name.
-        path: The tree, a catalogue after ``CATALOGUE``, or the address of another system.
+        path: The tree, a catalogue after ``catalogue:``, or the address of another system.
         settings: All keys; folders are absolute, or relative to the current folder.
     """
 
@@ -115,21 +117,21 @@ def _check_url(file: ConfigFile, table: tuple[str, ...], url: str) -> None:
 
 def _is_address(path: str) -> bool:
     """True if a Source's path is not that of a folder."""
-    return (
-        path.startswith(CATALOGUE)
-        or publish_inputs.is_originals_address(path)
-        or publish_inputs.is_external(path)
-    )
+    if ":" not in path:
+        return False
+    from resourcesync.app.publishing.inputs import InputKind, kind_of  # noqa: PLC0415 - help stays quick
+
+    return kind_of(path) not in {InputKind.FOLDER, InputKind.MIRROR}
 
 
 def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) -> str:
     """Return the Source's path or address; a relative path starts at the folder of the file."""
     named = str(setting.value)
-    if named.startswith(CATALOGUE):
+    if named.startswith(_CATALOGUE):
         folder = configured_mirrors.configured_folder(
-            file, table, named.removeprefix(CATALOGUE), "path"
+            file, table, named.removeprefix(_CATALOGUE), "path"
         )
-        return f"{CATALOGUE}{folder}"
+        return f"{_CATALOGUE}{folder}"
     if _is_address(named):
         return named
     return str(_folder_of(file, table, "path", setting))

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from resourcesync.cli import publish_inputs
 from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
 from resourcesync.cli.render.publish import notified_line, report_notified
 
 
@@ -31,13 +29,21 @@ def notification_job(source: str, sources: ConfiguredSources, output: OutputOpti
 
 def _target(source: ConfiguredSource) -> Path:
     """Return the tree or the catalogue of a Source; that of another system is in its folder."""
-    if publish_inputs.is_originals_address(source.path):
-        return Path(str(source.settings["state" if "state" in source.settings else "out"].value))
-    if is_external(source.path) and not source.path.startswith(CATALOGUE):
-        setting = source.settings.get("state") or source.settings.get("out")
-        out = default_out(source.path) if setting is None else setting.value
-        return Path(f"{CATALOGUE}{out}/.resourcesync/catalogue.db")
-    return Path(source.path)
+    from resourcesync.app.publishing.inputs import (  # noqa: PLC0415 - help stays quick
+        CATALOGUE_SCHEME,
+        InputKind,
+        default_out,
+        kind_of,
+    )
+
+    kind, settings = kind_of(source.path), source.settings
+    if kind in {InputKind.FOLDER, InputKind.CATALOGUE}:
+        return Path(source.path)
+    setting = settings.get("state") or settings.get("out")
+    out = default_out(source.path) if setting is None else setting.value
+    if kind is InputKind.ORIGINALS:
+        return Path(str(out))
+    return Path(f"{CATALOGUE_SCHEME}{out}/.resourcesync/catalogue.db")
 
 
 def _notify(source: Path, screen: Screen) -> CommandOutcome:
@@ -45,7 +51,7 @@ def _notify(source: Path, screen: Screen) -> CommandOutcome:
     from resourcesync.app.serving import push_channels  # noqa: PLC0415 - help stays quick
 
     with push_channels.open_channels(
-        source, is_catalogue=str(source).startswith(CATALOGUE)
+        source, is_catalogue=str(source).startswith("catalogue:")
     ) as opened:
         result = opened.notify(machine.system_clock())
     report_notified(result, screen)

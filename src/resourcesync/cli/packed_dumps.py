@@ -2,30 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from resourcesync.cli import formatting
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen
 
 if TYPE_CHECKING:
+    from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
-    from resourcesync.source.publication_options import PublishRequest
 
 
-def request_dumps(request: "PublishRequest", *, resources: bool, changes: bool) -> "PublishRequest":
-    """Return a request to publish that also makes a Resource Dump, a Change Dump, or both."""
-    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - help stays quick
+def dump_request(kinds: str) -> "DumpRequest":
+    """Return the request for the dumps of ``--dumps``: of resources, changes, or all."""
+    from resourcesync.source.dumps.dump_publication import DumpRequest  # noqa: PLC0415 - help stays quick
 
-    dumps = dump_publication.DumpRequest(resources=resources, changes=changes, may_fork=True)
-    return replace(request, dumps=dumps)
+    return DumpRequest(resources=kinds != "changes", changes=kinds != "resources", may_fork=True)
 
 
-def with_packages(
-    outcome: CommandOutcome, dumped: "DumpOutcome | None", screen: Screen
-) -> CommandOutcome:
+def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen) -> CommandOutcome:
     """Report the packages of a publication; return its outcome with their line and fields."""
-    assert dumped is not None, "a dump was requested"
     for packed in dumped.packages:
         screen.report(
             "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}

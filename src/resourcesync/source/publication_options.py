@@ -1,6 +1,7 @@
 """The options of a publication, as its parts need them; the request and result of one run."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -120,10 +121,12 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
         leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
-        seconds: Duration, if it is one of many of a continuous publication.
+        root: The folder that the places in the settings are relative to.
+        seconds: Duration.
     """
 
     settings: PublicationSettings
+    root: Path = Path()
     scan: ScanReport
     publication: Publication
     dumped: "DumpOutcome | None" = None

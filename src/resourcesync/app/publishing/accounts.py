@@ -3,7 +3,6 @@
 Entries that cannot be published are counted and left out.
 """
 
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -19,7 +18,6 @@ from resourcesync.adapters.catalogue import (
     FileCatalogue,
     PostedCatalogue,
 )
-from resourcesync.app import plugins
 from resourcesync.app.document_access import open_fetcher
 from resourcesync.app.publishing import catalogues, trees
 from resourcesync.app.publishing.account_access import (
@@ -49,7 +47,6 @@ from resourcesync.source.publication_options import PublicationResult, PublishRe
 _PAUSE_SHARE: Final = 4
 """Announced changes wait so many times as long as the last publication took."""
 _SHORTEST_PAUSE: Final = 1.0
-_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 
 
 class FollowedAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,12 +68,6 @@ class FollowedAccount(msgspec.Struct, frozen=True, kw_only=True):
     store: str = ""
     read_again: float | None = None
     network: Network = msgspec.field(default_factory=Network)
-
-
-def is_account_address(text: str) -> bool:
-    """True if an address names another system, not a folder."""
-    match = _ADDRESS.fullmatch(text)
-    return match is not None and match[1] in plugins.names(plugins.ACCOUNTS)
 
 
 def publish_account(

@@ -20,6 +20,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import DocumentStore, Posted
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
+from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.round_trip import check_own_resource
@@ -121,31 +122,29 @@ def publish(
 ) -> PublicationResult:
     """Publish the content of a catalogue; no folder is scanned."""
     _check_exists(path)
-    for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
-        trees.check_address(str(chosen[name]))
+    for name in ("url", "described_by"):
+        if chosen.get(name):
+            trees.check_address(str(chosen[name]))
     with ExitStack() as stack:
         stack.enter_context(hinting_at_bad_rows(path))
         catalogue = stack.enter_context(closing(FileCatalogue(path, clock)))
-        if catalogue.note(NOTE) is not None:
-            message = f"{path} is the catalogue of a folder"
-            raise ConfigurationError(message, hint="publish that folder: resourcesync publish DIR")
+        _refuse_folder(catalogue, path)
         known = read_settings(catalogue, INPUT_NOTE)
         settings = _merge_settings(path, out, known, chosen)
-        root = path.parent
-        locked = document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
-        store = stack.enter_context(locked)
+        root, out = path.parent, settings.out
+        store = stack.enter_context(
+            document_stores.locked_documents(root, out, root, dry_run=asked.dry_run)
+        )
         trees.refuse_foreign(catalogue, store, settings, known, asked.step)
-        publisher = trees.publisher_of(catalogue, store, settings, clock)
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
         done, notified = Publication(), None
         if not asked.dry_run:
-            catalogue.write_notes({INPUT_NOTE: msgspec.json.encode(settings).decode()})
-            done = publisher.publish(step)
-            notified = _notify(catalogue, store, settings, clock, path)
+            done, notified = _write(catalogue, store, settings, step, clock, path)
         return PublicationResult(
             settings=settings,
+            root=root,
             scan=found,
             foreign_origins=_foreign_origins(catalogue, settings.url) if done.first else (),
             publication=done,
@@ -154,20 +153,32 @@ def publish(
         )
 
 
-def _notify(
+def _refuse_folder(catalogue: FileCatalogue, path: Path) -> None:
+    if catalogue.note(NOTE) is not None:
+        raise ConfigurationError(
+            f"{path} is the catalogue of a folder",
+            hint="publish that folder: resourcesync publish DIR",
+        )
+
+
+def _write(
     catalogue: FileCatalogue,
     store: DocumentStore,
     settings: PublicationSettings,
+    step: PublicationStep,
     clock: Clock,
     path: Path,
-) -> "Notified | None":
+) -> tuple[Publication, "Notified | None"]:
+    """Store the settings, write the documents, and notify the hubs."""
+    catalogue.write_notes({INPUT_NOTE: msgspec.json.encode(settings).decode()})
+    done = trees.publisher_of(catalogue, store, settings, clock).publish(step)
     if not settings.hubs:
-        return None
+        return done, None
     from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
     from resourcesync.source import notifications  # noqa: PLC0415 - the same
 
     send = hubs.notice_sender(clock, path.parent)
-    return notifications.notify_after(catalogue, store, settings, clock, send)
+    return done, notifications.notify_after(catalogue, store, settings, clock, send)
 
 
 def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The originals of a Source: the files of a tree, or those of a plug-in."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
@@ -219,8 +219,3 @@ class _SelectedOriginals:
     @contextmanager
     def reading(self) -> Iterator[Opening]:
         yield self.open
-
-
-def values_of(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the values for a plug-in, in a form that can be stored."""
-    return tuple(sorted(given.items()))

@@ -151,7 +151,7 @@ def publish_tree(
         done = TreePublication(tree, clock).publish(
             asked, anew=entry_settings_of(settings) != entry_settings_of(known)
         )
-        done = structs.replace(done, left=left, unmatched=found.unmatched())
+        done = structs.replace(done, root=root, left=left, unmatched=found.unmatched())
         return _with_changes(done, settings, known)
 
 

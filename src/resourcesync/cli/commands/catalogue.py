@@ -96,9 +96,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _parse_catalogue(text: str, action: str) -> Path | str:
     """Return the file, or the address of another system."""
     if ":" in text:
-        from resourcesync.app.publishing import account_access, accounts  # noqa: PLC0415 - quick
+        from resourcesync.app import plugins  # noqa: PLC0415 - quick
+        from resourcesync.app.publishing import account_access  # noqa: PLC0415 - quick
 
-        if accounts.is_account_address(text):
+        if plugins.is_account_address(text):
             account_access.check_account_address(text)
             if action not in {"import", "post"}:
                 raise click.UsageError(f"{action} is for a catalogue in a file")

@@ -176,27 +176,23 @@ class _Demo:
         )
 
     def _publish(self, late: "LateApplication", base: str) -> None:
-        from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
-        from resourcesync.app.serving import applications  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.publisher import Publisher  # noqa: PLC0415 - help stays quick
 
-        started = self._clock.monotonic()
-        done = trees.publish_tree(self._tree, {"url": base}, clock=self._clock)
+        started, publisher = self._clock.monotonic(), Publisher(self._tree, url=base)
+        done = publisher.publish()
         seconds = self._clock.monotonic() - started
-        late.application = applications.find_tree(self._tree).application(self._clock)
-        what = formatting.counted(done.scan.files, "resource")
-        if not done.publication.first:
-            what = _changes(
-                done.publication.created, done.publication.updated, done.publication.deleted
-            )
-        documents = formatting.counted(len(done.publication.written), "document")
+        late.application = publisher.application()
+        what = formatting.counted(done.files, "resource")
+        if not done.first:
+            what = _changes(done.created, done.updated, done.deleted)
+        documents = formatting.counted(len(done.written), "document")
         self._step(
             "published",
             f"{what} at {base}, {documents} written  {formatting.duration(seconds)}",
-            resources=done.scan.files,
-            created=done.publication.created,
-            updated=done.publication.updated,
-            deleted=done.publication.deleted,
-            hashed=done.scan.hashed,
+            resources=done.files,
+            created=done.created,
+            updated=done.updated,
+            deleted=done.deleted,
             seconds=seconds,
         )
 

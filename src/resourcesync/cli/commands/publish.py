@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec.structs import replace
 
-from resourcesync.cli import configured_mirrors, formatting, options, publish_inputs
+from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.batch import combine_outcomes, report_failure, run_part
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
-from resourcesync.cli.publish_inputs import OnFailed, OnPublished
 from resourcesync.cli.render.publish import conclude, publication_fields, report
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -23,6 +22,7 @@ from resourcesync.settings.publication import PublicationSettings, source_keys
 from resourcesync.settings.schema import Field, fields_of, without_empty
 
 if TYPE_CHECKING:
+    from resourcesync.app.publishing.inputs import OnFailed, OnPublished, PublishedInput
     from resourcesync.settings.network import Network
     from resourcesync.source.plan import PublicationStep
     from resourcesync.source.publication_options import PublicationResult, PublishRequest
@@ -78,7 +78,8 @@ _PUBLISHING: Final = frozenset(
     ("all", "allow_empty", "dry_run", "dumps", "initialise", "rebase", "update", "watch")
 )
 """Options that say what to publish."""
-_NO_DUMPS: Final = (None, "none")
+_SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
+"""Options that are only for other systems, by the names of their values."""
 _PLACES: Final = frozenset({"out", "versions_in"})
 """Settings that are stored as they are from the tree."""
 
@@ -171,7 +172,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         return _job_of_all(sources, values, given, output)
     _refuse_ambiguous(tree, sources)
     tree, values = _resolve_target(tree, values, sources, given)
-    publish_inputs.check_address(tree)
+    _check_address(tree)
 
     def work(screen: Screen) -> CommandOutcome:
         return _publish(tree, values, screen)
@@ -186,6 +187,16 @@ def command(output: OutputOptions, **values: Any) -> Job:
         fields={"tree": tree, "dry_run": values["dry_run"]},
         resume_command=f"resourcesync publish {tree}",
     )
+
+
+def _check_address(target: str) -> None:
+    """Refuse the address of another system with a secret in it, before it is shown or logged."""
+    if ":" not in target:
+        return
+    from resourcesync.app.publishing import account_access, inputs  # noqa: PLC0415 - help stays quick
+
+    if inputs.kind_of(target) is inputs.InputKind.SYSTEM:
+        account_access.check_account_address(target)
 
 
 def _notification_job(
@@ -284,122 +295,86 @@ def _job_of_all(
 
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - the same
-    from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
-    from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - the same
+    from resourcesync.app.publishing.inputs import InputKind, kind_of  # noqa: PLC0415 - the same
 
-    chosen = given_settings(values)
-    asked = PublishRequest(
-        step=step_of(values),
-        dry_run=values["dry_run"],
-        allow_empty=values["allow_empty"],
-    )
-    if values["dumps"] not in _NO_DUMPS and not (values["dry_run"] or values["watch"]):
-        return _publish_dumps(target, chosen, asked, values, screen)
-    external = publish_inputs.external_name(target)
-    if external:
-        return _publish_external(external, chosen, asked, values, screen)
-    if publish_inputs.is_originals_address(target):
-        done, root, seconds = publish_inputs.publish_originals(target, chosen, asked, values)
-        report(done, screen)
-        return conclude(done, root, seconds, has_files=False)
-    publish_inputs.check_folder(target, values)
-    tree, clock = Path(target), machine.system_clock()
-    for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
-        chosen[name] = document_stores.out_setting(tree, values[name])
+    source, asked, kind = _input(target, values), _request(values), kind_of(target)
     if values["watch"]:
-        return _watch(tree, chosen, asked, values, screen)
-    started = clock.monotonic()
-    done = trees.publish_tree(tree, chosen, clock=clock, asked=asked, state=values["state"])
+        return _watch(source, asked, values["every"], screen)
+    done = source.publish(machine.system_clock(), asked)
     report(done, screen)
-    return conclude(done, tree, clock.monotonic() - started)
+    mirror = target if kind is InputKind.MIRROR else ""
+    outcome = conclude(done, has_files=kind is InputKind.FOLDER, mirror=mirror)
+    if done.dumped is None:
+        return outcome
+    from resourcesync.cli.packed_dumps import with_packages  # noqa: PLC0415 - rarely needed
 
-
-def _publish_dumps(
-    target: str,
-    chosen: dict[str, object],
-    asked: "PublishRequest",
-    values: Mapping[str, Any],
-    screen: Screen,
-) -> CommandOutcome:
-    """Publish a folder and its dumps."""
-    from resourcesync.app import machine  # noqa: PLC0415 - the same
-    from resourcesync.app.publishing import document_stores, trees  # noqa: PLC0415 - the same
-    from resourcesync.cli.packed_dumps import request_dumps, with_packages  # noqa: PLC0415 - rarely needed
-
-    if publish_inputs.is_originals_address(target) or publish_inputs.external_name(target):
-        raise ConfigurationError(f"--dumps is only for folders; {target} is not a folder")
-    publish_inputs.check_folder(target, values)
-    kinds, tree, clock = values["dumps"], Path(target), machine.system_clock()
-    for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
-        chosen[name] = document_stores.out_setting(tree, values[name])
-    if values["max_package"]:
-        chosen["max_package"] = values["max_package"]
-    request = request_dumps(asked, resources=kinds != "changes", changes=kinds != "resources")
-    started = clock.monotonic()
-    done = trees.publish_tree(tree, chosen, clock=clock, asked=request, state=values["state"])
-    report(done, screen)
-    outcome = conclude(done, tree, clock.monotonic() - started)
     return with_packages(outcome, done.dumped, screen)
 
 
-def _publish_external(
-    name: str,
-    chosen: dict[str, object],
-    asked: "PublishRequest",
-    values: dict[str, Any],
-    screen: Screen,
-) -> CommandOutcome:
-    """Publish a catalogue, lines of JSON, a mirror or another system."""
+def _request(values: Mapping[str, Any]) -> "PublishRequest":
+    from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - the same
+
+    dumps, kinds = None, values["dumps"] or "none"
+    if kinds != "none" and not (values["dry_run"] or values["watch"]):
+        from resourcesync.cli.packed_dumps import dump_request  # noqa: PLC0415 - rarely needed
+
+        dumps = dump_request(kinds)
+    return PublishRequest(
+        step=step_of(values),
+        dry_run=values["dry_run"],
+        allow_empty=values["allow_empty"],
+        dumps=dumps,
+    )
+
+
+def _input(target: str, values: Mapping[str, Any]) -> "PublishedInput":
+    """Return what is published; refuse options that are for inputs of other kinds."""
+    from resourcesync.app.publishing.inputs import InputKind, PublishedInput, kind_of  # noqa: PLC0415 - quick
+
+    kind, chosen = kind_of(target), given_settings(values)
+    if kind not in {InputKind.SYSTEM, InputKind.MIRROR}:
+        for name in _SYSTEM_OPTIONS:
+            if values[name] and (name, kind) != ("with", InputKind.ORIGINALS):
+                raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
+    if values["max_package"]:
+        chosen["max_package"] = values["max_package"]
 
     def network() -> "Network":
         return configured_mirrors.load(values["config"]).network_from(values, "")
 
-    source = publish_inputs.ExternalInput(
-        name=name, settings=chosen, request=asked, values=values, network=network
+    return PublishedInput(
+        target=target,
+        chosen=chosen,
+        out=values["out"],
+        versions_in=values["versions_in"],
+        state=values["state"],
+        values=dict(values["with"]),
+        read_again=values["rescan"],
+        network=network,
     )
-    if values["watch"]:
-        _report_watching(name, screen)
-        return source.follow(*_watch_reporters(name, screen))
-    done, root, seconds = source.publish()
-    report(done, screen)
-    is_mirror = name.startswith(publish_inputs.MIRROR)
-    mirror = name.removeprefix(publish_inputs.MIRROR) if is_mirror else ""
-    return conclude(done, root, seconds, has_files=False, mirror=mirror)
 
 
 def _watch(
-    tree: Path,
-    chosen: dict[str, object],
-    asked: "PublishRequest",
-    values: Mapping[str, Any],
-    screen: Screen,
+    source: "PublishedInput", asked: "PublishRequest", every: float, screen: Screen
 ) -> CommandOutcome:
     """Publish until a signal; a signal is the normal end."""
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.publishing import publish_loop  # noqa: PLC0415 - help stays quick
 
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")
+    published, failed = _watch_reporters(source.target, screen)
 
-    published, failed = _watch_reporters(str(tree), screen)
-    rescan = values["rescan"]
+    def begin() -> None:
+        screen.report("watching", {"tree": source.target})
+
     try:
-        pace = (
-            publish_loop.WatchIntervals()
-            if rescan is None
-            else publish_loop.WatchIntervals(rescan=rescan)
-        )
-        clock, state = machine.system_clock(), values["state"]
-        loop = publish_loop.PublishLoop(tree, clock, pace, published, failed, state)
-        with loop.watcher() as watcher:
-            _report_watching(str(tree), screen)
-            loop.run(watcher, chosen, asked)
+        source.watch(machine.system_clock(), asked, every, begin, published, failed)
     except KeyboardInterrupt as stop:
         acknowledge_stop(stop)
     return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
 
 
-def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
+def _watch_reporters(name: str, screen: Screen) -> "tuple[OnPublished, OnFailed]":
     """Return the functions that report each publication, and each failure."""
     reported: set[str] = set()  # each omission is reported once
 
@@ -409,7 +384,7 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
             reported.clear()
         reported.update(omission.name for omission in fresh)
         report(replace(done, omissions=fresh), screen)
-        screen.report("published", publication_fields(done, done.seconds))
+        screen.report("published", publication_fields(done))
 
     def failed(error: ResourceSyncError, pause: float) -> None:
         message = f"{error.message}; next try in {pause:g} s"
@@ -420,10 +395,6 @@ def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
         screen.report("warning", {"code": error.code, "message": message, **fields, **address})
 
     return published, failed
-
-
-def _report_watching(name: str, screen: Screen) -> None:
-    screen.report("watching", {"tree": name})
 
 
 def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

@@ -4,7 +4,6 @@ import glob
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from resourcesync.cli import formatting
@@ -107,23 +106,18 @@ def _address_warning(left: "LeftAddress", done: "PublicationResult") -> dict[str
 
 
 def conclude(
-    done: "PublicationResult",
-    tree: Path,
-    seconds: float,
-    *,
-    has_files: bool = True,
-    mirror: str = "",
+    done: "PublicationResult", *, has_files: bool = True, mirror: str = ""
 ) -> CommandOutcome:
     """Return the outcome of a publication, with its closing lines."""
     code = ExitCode.PARTIAL if done.scan.changing + done.scan.unreadable else ExitCode.OK
-    step = "as usual" if has_files else f"the files in {_document_folder(done, tree)}"
+    step = "as usual" if has_files else f"the files in {_document_folder(done)}"
     step = "" if mirror else f"upload {step}, then "
-    lines = _dry_run_lines(done) if done.dry_run else _closing_lines(done, tree, step)
+    lines = _dry_run_lines(done) if done.dry_run else _closing_lines(done, step)
     if mirror and done.publication.first:
         serving = f"serve its copies and documents:  resourcesync serve {shlex.quote(mirror)}"
         lines.insert(-_STEPS, TextLine(serving, "Next"))
     lines += _left_lines(done)
-    return CommandOutcome(exit=code, closing=tuple(lines), fields=publication_fields(done, seconds))
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=publication_fields(done))
 
 
 def _left_lines(done: "PublicationResult") -> Iterator[TextLine]:
@@ -169,7 +163,7 @@ def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
     ]
 
 
-def _closing_lines(done: "PublicationResult", tree: Path, step: str) -> list[TextLine]:
+def _closing_lines(done: "PublicationResult", step: str) -> list[TextLine]:
     publication = done.publication
     if not done.documents_written:
         touched = done.scan.touched
@@ -179,7 +173,7 @@ def _closing_lines(done: "PublicationResult", tree: Path, step: str) -> list[Tex
     shows_scan = publication.first and (done.scan.hashed or not done.scan.files)
     lines = [TextLine(_scanned(done), "Scanned")] if shows_scan else []
     lines += _omitted_lines(done)
-    lines += _written(done, tree)
+    lines += _written(done)
     lines += _version_lines(done)
     lines += _notified(done)
     if publication.first:
@@ -187,9 +181,9 @@ def _closing_lines(done: "PublicationResult", tree: Path, step: str) -> list[Tex
     return lines
 
 
-def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
+def _written(done: "PublicationResult") -> list[TextLine]:
     """Return the lines of the written documents, with counts after the lists."""
-    out = _document_folder(done, tree)
+    out = _document_folder(done)
     publication, documents = done.publication, done.documents_written
     names = [f"{out}/{written.name}" for written in documents]
     width = max(map(len, names)) + 6
@@ -218,10 +212,10 @@ def _kind(capability: Capability | None) -> str:
     return "sitemap" if capability is None else capability.value
 
 
-def _document_folder(done: "PublicationResult", tree: Path) -> str:
+def _document_folder(done: "PublicationResult") -> str:
     """Return the folder or the store of the documents."""
     out = done.settings.out
-    return out if "://" in out else os.path.normpath(tree / out)
+    return out if "://" in out else os.path.normpath(done.root / out)
 
 
 def _notified(done: "PublicationResult") -> list[TextLine]:
@@ -263,7 +257,7 @@ def _next_steps(done: "PublicationResult", step: str) -> list[TextLine]:
     ]
 
 
-def publication_fields(done: "PublicationResult", seconds: float) -> dict[str, object]:
+def publication_fields(done: "PublicationResult") -> dict[str, object]:
     """Return a publication as the fields of ``run.end``."""
     scan, publication = done.scan, done.publication
     changes = scan if done.dry_run else publication
@@ -285,7 +279,7 @@ def publication_fields(done: "PublicationResult", seconds: float) -> dict[str, o
         "versions": done.retained.versions,
         "patches": done.retained.patches,
         "written": [written.name for written in publication.written],
-        "seconds": round(seconds, 3),
+        "seconds": round(done.seconds, 3),
     }
 
 

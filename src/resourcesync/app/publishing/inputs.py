@@ -1,0 +1,307 @@
+"""Inputs of a publication: a folder, a catalogue, lines, a mirror, a bucket, another system."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from resourcesync.app import plugins
+from resourcesync.app.publishing import document_stores, originals, trees
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.ports import Clock
+from resourcesync.settings.network import Network
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
+
+if TYPE_CHECKING:
+    from resourcesync.app.publishing.accounts import FollowedAccount
+
+CATALOGUE_SCHEME: Final = "catalogue:"
+LINES_SCHEME: Final = "ndjson:"
+MIRROR_SCHEME: Final = "mirror:"
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):(//)?")
+_FILE_WRITING_SCHEME: Final = "oai:"
+"""Prefix of systems whose adapter writes files into the folder of the documents."""
+RETRY_SECONDS: Final = 2.0
+"""Seconds before the first retry after a failure; each further pause is twice as long."""
+_MAX_RETRY_SECONDS: Final = 300.0
+
+OnPublished = Callable[[PublicationResult], None]
+OnFailed = Callable[[ResourceSyncError, float], None]
+
+
+class InputKind(Enum):
+    """A kind of what is published."""
+
+    FOLDER = "folder"
+    ORIGINALS = "object store"
+    CATALOGUE = "catalogue"
+    LINES = "lines of JSON"
+    MIRROR = "mirror"
+    SYSTEM = "other system"
+
+
+def kind_of(target: str) -> InputKind:
+    """Return the kind of a folder, or of the address of another input."""
+    if target.startswith(CATALOGUE_SCHEME):
+        return InputKind.CATALOGUE
+    if target.startswith(LINES_SCHEME):
+        return InputKind.LINES
+    if ":" in target:
+        if originals.is_originals_address(target):
+            return InputKind.ORIGINALS
+        if plugins.is_account_address(target):
+            return InputKind.SYSTEM
+    if not os.path.lexists(f"{target}/{OWN_FOLDER}/state.db"):
+        return InputKind.FOLDER
+    from resourcesync.app.publishing.published_tree import is_aggregated  # noqa: PLC0415 - rarely
+
+    return InputKind.MIRROR if is_aggregated(Path(target)) else InputKind.FOLDER
+
+
+def default_out(target: str) -> Path | None:
+    """Return the default folder of the documents of an input; ``None``: it must be named."""
+    folder = Path(target)
+    if target.startswith(MIRROR_SCHEME):
+        from resourcesync.app.publishing import mirror_account  # noqa: PLC0415 - rarely
+
+        folder = mirror_account.folder_of(target)
+    elif kind_of(target) is not InputKind.MIRROR:
+        return None
+    from resourcesync.app.publishing.published_tree import PUBLICATION  # noqa: PLC0415 - rarely
+
+    return folder.absolute() / PUBLICATION
+
+
+class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What is published, with the settings that were given; the others are as the last time.
+
+    Attributes:
+        target: The folder, or the address of another input.
+        chosen: Settings by their names, without those that are places.
+        out: Folder or store for the documents.
+        versions_in: Folder for versions.
+        state: Folder for the catalogue, if it is not at its usual place.
+        values: Settings of the adapter of another system, or of a bucket.
+        read_again: Seconds between two full readings of all resources.
+        network: Returns the settings for requests to another system.
+    """
+
+    target: str
+    chosen: Mapping[str, object] = {}
+    out: Path | str | None = None
+    versions_in: Path | str | None = None
+    state: Path | None = None
+    values: Mapping[str, str] = {}
+    read_again: float | None = None
+    network: Callable[[], Network] = Network
+
+    def publish(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
+        """Publish, or update what was published."""
+        began = clock.monotonic()
+        done = self._publish(clock, asked)
+        return replace(done, seconds=clock.monotonic() - began)
+
+    def _publish(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
+        kind = kind_of(self.target)
+        if kind is InputKind.FOLDER:
+            return trees.publish_tree(
+                self._root, self._tree_settings(), clock=clock, asked=asked, state=self.state
+            )
+        if asked.dumps is not None:
+            raise ConfigurationError(f"--dumps is only for folders; {self.target} is not a folder")
+        if kind is InputKind.ORIGINALS:
+            return self._publish_originals(clock, asked)
+        from resourcesync.app.publishing import accounts, catalogues  # noqa: PLC0415 - as needed
+
+        if kind is InputKind.CATALOGUE:
+            path = Path(self.target.removeprefix(CATALOGUE_SCHEME))
+            return catalogues.publish(path, self.out, self.chosen, clock=clock, asked=asked)
+        if kind is InputKind.LINES:
+            lines = self.target.removeprefix(LINES_SCHEME)
+            return catalogues.publish_lines(
+                lines, self._folder(), self.chosen, clock=clock, asked=asked
+            )
+        return accounts.publish_account(self._followed(), self.chosen, clock=clock, asked=asked)
+
+    def watch(
+        self,
+        clock: Clock,
+        asked: PublishRequest,
+        every: float,
+        on_begin: Callable[[], None],
+        on_published: OnPublished,
+        on_failed: OnFailed,
+    ) -> None:
+        """Publish again and again; this never ends by itself.
+
+        every: Seconds between two publications of another system.
+
+        A failure after the first publication is reported and retried: the service is unattended.
+        """
+        kind = kind_of(self.target)
+        if kind in {InputKind.CATALOGUE, InputKind.LINES, InputKind.ORIGINALS}:
+            hint = "use cron" if kind is InputKind.ORIGINALS else "publish after each post"
+            raise ConfigurationError("--watch is only for folders and other systems", hint=hint)
+        if kind is not InputKind.FOLDER:
+            on_begin()
+            self._follow(clock, asked, every, on_published, on_failed)
+            return
+        from resourcesync.app.publishing import publish_loop  # noqa: PLC0415 - rarely
+
+        pace = publish_loop.WatchIntervals()
+        if self.read_again is not None:
+            pace = replace(pace, rescan=self.read_again)
+        loop = publish_loop.PublishLoop(
+            self._root, clock, pace, on_published, on_failed, self.state
+        )
+        with loop.watcher() as watcher:
+            on_begin()
+            loop.run(watcher, self._tree_settings(), asked)
+
+    def _follow(
+        self,
+        clock: Clock,
+        asked: PublishRequest,
+        every: float,
+        on_published: OnPublished,
+        on_failed: OnFailed,
+    ) -> None:
+        from resourcesync.app.publishing import accounts  # noqa: PLC0415 - as needed
+
+        followed, failures, is_first = self._followed(), 0, True
+        while True:
+            try:
+                for done in accounts.publish_continuously(
+                    followed, self.chosen, clock=clock, asked=asked, every=every
+                ):
+                    on_published(done)
+                    asked, is_first, failures = replace(asked, step=PublicationStep.DUE), False, 0
+            except ResourceSyncError as error:
+                if is_first:
+                    raise
+                pause = min(RETRY_SECONDS * 2.0 ** min(failures, 16), _MAX_RETRY_SECONDS)
+                failures += 1
+                on_failed(error, pause)
+                clock.sleep(pause)
+
+    @property
+    def _root(self) -> Path:
+        """The folder that is published."""
+        target = self.target
+        if target.startswith(("http://", "https://")):
+            raise ConfigurationError(
+                f"{target} is an address, not a folder",
+                hint=f"resourcesync publish DIR --url {target}",
+            )
+        scheme = _SCHEME.match(target)
+        if scheme is not None and not os.path.lexists(target):
+            plugins.find(plugins.ORIGINALS if scheme[2] else plugins.ACCOUNTS, scheme[1])
+        try:
+            if Path(target).is_file():
+                raise ConfigurationError(f"{target} is a file", hint="name the folder to publish")
+        except (OSError, ValueError):
+            raise ConfigurationError(f"{target[:200]!r} is not a folder") from None
+        return Path(target)
+
+    def _tree_settings(self) -> dict[str, object]:
+        places = {"out": self.out, "versions_in": self.versions_in}
+        return {
+            **self.chosen,
+            **{
+                name: document_stores.out_setting(Path(self.target), place)
+                for name, place in places.items()
+                if place is not None
+            },
+        }
+
+    def _publish_originals(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
+        root = self.state or self.out
+        if not isinstance(root, Path):
+            raise ConfigurationError(
+                f"{self.target} needs a folder for its catalogue",
+                hint="--out DIR puts it beside the documents; for documents in a store, "
+                "add --state DIR",
+            )
+        chosen = {**self.chosen, "originals": self.target.rstrip("/")}
+        if self.out is not None:
+            chosen["out"] = document_stores.out_setting(root, self.out)
+        if self.values:
+            chosen["originals_with"] = tuple(sorted(self.values.items()))
+        with _created_folder(root):
+            return trees.publish_tree(root, chosen, clock=clock, asked=asked)
+
+    def _followed(self) -> "FollowedAccount":
+        from resourcesync.app.publishing import accounts  # noqa: PLC0415 - as needed
+
+        if "hashes" in self.chosen:
+            raise ConfigurationError(
+                "--hash is only for folders: another system has its own digests"
+            )
+        (out, store), values, address = self._places(), dict(self.values), self.target
+        if kind_of(address) is InputKind.MIRROR:
+            address = f"{MIRROR_SCHEME}{Path(address).absolute()}"
+        if address.startswith(MIRROR_SCHEME) and "hops" not in values:
+            from resourcesync.app.publishing import mirror_account  # noqa: PLC0415 - rarely
+
+            values["hops"] = mirror_account.hop_mode(out, self.chosen)
+        return accounts.FollowedAccount(
+            address=address,
+            values=values,
+            out=out,
+            store=store,
+            read_again=self.read_again,
+            network=self.network(),
+        )
+
+    def _places(self) -> tuple[Path, str]:
+        """Return the folder of the catalogue, and the store for the documents, if any."""
+        store = self.out
+        if not isinstance(store, str):
+            return self._folder(), ""
+        if self.state is None:
+            raise ConfigurationError(
+                f"{self.target} needs --state: the folder for its catalogue",
+                hint=f"with --out {store}, add: --state DIR",
+            )
+        if self.target.startswith(_FILE_WRITING_SCHEME):
+            raise ConfigurationError(
+                f"{self.target} writes files beside its documents: --out must be a folder",
+                hint="use --out DIR and copy it: lists before the documents that link to them",
+            )
+        return self.state, store
+
+    def _folder(self) -> Path:
+        """Return the folder for the documents."""
+        out = self.out or default_out(self.target)
+        if out is None:
+            raise ConfigurationError(f"{self.target} needs --out: the folder for the documents")
+        if not isinstance(out, Path):
+            raise ConfigurationError(
+                f"the documents of {self.target} go to a folder, not to {out}",
+                hint="publish into a folder and copy it: lists before documents that link to them",
+            )
+        return out
+
+
+@contextmanager
+def _created_folder(folder: Path) -> Iterator[None]:
+    """Create a folder for the block; remove it if it is empty at the end, as after a dry run."""
+    existed = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"cannot create {folder}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        if not existed:
+            with suppress(OSError):
+                folder.rmdir()
