@@ -7,18 +7,17 @@ ends: a long one is split into short ones, which mean the same, that is nothing.
 
 import codecs
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final
 
 from resourcesync.documents._context import MAX_BEFORE_DECLARATION, Limits, limit_error
 from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
+from resourcesync.model.content_codings import GZIP, CodingError, Decoder
 
 BLOCK: Final = 65_536
 _START: Final = 4_096
 """Bytes that contain the header of nearly every document, or the title of an HTML page."""
 _GZIP: Final = b"\x1f\x8b"
-_GZIP_WINDOW: Final = 31  # zlib's word for "a gzip header and trailer, nothing else"
 _MAX_MEMBERS: Final = 10_000
 _UTF32: Final = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -172,29 +171,18 @@ def _within(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Iterator[by
 
 
 def _gunzip(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:
-    inflater = zlib.decompressobj(_GZIP_WINDOW)
-    members = 1
+    decoder = Decoder(GZIP)
     try:
         for piece in pieces:
-            data = piece
-            while data:
-                if inflater.eof:  # another member follows; zlib refuses anything else
-                    inflater = zlib.decompressobj(_GZIP_WINDOW)
-                    members += 1
-                    if members > _MAX_MEMBERS:
-                        raise limit_error(_MAX_MEMBERS, "gzip members", uri=uri)
-                yield inflater.decompress(data, BLOCK)
-                data = inflater.unconsumed_tail or inflater.unused_data
-        # All input is used, yet the inflater may still buffer output that did not fit its step.
-        while not inflater.eof:
-            rest = inflater.decompress(b"", BLOCK)
-            if not rest:
-                raise TruncatedDocumentError("The gzip data stops before its end", uri=uri)
-            yield rest
-    except zlib.error as error:
+            yield from decoder.feed(piece)
+            if decoder.members > _MAX_MEMBERS:
+                raise limit_error(_MAX_MEMBERS, "gzip members", uri=uri)
+    except CodingError as error:
         raise MalformedDocumentError(
             f"The gzip data is damaged: {error}", uri=uri, code="gzip"
         ) from error
+    if not decoder.complete:
+        raise TruncatedDocumentError("The gzip data stops before its end", uri=uri)
 
 
 def _transcode(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:

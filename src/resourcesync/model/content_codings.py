@@ -1,11 +1,11 @@
-"""Content codings of HTTP (RFC 9110 §8.4.1): which ones a field names, and how they are removed.
+"""Content codings of HTTP (RFC 9110 §8.4.1), and the one decoder of gzip, zlib and raw deflate.
 
 Tokens that are no registered coding (``UTF-8``, ``none``, ``aws-chunked``) name none: servers put
 them there by mistake, and the bytes are as they would be without.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 _REGISTERED: Final = frozenset(
@@ -15,8 +15,9 @@ _REGISTERED: Final = frozenset(
     }
 )  # fmt: skip
 _GZIP: Final = frozenset({"gzip", "x-gzip"})
-_GZIP_WBITS: Final = zlib.MAX_WBITS | 16
-_RAW_WBITS: Final = -zlib.MAX_WBITS
+GZIP: Final = zlib.MAX_WBITS | 16
+ZLIB: Final = zlib.MAX_WBITS
+RAW: Final = -zlib.MAX_WBITS
 _STEP: Final = 65_536
 _FREE_BYTES: Final = 16 << 20
 _MAX_RATIO: Final = 200
@@ -24,6 +25,10 @@ _MAX_RATIO: Final = 200
 
 class CodingError(ValueError):
     """Bytes that are not in their coding, that end early, or that decode to too many."""
+
+
+class ExcessBytesError(CodingError):
+    """Bytes after the end of what they are coded in."""
 
 
 def content_codings(field: str) -> tuple[str, ...]:
@@ -47,33 +52,48 @@ def is_named_after_coding(uri: str, codings: tuple[str, ...]) -> bool:
 
 
 class Decoder:
-    """A decoder of one coding; no step yields more than 64 KiB, so the caller can stop it."""
+    """A decoder of one coding; no step yields more than 64 KiB, so the caller can stop it.
 
-    def __init__(self, choose: Callable[[bytes], int], *, has_members: bool) -> None:
-        self._choose = choose
-        self._has_members = has_members
+    Attributes:
+        members: Number of streams so far; only those of gzip may follow each other.
+    """
+
+    def __init__(self, form: int | None) -> None:
+        self._form = form
         self._member: zlib._Decompress | None = None
         self._start = b""
+        self.members = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the decoded content of the next bytes."""
         chunk, self._start = self._start + chunk, b""
-        while chunk:
-            member = self._member
-            if member is None or (member.eof and self._has_members):
-                if len(chunk) == 1:
-                    self._start = chunk
-                    return
-                member = self._member = zlib.decompressobj(self._choose(chunk))
-            elif member.eof:
-                raise CodingError("bytes after the end")
+        is_step_full = False
+        while chunk or is_step_full:  # all input may be used, and its output not fit into the step
+            member = self._member_for(chunk)
+            if member is None:
+                return
             try:
                 piece = member.decompress(chunk, _STEP)
             except zlib.error as error:
                 raise CodingError(str(error)) from error
             if piece:
                 yield piece
+            is_step_full = len(piece) == _STEP and not member.eof
             chunk = member.unused_data if member.eof else member.unconsumed_tail
+
+    def _member_for(self, chunk: bytes) -> "zlib._Decompress | None":
+        """Return the stream that bytes belong to; ``None`` if more are needed to know its form."""
+        if self._member is not None and not self._member.eof:
+            return self._member
+        if self._member is not None and self._form != GZIP:
+            raise ExcessBytesError("bytes after the end")
+        if self._form is None and len(chunk) == 1:
+            self._start = chunk
+            return None
+        form = _deflate_form(chunk) if self._form is None else self._form
+        self._member = zlib.decompressobj(form)
+        self.members += 1
+        return self._member
 
     @property
     def complete(self) -> bool:
@@ -83,15 +103,13 @@ class Decoder:
 
 def new_decoder(codings: tuple[str, ...]) -> Decoder:
     """Return a decoder; the codings are those of ``is_decodable``."""
-    if codings[0] == "deflate":
-        return Decoder(_deflate_wbits, has_members=False)
-    return Decoder(lambda _start: _GZIP_WBITS, has_members=True)
+    return Decoder(None if codings[0] == "deflate" else GZIP)
 
 
-def _deflate_wbits(start: bytes) -> int:
+def _deflate_form(start: bytes) -> int:
     """Return the form of a deflate stream: that of RFC 1950, or what some servers send instead."""
     is_zlib = start[0] & 15 == zlib.DEFLATED and int.from_bytes(start[:2], "big") % 31 == 0
-    return zlib.MAX_WBITS if is_zlib else _RAW_WBITS
+    return ZLIB if is_zlib else RAW
 
 
 def decoded_limit(coded: int) -> int:

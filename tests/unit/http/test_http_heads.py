@@ -1,6 +1,7 @@
 """Heads, gzip, robots and settings; no network."""
 
 import gzip
+import zlib
 from datetime import UTC, datetime
 
 import pytest
@@ -216,6 +217,16 @@ def test_what_is_no_gzip_is_an_error(body: bytes) -> None:
 RULES = (
     b"User-agent: *\nDisallow: /\n\nUser-agent: resourcesync\nDisallow: /private\nCrawl-delay: 2\n"
 )
+
+
+@pytest.mark.parametrize("size", [65_536, 65_537, 65_538, 131_074])
+def test_raw_deflate_is_whole_whatever_fits_into_its_last_step(size: int) -> None:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    body = packer.compress(bytes(size)) + packer.flush()
+    decoder = new_decoder(("deflate",))
+
+    assert b"".join(decoder.feed(body)) == bytes(size)
+    assert decoder.complete
 
 
 def test_the_rules_for_our_own_name_count() -> None:

@@ -18,6 +18,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.documents.writer import render
 from resourcesync.errors import DocumentError, PackageError
 from resourcesync.model.capabilities import Header, Part, RefusedEntry
+from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
@@ -26,7 +27,6 @@ __all__ = ["join_manifests"]
 
 MAX_DEPTH: Final = 4
 """Manifests inside each other, the first included."""
-_BLOCK: Final = 65_536
 
 Refusals = Callable[[RefusedEntry], None]
 OpenPart = Callable[[str, Refusals], Document]
@@ -53,11 +53,7 @@ def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterat
         parts = [parts[number] for _, number in ordered]
     yield _opening(index.header)
     for part in parts:
-        unpacker = zlib.decompressobj()
-        piece = unpacker.decompress(part.data, _BLOCK)
-        while piece:
-            yield piece
-            piece = unpacker.decompress(unpacker.unconsumed_tail, _BLOCK)
+        yield from Decoder(ZLIB).feed(part.data)
     yield b"</urlset>\n"
 
 

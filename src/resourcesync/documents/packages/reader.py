@@ -42,6 +42,7 @@ from resourcesync.errors import (
     TruncatedPackageError,
 )
 from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun
@@ -190,7 +191,7 @@ class PackageReader:
             kind = index.header.capability
             is_nested = index.header.is_index and kind is not None and kind.is_manifest
             self._joined = self._join(index) if is_nested else b""
-        return _unpacked(self._joined) if self._joined else self._manifest_chunks()
+        return Decoder(ZLIB).feed(self._joined) if self._joined else self._manifest_chunks()
 
     def _join(self, index: Document) -> bytes:
         from resourcesync.documents.packages.nested_manifests import join_manifests  # noqa: PLC0415 - in drafts only
@@ -238,7 +239,7 @@ class PackageReader:
     def _manifest_chunks(self) -> Iterator[bytes]:
         if self._copy is None:
             return self._container.read(self._manifest)
-        return _unpacked(self._copy)
+        return Decoder(ZLIB).feed(self._copy)
 
     def members(
         self, start: int = 0, *, on_refused: Refusals | None = None
@@ -396,14 +397,6 @@ def _packed(chunks: Iterator[bytes]) -> bytes:
     packer = zlib.compressobj(1)
     pieces = [packer.compress(piece) for piece in chunks]
     return b"".join((*pieces, packer.flush()))
-
-
-def _unpacked(data: bytes) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj()
-    piece = unpacker.decompress(data, _BLOCK)
-    while piece:
-        yield piece
-        piece = unpacker.decompress(unpacker.unconsumed_tail, _BLOCK)
 
 
 class _PieceStream(io.RawIOBase):

@@ -11,11 +11,11 @@ from typing import BinaryIO, Final, NamedTuple, final
 from resourcesync.documents.packages.container import PackedMember, member_evidence
 from resourcesync.documents.packages.safety import PackageLimits, over_budget
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
+from resourcesync.model.content_codings import GZIP
 
 _BLOCK: Final = 65_536
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\0"
-_GZIP_WINDOW: Final = 31
 _LEAST_MEMBER: Final = 4096
 """Bytes of an honest gzip member or xz stream, on average; there may be some thousand smaller."""
 
@@ -145,7 +145,7 @@ class _Inflater:
     """zlib with the interface of ``lzma``: it buffers the input not unpacked yet."""
 
     def __init__(self) -> None:
-        self._inflater = zlib.decompressobj(_GZIP_WINDOW)
+        self._inflater = zlib.decompressobj(GZIP)
 
     @property
     def eof(self) -> bool:

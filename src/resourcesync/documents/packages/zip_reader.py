@@ -23,11 +23,11 @@ from resourcesync.documents.packages.zip_directory import (
     with_zip64_values,
 )
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
+from resourcesync.model.content_codings import RAW, CodingError, Decoder, ExcessBytesError
 
 __all__ = ["ZipContainer"]
 
 _BLOCK: Final = 65_536
-_RAW: Final = -15
 _LEVEL_FLAGS: Final = 0x6  # only the compression level
 
 
@@ -166,7 +166,7 @@ class ZipContainer:
         self._file.seek(self._starts[index])
         data = self._file.read(record.packed)
         if record.method != STORED:
-            inflater = zlib.decompressobj(_RAW)
+            inflater = zlib.decompressobj(RAW)
             try:
                 data = inflater.decompress(data, _BLOCK + 1)
             except zlib.error:
@@ -189,23 +189,16 @@ class ZipContainer:
             yield piece
 
     def _inflated(self, pieces: Iterator[bytes], record: CentralRecord) -> Iterator[bytes]:
-        inflater = zlib.decompressobj(_RAW)
+        decoder = Decoder(RAW)
         try:
             for piece in pieces:
-                data = piece
-                while data and not inflater.eof:
-                    yield inflater.decompress(data, _BLOCK)
-                    data = inflater.unconsumed_tail
-                if inflater.eof and (inflater.unused_data or data):
-                    raise self._wrong("zip-size", "The data goes on after its end", record)
-            # All input is used, yet the inflater may still buffer output that did not fit its step.
-            while not inflater.eof:
-                rest = inflater.decompress(b"", _BLOCK)
-                if not rest:
-                    raise self._wrong("zip-size", "The data stops before its end", record)
-                yield rest
-        except zlib.error as error:
+                yield from decoder.feed(piece)
+        except ExcessBytesError as error:
+            raise self._wrong("zip-size", "The data goes on after its end", record) from error
+        except CodingError as error:
             raise self._wrong("zip-data", "The data cannot be unpacked", record) from error
+        if not decoder.complete:
+            raise self._wrong("zip-size", "The data stops before its end", record)
 
     def _wrong(self, code: str, message: str, record: CentralRecord) -> PackedMemberError:
         return PackedMemberError(
