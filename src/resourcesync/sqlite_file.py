@@ -64,7 +64,8 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
         retained: What an error leaves as it was.
         repair: The hint for a damaged file; ``{path}`` is its path.
         room: The hint for a full disk.
-        bad_row: The code of an error if a row is not UTF-8; empty: the file is damaged.
+        bad_row: The code of an error if a row is not UTF-8, or of other types than it must be;
+            empty: the file is damaged.
     """
 
     noun: str
@@ -105,7 +106,7 @@ class SqliteErrors:
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise self.damage(error) from error
+            raise self.damage(error, self._kind.bad_row) from error
 
     def decode_json(self, text: str, kind: type[T], what: str) -> T:
         """Return the value that is stored as JSON in a field."""
@@ -114,13 +115,11 @@ class SqliteErrors:
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise self.damage(f"cannot read {what}: {error}") from error
 
-    def damage(self, detail: object) -> StateError:
-        """Return the error of a damaged file."""
-        return StateError(
-            f"{self._path} is damaged: {detail}",
-            evidence=self._evidence,
-            hint=self._kind.repair.format(path=self._path),
-        )
+    def damage(self, detail: object, code: str = "") -> StateError:
+        """Return the error of a damaged file; with a code, that of a row which cannot be used."""
+        hint = "" if code else self._kind.repair.format(path=self._path)
+        message = f"{self._path} is damaged: {detail!s:.300}"
+        return StateError(message, evidence=self._evidence, hint=hint, code=code)
 
     def foreign(self) -> StateError:
         """Return the error of a file with another format."""
@@ -166,14 +165,9 @@ class SqliteErrors:
                 evidence=self._evidence,
                 hint="wait for its end, then try again",
             )
-        is_text = not code and "decode to UTF-8" in str(error)
-        if is_text and self._kind.bad_row:
-            return StateError(
-                f"{self._path} has a row that is not UTF-8: {error!s:.300}",
-                evidence=self._evidence,
-                code=self._kind.bad_row,
-            )
-        if is_text or code in _DAMAGE:
+        if not code and "decode to UTF-8" in str(error):
+            return self.damage(error, self._kind.bad_row)
+        if code in _DAMAGE:
             return self.damage(error)
         return StorageError(
             f"{self._path} cannot be used: {error}",

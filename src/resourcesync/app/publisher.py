@@ -48,6 +48,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
         left: Files that could not be read, or changed while they were read, the first 100: their
             former entries stay.
         omitted: Files that exist and cannot be published.
+        mended: Rows of the catalogue that could not be published as another program wrote them.
+            Each is logged as a warning.
         dry_run: True if nothing was written on purpose.
     """
 
@@ -61,6 +63,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     first: bool
     left: tuple[LeftFile, ...]
     omitted: int
+    mended: int
     dry_run: bool
 
 
@@ -78,6 +81,7 @@ def publication_summary(done: PublicationResult) -> Published:
         first=made.first,
         left=found.left,
         omitted=found.omitted,
+        mended=done.mended,
         dry_run=done.dry_run,
     )
 

@@ -133,10 +133,10 @@ def _code_fields(code: str, kind: str, meaning: str) -> dict[str, object]:
     from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - as above
 
     fields: dict[str, object] = {"code": code, "meaning": meaning, "page": page_of(code)}
-    if kind == "warning":
+    if kind == "warning" and code not in _ENDS:
         words = "a warning: it does not change how the run ends"
         return {**fields, "exit_code": int(ExitCode.OK), "exit_meaning": words, "passes": False}
-    class_: type[errors.ResourceSyncError] = getattr(errors, kind)
+    class_: type[errors.ResourceSyncError] = getattr(errors, kind, errors.ResourceSyncError)
     exit_code = _ENDS.get(code) or exit_code_for(class_(""))
     return {
         **fields,
@@ -190,7 +190,7 @@ def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
 
 _NEAR: Final = 0.8
 """Similarity above which an unknown code is a misspelt known one, from 0 to 1."""
-_ENDS: Final = {"unreadable-file": ExitCode.PARTIAL}
+_ENDS: Final = {"unreadable-file": ExitCode.PARTIAL, "mended-row": ExitCode.PARTIAL}
 """How a run ends that goes on without what an error is about."""
 _FIXES: Final = {
     "config": "Correct the setting that the message names; check a file with config check.",
@@ -249,7 +249,7 @@ StorageError
 StateError
   clock-ahead        The clock is over a year after the last publication; if it is right: --rebase.
   clock-behind       The clock is before the last publication; if it is right: --rebase.
-  catalogue-row      A row of a catalogue cannot be published; `catalogue check` names it.
+  catalogue-row      A row of a catalogue cannot be used; `catalogue check` names it.
 SyncError
   names              The names of too many resources clash with others; see the hint.
 DiscontinuityError
@@ -355,6 +355,7 @@ warning
   whole-site         No list is at the address given: the lists of its whole site are followed.
   library            A warning that no command expects, such as an old list that cannot be used.
   stale-dates        Pages changed without a new date: they were found by requesting some again.
+  mended-row         A row of a catalogue cannot be published: what is known of its resource is.
   set-aside          A file that is not from the Source was in the way: it is in the quarantine now.
   rewritten          The Source rewrote its Change List; a baseline was run.
   worker-died        A worker ended during a unit of work; the unit is done again.

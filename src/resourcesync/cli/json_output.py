@@ -40,7 +40,8 @@ class JsonScreen:
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
         """Write an event; progress at most once a second, but always its last event."""
-        if self._quiet or (event == "progress" and self._suppress_progress(fields)):
+        is_failure = event == "warning" and bool(fields.get("exit"))
+        if self._quiet > is_failure or (event == "progress" and self._suppress_progress(fields)):
             return
         if event == "warning":
             fields = warning_event(fields)

@@ -260,7 +260,7 @@ class TextScreen:
             self._failed_lines.append(line._replace(text=f"{of}{line.text}", level=QUIET))
 
     def _warn(self, fields: Mapping[str, object]) -> None:
-        if self._level == QUIET:
+        if self._silent or (self._level == QUIET and not fields.get("exit")):
             return
         code = str(fields.get("code", "warning"))
         self._write_error("warning", "yellow", code, str(fields.get("message", "")))

@@ -2,10 +2,9 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import datetime
-from functools import partial
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -20,31 +19,21 @@ from resourcesync.source.paging import Block, blocks
 from resourcesync.source.plan import DocumentRecord
 from resourcesync.source.read_back import ReadBackCheck
 
-T = TypeVar("T")
-
 _BAD = (ValueError, TypeError, AttributeError, ArithmeticError)
 
 
-def render_checked(render: Callable[[Sequence[Any]], T], entries: Sequence[Any]) -> T:
-    """Return the result of ``render`` for some entries.
+@contextmanager
+def checking_entries() -> Iterator[None]:
+    """Raise an error of the catalogue for that of the writer of a document.
 
     Programs may post entries to a catalogue that no document can express, such as a link without a
     target.
     """
     try:
-        return render(entries)
-    except _BAD:
-        for entry in entries:
-            _check(render, entry)
-        raise
-
-
-def _check(render: Callable[[Sequence[Any]], T], entry: Any) -> None:
-    try:
-        render([entry])
+        yield
     except _BAD as error:
         raise StateError(
-            f"the catalogue entry of {entry.uri!r:.300} cannot be published: {error!s:.300}",
+            f"an entry of the catalogue cannot be published: {error!s:.300}",
             evidence=(("kept", "what was published before"),),
             code=BAD_ROW,
         ) from error
@@ -280,7 +269,12 @@ class DocumentWriter:
 
 def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Sequence[Entry]], bytes]:
     """Return the function that renders entries in a document with this header."""
-    return partial(render_checked, lambda entries: writer.body(entries, header, dialect))
+
+    @checking_entries()
+    def render(entries: Sequence[Entry]) -> bytes:
+        return writer.body(entries, header, dialect)
+
+    return render
 
 
 def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:

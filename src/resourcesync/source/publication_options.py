@@ -1,5 +1,6 @@
 """The options of a publication, as its parts need them; the request and result of one run."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.model.vocabulary import Dialect
+from resourcesync.ports import Reporter
 from resourcesync.ports.catalogue import CatalogueStore, Omission
 from resourcesync.ports.second_process import SecondProcess
 from resourcesync.settings.publication import PublicationSettings, decode_settings
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
     from resourcesync.source.notifications import Notified
 
+_log = logging.getLogger(__name__)
 _SECOND: Final = 1_000_000
 
 
@@ -121,6 +124,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
         leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
+        mended: Number of rows of the catalogue that could not be published as they were.
         root: The folder that the places in the settings are relative to.
         seconds: Duration.
     """
@@ -141,12 +145,17 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     former_out: str = ""
     foreign_origins: tuple[str, ...] = ()
     leniencies: tuple[Mapping[str, object], ...] = ()
+    mended: int = 0
     seconds: float = 0.0
 
     @property
     def documents_written(self) -> "tuple[WrittenDocument, ...]":
         """Return the written documents, those of dumps last."""
         return (*self.publication.written, *(self.dumped.written if self.dumped else ()))
+
+
+def _log_warning(event: str, fields: Mapping[str, object]) -> None:
+    _log.warning("%s: %s", event, fields["message"])
 
 
 class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,9 +166,12 @@ class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):
         dry_run: Scan and hash, write nothing.
         allow_empty: Publish a tree without files: everything is deleted then.
         dumps: The dumps to write too.
+        report: Receives a warning for each row of the catalogue that cannot be published, before it
+            is mended. By default it is logged.
     """
 
     step: PublicationStep = PublicationStep.DUE
     dry_run: bool = False
     allow_empty: bool = False
     dumps: "DumpRequest | None" = None
+    report: Reporter = _log_warning

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _Mark = tuple[str, str | None, int | None, str]
 """Compared properties of an entry: its URI, change, length and digests."""
 
+READ_BACK: Final = "read-back"
+"""The code of an error if what is stored is not what was written."""
 _CHUNK: Final = 1 << 18
 _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 """Documents that are read as rows, which takes half the time."""
@@ -38,7 +40,7 @@ def read_back_error(name: str, fault: str) -> StorageError:
         f"{name} differs from what was written: {fault}",
         evidence=(("kept", "what was published before"),),
         hint="check the disk, then publish again",
-        code="read-back",
+        code=READ_BACK,
     )
 
 

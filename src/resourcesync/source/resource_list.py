@@ -24,7 +24,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
-from resourcesync.source.document_writer import DocumentWriter, render_checked
+from resourcesync.source.document_writer import DocumentWriter, checking_entries
 from resourcesync.source.paging import Block, PageLimits, Paginator
 from resourcesync.source.plan import DocumentRecord
 from resourcesync.source.read_back import ReadBackCheck
@@ -154,7 +154,8 @@ class PageRebase:
         there = [resource for _, resource in edits if resource is not None]
         rows: list[bytes] = []
         if there:  # most pages of a large list have no edits
-            rows = render_checked(lambda some: writer.rows(some, self._header), there)
+            with checking_entries():
+                rows = writer.rows(there, self._header)
             self._prove(there, rows)
         new = iter(rows)
         for uri, resource in edits:

@@ -15,6 +15,8 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability
 
+_NAME: Final = "resourcesync/list.xml"
+"""The name of a list, to which a relative URI would be relative."""
 _EPOCH: Final = from_microseconds(0)
 _PLAIN_URI: Final = re.compile(r"https?://[!-~]{1,2000}").fullmatch
 _MAX_LENGTH: Final = (1 << 63) - 1
@@ -83,7 +85,7 @@ def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str
     header = _HEADERS[type(entries[0])]
     try:
         content = b"".join(writer.write(header, entries))
-        document = reader.read_stream(BytesIO(content), uri="")
+        document = reader.read_stream(BytesIO(content), uri=_NAME)
         read = [_mark(entry) for entry in document.entries()]
     except _BAD as error:
         return f"{error!s:.300}"

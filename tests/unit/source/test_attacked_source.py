@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import sqlite3
 from contextlib import closing
 from io import BytesIO
@@ -12,13 +11,11 @@ from typing import BinaryIO
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.catalogue.posted_catalogue import PostedCatalogue
-from resourcesync.adapters.in_memory import MemoryDocuments
+from resourcesync import Catalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import read_stream
-from resourcesync.errors import OriginalChangedError, StateError
+from resourcesync.errors import OriginalChangedError
 from resourcesync.model.capabilities import CapabilityEntry, Package
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
@@ -31,7 +28,7 @@ from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
-from tests.support.in_memory import ManualClock, MemoryOriginals
+from tests.support.in_memory import MemoryOriginals
 from tests.support.worlds.dumping import DumpedSource
 from tests.support.worlds.network import BASE
 
@@ -303,17 +300,14 @@ def more_of_link(place: int, value: object) -> str:
         ("more", more_of_link(8, -5)),
     ],
 )
-@pytest.mark.parametrize("anew", [False, True])
-def test_a_post_that_no_list_can_say_is_refused_and_nothing_is_published(
-    tmp_path: Path, column: str, value: str, *, anew: bool
+def test_a_post_that_no_list_can_say_stops_no_other(
+    tmp_path: Path, column: str, value: str
 ) -> None:
-    path, clock, documents = tmp_path / "c.db", ManualClock(), MemoryDocuments()
-    with PostedCatalogue(path) as posted:
-        posted.fill([Resource(uri=BASE + "a", length=1)], clock.now())
-    with FileCatalogue(path, clock) as catalogue:
-        ListPublisher(catalogue, documents, base_uri=BASE, clock=clock).publish()
+    catalogue = Catalogue(tmp_path / "c.db")
+    catalogue.fill([Resource(uri=BASE + "a", length=1)])
+    catalogue.publish(url=BASE, out=str(tmp_path))
     row = {"uri": BASE + "b", "length": 1, "hash": "", "media_type": "", "more": "", column: value}
-    with closing(sqlite3.connect(path, isolation_level=None)) as sql:
+    with closing(sqlite3.connect(catalogue.file, isolation_level=None)) as sql:
         try:
             sql.execute(
                 "INSERT INTO post (change, uri, length, hash, media_type, more)"
@@ -322,36 +316,12 @@ def test_a_post_that_no_list_can_say_is_refused_and_nothing_is_published(
             )
         except sqlite3.IntegrityError:
             return  # sooner is better
-    writes = documents.writes
 
-    with (
-        FileCatalogue(path, clock) as catalogue,
-        pytest.raises(StateError, match=re.escape(BASE)),
-    ):
-        ListPublisher(catalogue, documents, base_uri=BASE, clock=clock).publish(anew=anew)
+    assert catalogue.publish().mended == 2
+    assert catalogue.publish().mended == 0
 
-    assert documents.writes == writes
-
-
-@pytest.mark.parametrize(
-    ("column", "value"), [("length", 1.5), ("length", -1), ("lastmod_us", 2**62), ("more", "{")]
-)
-@pytest.mark.parametrize("is_first", [False, True])
-def test_a_value_that_was_written_past_the_view_is_refused(
-    tmp_path: Path, column: str, value: object, *, is_first: bool
-) -> None:
-    path, clock, documents = tmp_path / "c.db", ManualClock(), MemoryDocuments()
-    with PostedCatalogue(path) as posted:
-        posted.fill([Resource(uri=BASE + name, length=1) for name in "abc"], clock.now())
-    with FileCatalogue(path, clock) as catalogue:
-        if not is_first:
-            ListPublisher(catalogue, documents, base_uri=BASE, clock=clock).publish()
-        with closing(sqlite3.connect(path, isolation_level=None)) as sql:
-            sql.execute(f"UPDATE resource SET {column} = ? WHERE uri = ?", (value, BASE + "b"))
-        clock.advance(seconds=60)
-        writes = documents.writes
-
-        with pytest.raises(StateError, match=f"{BASE}b"):
-            ListPublisher(catalogue, documents, base_uri=BASE, clock=clock).publish(anew=True)
-
-    assert documents.writes == writes
+    for name in (naming.RESOURCE_LIST, naming.CHANGE_LIST):
+        with (tmp_path / name).open("rb") as stream:
+            listed = {entry.uri: entry for entry in read_stream(stream, uri=name).entries()}
+        assert BASE + "a" in listed or name == naming.CHANGE_LIST
+        assert (BASE + "b" in listed) == (column != "uri")

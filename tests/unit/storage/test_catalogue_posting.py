@@ -315,42 +315,6 @@ def test_numbers_may_have_gaps(catalogue: PostedCatalogue, sql: sqlite3.Connecti
     assert [number for number, _ in catalogue.changes(after=1)] == [3]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE change SET change = 'moved'",
-        "UPDATE change SET more = '{'",
-        "UPDATE change SET more = '[]'",
-    ],
-)
-def test_a_row_that_says_nothing_we_know_is_named(
-    catalogue: PostedCatalogue, sql: sqlite3.Connection, damage: str
-) -> None:
-    catalogue.fill([], NOW)
-    catalogue.post([change("created", "a")], NOW + HOUR)
-    sql.execute(damage)
-
-    with pytest.raises(StateError, match="https://h/a"):
-        list(catalogue.changes())
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("length", "12 KB"), ("lastmod_us", "now"), ("hash", b"x"), ("media_type", 1.5)],
-)
-def test_a_value_that_was_written_past_the_view_is_named(
-    catalogue: PostedCatalogue, sql: sqlite3.Connection, column: str, value: object
-) -> None:
-    catalogue.fill([resource("a"), resource("b")], NOW)
-    sql.execute(f"UPDATE resource SET {column} = ? WHERE uri = 'https://h/b'", (value,))
-
-    if column == "media_type":  # a text column makes a text of a number
-        assert next(iter(list(catalogue.resources())[1:])).media_type == "1.5"
-        return
-    with pytest.raises(StateError, match=f"a {column} of 'https://h/b' that cannot be published"):
-        list(catalogue.resources())
-
-
 def test_what_other_programs_write_without_a_change_is_in_the_next_list(
     catalogue: PostedCatalogue, sql: sqlite3.Connection, path: Path
 ) -> None:

@@ -223,7 +223,7 @@ def test_a_row_that_is_not_text_is_damage_or_has_a_code_of_its_own(path: Path) -
             file.note("a")
     with (
         SqliteFile(path, replace(KIND, bad_row="odd")) as file,
-        pytest.raises(StateError, match="not UTF-8") as caught,
+        pytest.raises(StateError, match="decode to UTF-8") as caught,
     ):
         file.note("a")
     assert caught.value.code == "odd"

@@ -7,7 +7,6 @@ Tables, for those who read it with other tools (open it read-only):
 - ``moment``: one row once something was recorded: the latest time that was assigned.
 - ``note``: the publisher's bookkeeping.
 - ``edit``: the URIs of resources that were written or removed since the last Resource List.
-- ``set_aside``: rows that could not be published, as they were.
 - ``post``: a view for other programs to report changes, one row for each change.
 - ``version``: the versions of each resource whose bytes are stored; ``former_us`` is when another
   version, or a deletion, followed.
@@ -37,12 +36,14 @@ _COLUMNS: Final = """
     lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
     media_type TEXT NOT NULL, more TEXT NOT NULL
 """
-_SOUND: Final = """
+ALL_TIMES: Final = "BETWEEN -62135596800000000 AND 253402300799999999"
+"""The condition of SQL for a number that is a time."""
+_SOUND: Final = f"""
     typeof(NEW.uri) = 'text'
     AND (NEW.uri LIKE 'http://_%' OR NEW.uri LIKE 'https://_%')
     AND NEW.uri NOT GLOB '*[' || char(1) || '- ' || char(127) || '-' || char(159) || ']*'
     AND (NEW.lastmod_us IS NULL OR typeof(NEW.lastmod_us) = 'integer'
-        AND NEW.lastmod_us BETWEEN -62135596800000000 AND 253402300799999999)
+        AND NEW.lastmod_us {ALL_TIMES})
     AND (NEW.length IS NULL OR typeof(NEW.length) = 'integer' AND NEW.length >= 0)
     AND (ifnull(NEW.hash, '') = '' OR typeof(NEW.hash) = 'text' AND NEW.hash LIKE '%:%')
     AND typeof(ifnull(NEW.media_type, '')) = 'text' AND typeof(ifnull(NEW.more, '')) = 'text'
@@ -68,7 +69,7 @@ CREATE TRIGGER resource_gone AFTER DELETE ON resource BEGIN
     INSERT INTO edit (uri) VALUES (OLD.uri);
 END;
 CREATE TRIGGER change_rises BEFORE INSERT ON change
-WHEN NEW.datetime_us <= (SELECT max(datetime_us) FROM change) BEGIN
+WHEN NEW.datetime_us <= (SELECT max(datetime_us) FROM change WHERE datetime_us {ALL_TIMES}) BEGIN
     SELECT RAISE(ABORT, 'each change is later than all before it');
 END;
 CREATE VIEW post AS
@@ -110,10 +111,6 @@ CREATE INDEX version_former ON version (former_us, moment_us) WHERE former_us IS
 CREATE TABLE content (
     sha256 TEXT PRIMARY KEY, length INTEGER NOT NULL, uses INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE set_aside (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, taken_us INTEGER NOT NULL, reason TEXT NOT NULL,
-    seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
-);
 """  # noqa: S608 - made of our own text alone
 """All tables, views and triggers."""
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
-from itertools import repeat
+from itertools import product, repeat
 from typing import Any, Final
 
 from resourcesync.errors import StateError
@@ -22,8 +22,8 @@ _NAMES: Final = ("uri", "lastmod_us", "length", "hash", "media_type", "more")
 _TEXT: Final = frozenset({str})
 _NUMBER: Final = frozenset({int, type(None)})
 _TYPES: Final = (_TEXT, _NUMBER, _NUMBER, _TEXT, _TEXT, _TEXT)
+_SHAPES: Final = frozenset(product(*_TYPES))
 _BAD: Final = (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
-_UNCHANGED: Final = ("kept", "what was published before")
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
 
 
@@ -55,10 +55,10 @@ def to_rows(resources: ResourceRun, *more: Iterable[object]) -> Iterator[Row]:
 
 def from_row(row: Row) -> Resource:
     """Return the resource of a row, equal to the one that was stored; more columns may follow."""
-    uri, lastmod, length, digests, media_type, more = row[:6]
+    uri, lastmod, length, digests, media_type, more = columns = row[:6]
+    if tuple(map(type, columns)) not in _SHAPES:
+        raise _wrong_type(columns)
     try:
-        if type(length) not in _NUMBER:
-            raise TypeError(f"{length!r} is not a length")
         return Resource(
             uri=uri,
             lastmod=_from_time(lastmod),
@@ -68,11 +68,8 @@ def from_row(row: Row) -> Resource:
             **(_from_more(more) if more else {}),
         )
     except _BAD as error:
-        raise StateError(
-            f"the catalogue has an invalid row of {uri!s:.300}: {error!s:.300}",
-            evidence=(*((("more", str(more)[:200]),) if more else ()), _UNCHANGED),
-            code=BAD_ROW,
-        ) from error
+        message = f"the catalogue has an invalid row of {uri!s:.300}: {error!s:.300}"
+        raise _bad_row(message) from error
 
 
 def links_of(uri: str, more: object) -> tuple[Link, ...]:
@@ -83,56 +80,59 @@ def links_of(uri: str, more: object) -> tuple[Link, ...]:
 def from_rows(rows: Sequence[Row]) -> Sequence[Resource]:
     """Return the resources of many rows, as ``from_row`` does; as columns, if ``more`` is empty."""
     columns = list(zip(*rows, strict=True))
-    if any(not _TYPES[at].issuperset(map(type, column)) for at, column in enumerate(columns)):
-        for row in rows:
-            check_types(row)
     uris, lastmods, lengths, hashes, media_types, more = columns
+    is_plain = not any(more) and all(
+        types.issuperset(map(type, column)) for types, column in zip(_TYPES, columns, strict=True)
+    )
     try:
-        moments = [_from_time(lastmod) for lastmod in lastmods]
+        moments = [_from_time(lastmod) for lastmod in lastmods] if is_plain else None
     except (ValueError, ArithmeticError):
         moments = None
-    if moments is None or any(more):
+    if moments is None:
         return [from_row(row) for row in rows]
     return ResourceRun(
         uris=uris, lastmods=moments, lengths=lengths, hashes=hashes, media_types=media_types
     )
 
 
-def check_types(row: Row) -> None:
-    """Refuse a row with a value of a type that cannot be published."""
-    for name, types, value in zip(_NAMES, _TYPES, row, strict=True):
-        if type(value) not in types:
-            raise StateError(
-                f"the catalogue has a {name} of {row[0]!r:.300} that cannot be published:"
-                f" {value!r:.300}",
-                evidence=(_UNCHANGED,),
-                code=BAD_ROW,
-            )
+def changes_from_rows(
+    rows: Iterable[Row], last: object = None
+) -> Iterator[tuple[Row, Change | StateError]]:
+    """Yield each row of the log with its change, or with the error that it has none."""
+    for row in rows:
+        try:
+            change = _change_from_row(row, last)
+        except StateError as error:
+            yield row, error
+        else:
+            yield row, change
+            last = row[2]
 
 
-def change_from_row(number: int, kind: object, moment: object, row: Row) -> Change:
-    """Return the change of a row."""
+def _change_from_row(row: Row, last: object) -> Change:
+    number, kind, moment = row[:3]
+    resource = from_row(row[3:])
     if kind not in _KINDS:
-        raise StateError(
-            f"change {number} in the catalogue, of {row[0]!s:.300}, is called {kind!r:.300}",
-            evidence=(("known", ", ".join(_KINDS)), _UNCHANGED),
-            code=BAD_ROW,
-        )
-    time = moment_of(moment, f"change {number}, of {row[0]!s:.300},")
-    return Change(kind=_KINDS[str(kind)], time=time, resource=from_row(row))
-
-
-def moment_of(value: object, what: str) -> datetime:
-    """Return a time that a row must have."""
+        raise _bad_row(f"change {number}, of {resource.uri:.300}, is called {kind!r:.300}")
+    if type(moment) is int and type(last) is int and moment <= last:
+        raise _bad_row(f"change {number} is not later than the one before it")
     try:
-        if type(value) is int:
-            return from_microseconds(value)
+        if type(moment) is int:
+            return Change(kind=_KINDS[kind], time=from_microseconds(moment), resource=resource)
     except _BAD:
         pass
-    raise StateError(
-        f"{what} has an invalid time in the catalogue: {value!r:.300}",
-        evidence=(_UNCHANGED,),
-        code=BAD_ROW,
+    raise _bad_row(f"change {number}, of {resource.uri:.300}, has an invalid time: {moment!r:.300}")
+
+
+def _bad_row(message: str) -> StateError:
+    return StateError(message, evidence=(("kept", "what was published before"),), code=BAD_ROW)
+
+
+def _wrong_type(row: Row) -> StateError:
+    columns = zip(_NAMES, _TYPES, row, strict=True)
+    name, value = next((name, value) for name, types, value in columns if type(value) not in types)
+    return _bad_row(
+        f"the catalogue has a {name} of {row[0]!r:.300} that cannot be published: {value!r:.300}"
     )
 
 

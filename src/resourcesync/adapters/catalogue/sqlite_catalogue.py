@@ -12,14 +12,13 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import Final, Self
 
-from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT, PublishLock
+from resourcesync.adapters.catalogue.database import ALL_TIMES, CATALOGUE_FORMAT, PublishLock
 from resourcesync.adapters.catalogue.rows import (
     Row,
-    change_from_row,
+    changes_from_rows,
     from_row,
     from_rows,
     links_of,
-    moment_of,
     to_row,
     to_rows,
 )
@@ -30,7 +29,6 @@ from resourcesync.model.resources import Change, Resource, ResourceRun, without_
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.sqlite_file import (
     Connection,
     SqliteErrors,
@@ -61,13 +59,19 @@ SELECT uri, lastmod_us, length, hash, media_type, more FROM resource
 WHERE uri >= ? {} ORDER BY uri
 """
 _EDITS: Final = """
-SELECT edit.uri, resource.uri, lastmod_us, length, hash, media_type, more
-FROM edit LEFT JOIN resource USING (uri) ORDER BY edit.uri
+SELECT CAST(edit.uri AS BLOB), resource.uri, lastmod_us, length, hash, media_type, more
+FROM edit LEFT JOIN resource USING (uri) WHERE typeof(edit.uri) = 'text' ORDER BY edit.uri
 """
 _CHANGES: Final = """
 SELECT seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
 FROM change WHERE seq > ? ORDER BY seq
 """
+_LATEST: Final = f"""
+SELECT CAST(max(latest) AS INTEGER) FROM (
+    SELECT iif(latest_us {ALL_TIMES}, latest_us, 0) AS latest FROM moment
+    UNION ALL SELECT max(datetime_us) FROM change WHERE datetime_us {ALL_TIMES}
+)
+"""  # noqa: S608 - made of our own text alone
 
 
 _OLDEST: Final = "SELECT seq FROM change WHERE seq <= ? ORDER BY seq LIMIT ?"
@@ -205,12 +209,12 @@ def find_resource(connection: Connection, uri: str) -> Resource | None:
 
 
 def latest_moment(connection: Connection) -> int | None:
-    """Return the latest time that was assigned, ``None`` before the first."""
-    found: object = connection.execute(
-        "SELECT max(latest) FROM (SELECT latest_us AS latest FROM moment"
-        " UNION ALL SELECT max(datetime_us) FROM change)"
-    ).fetchone()[0]
-    return None if found is None else to_microseconds(moment_of(found, "the latest change"))
+    """Return the latest time that was assigned, ``None`` before the first.
+
+    What another program wrote instead of a time is none.
+    """
+    found: int | None = connection.execute(_LATEST).fetchone()[0]
+    return found
 
 
 class FileRecording:
@@ -344,8 +348,9 @@ class FileSnapshot:
 
     def edits(self) -> Iterator[tuple[str, Resource | None]]:
         """Yield each edited URI with its resource, ``None`` when it is gone, in URI order."""
-        for row in self._connection.execute(_EDITS):
-            yield row[0], None if row[1] is None else from_row(row[1:])
+        for uri, *row in self._connection.execute(_EDITS):
+            # The URI of a row that another program wrote and deleted may be no UTF-8.
+            yield uri.decode(errors="replace"), None if row[0] is None else from_row(tuple(row))
 
     def last_edit(self) -> int:
         """Return the number up to which the edits of this view may be deleted."""
@@ -357,16 +362,11 @@ class FileSnapshot:
     def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
         """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
         before = self._connection.execute(_BEFORE, (after,)).fetchone()
-        last: int | None = None if before is None else before[0]
-        for number, kind, moment, *row in self._connection.execute(_CHANGES, (after,)):
-            if last is not None and type(moment) is int and moment <= last:
-                raise StateError(
-                    f"change {number} is not later than the one before it",
-                    evidence=(("uri", row[0]), ("kept", "what was published before")),
-                    code=BAD_ROW,
-                )
-            yield number, change_from_row(number, kind, moment, tuple(row))
-            last = moment
+        rows = self._connection.execute(_CHANGES, (after,))
+        for row, change in changes_from_rows(rows, *(before or ())):
+            if isinstance(change, StateError):
+                raise change
+            yield row[0], change
 
     def count(self, most: int | None = None) -> int:
         """Return the number of resources, or ``most`` when there are more."""

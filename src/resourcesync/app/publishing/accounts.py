@@ -28,6 +28,7 @@ from resourcesync.app.publishing.account_access import (
     read_values,
     resolve_values,
 )
+from resourcesync.app.publishing.mending import mending
 from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -42,6 +43,7 @@ from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.account_follower import AccountFollower, FollowSettings
+from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 _PAUSE_SHARE: Final = 4
@@ -99,7 +101,7 @@ def publish_continuously(
             done = follower.publish(counts, asked)
             seconds = clock.monotonic() - began
             yield replace(done, seconds=seconds)
-            asked = PublishRequest(allow_empty=asked.allow_empty)
+            asked = replace(asked, step=PublicationStep.DUE)
             soonest = max(seconds * _PAUSE_SHARE, _SHORTEST_PAUSE)
             counts = _follow(follower, clock, every, soonest, asked)
 
@@ -141,7 +143,7 @@ def _open_follower(
     if asked.dry_run:
         raise ConfigurationError("another system is recorded while it is read: there is no dry run")
     path = followed.out / CATALOGUE
-    with ExitStack() as stack:
+    with mending(path, clock, asked), ExitStack() as stack:
         catalogue = stack.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
         known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
         url = str(chosen.get("url") or known_url)

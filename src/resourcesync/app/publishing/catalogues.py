@@ -3,15 +3,17 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
+from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue, bad_rows
+from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.app.publishing import document_stores, trees
-from resourcesync.app.publishing.trees import hinting_at_bad_rows
+from resourcesync.app.publishing.mending import mending, publish_mended, report_bad_rows
 from resourcesync.discovery.uris import origin
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, StorageError, quoted
@@ -23,7 +25,7 @@ from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
 from resourcesync.source.publisher import Publication
-from resourcesync.source.round_trip import check_own_resource
+from resourcesync.source.round_trip import check_own_resource, find_fault
 from resourcesync.source.scan import ScanReport
 
 if TYPE_CHECKING:
@@ -96,6 +98,12 @@ def export_lines(path: Path, *, changes_after: int | None = None) -> Iterator[by
         yield from starmap(ndjson.write_change, read_changes(path, changes_after))
 
 
+def find_bad_rows(path: Path) -> Iterator[BadRow]:
+    """Yield the rows of any catalogue that cannot be published; nothing is written."""
+    _check_exists(path)
+    yield from bad_rows.find_bad_rows(path, find_fault)
+
+
 def _check_exists(path: Path) -> None:
     if not path.is_file():
         raise ConfigurationError(
@@ -108,7 +116,7 @@ def _check_exists(path: Path) -> None:
 @contextmanager
 def _open_existing(path: Path) -> Iterator[PostedCatalogue]:
     _check_exists(path)
-    with hinting_at_bad_rows(path), PostedCatalogue(path) as catalogue:
+    with PostedCatalogue(path) as catalogue:
         yield catalogue
 
 
@@ -125,8 +133,18 @@ def publish(
     for name in ("url", "described_by"):
         if chosen.get(name):
             trees.check_address(str(chosen[name]))
+    attempt = partial(_publish, path, out, chosen, clock, asked)
+    return publish_mended(path, clock, asked, attempt)
+
+
+def _publish(
+    path: Path,
+    out: Path | str | None,
+    chosen: Mapping[str, object],
+    clock: Clock,
+    asked: PublishRequest,
+) -> PublicationResult:
     with ExitStack() as stack:
-        stack.enter_context(hinting_at_bad_rows(path))
         catalogue = stack.enter_context(closing(FileCatalogue(path, clock)))
         _refuse_folder(catalogue, path)
         known = read_settings(catalogue, INPUT_NOTE)
@@ -148,6 +166,7 @@ def publish(
             scan=found,
             foreign_origins=_foreign_origins(catalogue, settings.url) if done.first else (),
             publication=done,
+            mended=report_bad_rows(path, asked) if asked.dry_run else 0,
             dry_run=asked.dry_run,
             notified=notified,
         )
@@ -205,7 +224,11 @@ def publish_lines(
     if not (chosen.get("url") or path.exists()):
         raise _unknown_address_error(_publish_into(f"{LINES_SCHEME}{lines}", out))
     now = clock.now()
-    with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
+    with (
+        mending(path, clock, asked),
+        _open_lines(lines) as stream,
+        open_catalogue(path) as catalogue,
+    ):
         catalogue.fill(_resources(stream, lines), now, allow_empty=asked.allow_empty)
     return publish(path, out, chosen, clock=clock, asked=asked)
 

@@ -14,6 +14,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Watcher
 from resourcesync.source.naming import is_sitemap
+from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 OnPublished = Callable[[PublicationResult], None]
@@ -78,7 +79,7 @@ class PublishLoop:
         while True:
             self._wait(watcher)
             try:
-                self._publish({}, PublishRequest(allow_empty=asked.allow_empty))
+                self._publish({}, replace(asked, step=PublicationStep.DUE))
             except ResourceSyncError as error:
                 pause = min(self._pace.retry * 2.0 ** min(failures, 16), self._pace.most)
                 failures += 1

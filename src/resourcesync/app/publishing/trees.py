@@ -1,28 +1,22 @@
-"""Publication of a tree, with its catalogue; and a check for rows that cannot be published."""
+"""Publication of a tree, with its catalogue."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from itertools import islice
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import structs
 
-from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
-from resourcesync.adapters.catalogue.bad_rows import BadRow
+from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import locked_documents
-from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError, quoted
-from resourcesync.model.digests import ALGORITHMS
-from resourcesync.model.resources import Change, Resource
+from resourcesync.app.publishing.mending import publish_mended
+from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import (
-    BAD_ROW,
-    CatalogueStore,
-    DocumentStore,
-)
+from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
@@ -40,7 +34,6 @@ from resourcesync.source.publication_options import (
     version_options_of,
 )
 from resourcesync.source.publisher import ListPublisher
-from resourcesync.source.round_trip import find_fault
 from resourcesync.source.tree_publication import (
     REREAD_NOTE,
     OpenTree,
@@ -57,57 +50,6 @@ if TYPE_CHECKING:
     from resourcesync.ports.second_process import SecondProcess
     from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.notifications import NoticeSender
-
-
-ROW_BATCH: Final = 10_000
-"""Rows of one transaction."""
-
-
-def _fault_of(entries: Sequence[Resource] | Sequence[Change]) -> str:
-    """Return the reason why entries cannot be published or verified; empty when they can."""
-    return find_fault(entries) or next(filter(None, map(_bad_digest, entries)), "")
-
-
-def _bad_digest(entry: Resource | Change) -> str:
-    resource = entry.resource if isinstance(entry, Change) else entry
-    for digest in resource.digests:
-        if digest.algorithm in ALGORITHMS and not digest.is_usable:
-            return f"its digest is not a valid {digest.algorithm}: {digest.value[:200]!r}"
-    return ""
-
-
-@contextmanager
-def hinting_at_bad_rows(path: Path) -> Iterator[None]:
-    """Add the next step to an error that names a row."""
-    try:
-        yield
-    except StateError as error:
-        if error.code == BAD_ROW:
-            error.hint = (
-                "check the catalogue: each bad row is named: "
-                f"resourcesync catalogue check {quoted(path, 'CATALOGUE')}"
-            )
-        raise
-
-
-def find_bad_rows(path: Path) -> Iterator[BadRow]:
-    """Yield the rows of a catalogue that cannot be published; nothing is written."""
-    if not path.is_file():
-        raise ConfigurationError(f"there is no catalogue {path}")
-    yield from bad_rows.find_bad_rows(path, _fault_of)
-
-
-def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
-    """Quarantine the rows that cannot be published, some thousand at a time; yield each.
-
-    Rows that were yielded stay in quarantine, whatever comes after them.
-    """
-    if not path.is_file():
-        raise ConfigurationError(f"there is no catalogue {path}")
-    with closing(FileCatalogue(path, clock)):  # locks out other publications
-        while rows := list(islice(find_bad_rows(path), ROW_BATCH)):
-            bad_rows.quarantine_rows(path, rows, clock.now(), _fault_of)
-            yield from rows
 
 
 class _Folders(msgspec.Struct, frozen=True):
@@ -131,6 +73,14 @@ def publish_tree(
     asked = asked or PublishRequest()
     folders = _Folders(root, root if state is None else state)
     _check(folders, chosen)
+    attempt = partial(_publish, folders, chosen, clock, asked)
+    return publish_mended(folders.home / CATALOGUE, clock, asked, attempt)
+
+
+def _publish(
+    folders: _Folders, chosen: Mapping[str, object], clock: Clock, asked: PublishRequest
+) -> PublicationResult:
+    root = folders.root
     with ExitStack() as stack:
         catalogue = stack.enter_context(_catalogue(folders.home, clock, dry_run=asked.dry_run))
         known = read_settings(catalogue, NOTE)
@@ -303,7 +253,7 @@ def publisher_of(
 def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
     path = home / CATALOGUE
     if not dry_run:
-        with hinting_at_bad_rows(path), closing(FileCatalogue(path, clock)) as catalogue:
+        with closing(FileCatalogue(path, clock)) as catalogue:
             try:
                 yield catalogue
             except ConfigurationError:

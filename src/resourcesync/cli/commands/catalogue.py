@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 )
 @option("--allow-empty", is_flag=True, help="For import: empty input deletes all resources.")
 @option(
-    "--set-aside",
-    is_flag=True,
-    help="For check: move bad rows to the table set_aside, so that the others can be published.",
-)
-@option(
     "--with",
     multiple=True,
     type=options.PAIR,
@@ -67,7 +62,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
         ("allow_empty", "import"),
         ("changes", "export"),
         ("after", "export"),
-        ("set_aside", "check"),
     ):
         if values[flag] and action != of:
             raise click.UsageError(f"--{flag.replace('_', '-')} is for {of}")
@@ -165,34 +159,22 @@ def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _check(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import catalogues  # noqa: PLC0415 - help stays quick
 
     file, found = values["file"], 0
-    rows = trees.find_bad_rows(file)
-    if values["set_aside"]:
-        rows = trees.quarantine_rows(file, machine.system_clock())
-    for row in rows:
+    for row in catalogues.find_bad_rows(file):
         found += 1
-        place = f"{row.table} {row.number}" if row.number else row.table
-        screen.report("row", {"place": place, "uri": row.uri, "reason": row.reason})
+        screen.report("row", {"place": row.place, "uri": row.uri, "reason": row.reason})
     fields = {"rows": found}
     if not found:
         return CommandOutcome(
             closing=(TextLine("Every row can be published", level=QUIET),), fields=fields
         )
-    said = formatting.counted(found, "row")
-    if values["set_aside"]:
-        kept = TextLine(
-            f"{said} moved to the table set_aside; their resources are published again", "Set aside"
-        )
-        again = TextLine(f"resourcesync publish catalogue:{file}", "Next")
-        return CommandOutcome(closing=(kept, again), fields=fields)
     return CommandOutcome(
         exit=ExitCode.FINDINGS,
         closing=(
-            TextLine(f"{said} cannot be published, or cannot be checked by readers", "Found"),
-            TextLine(f"correct them, or: resourcesync catalogue check {file} --set-aside", "Next"),
+            TextLine(f"{formatting.counted(found, 'row')} cannot be published", "Found"),
+            TextLine("correct them; else publish mends those that it meets, and exits 3", "Next"),
         ),
         fields=fields,
     )

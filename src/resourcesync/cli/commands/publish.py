@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.batch import combine_outcomes, report_failure, run_part
 from resourcesync.cli.configured_sources import ConfiguredSources
+from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
@@ -297,7 +298,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     from resourcesync.app import machine  # noqa: PLC0415 - the same
     from resourcesync.app.publishing.inputs import InputKind, kind_of  # noqa: PLC0415 - the same
 
-    source, asked, kind = _input(target, values), _request(values), kind_of(target)
+    source, asked, kind = _input(target, values), _request(values, screen), kind_of(target)
     if values["watch"]:
         return _watch(source, asked, values["every"], screen)
     done = source.publish(machine.system_clock(), asked)
@@ -311,7 +312,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     return with_packages(outcome, done.dumped, screen)
 
 
-def _request(values: Mapping[str, Any]) -> "PublishRequest":
+def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
     from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - the same
 
     dumps, kinds = None, values["dumps"] or "none"
@@ -319,11 +320,16 @@ def _request(values: Mapping[str, Any]) -> "PublishRequest":
         from resourcesync.cli.packed_dumps import dump_request  # noqa: PLC0415 - rarely needed
 
         dumps = dump_request(kinds)
+
+    def report_row(event: str, fields: Mapping[str, object]) -> None:
+        screen.report(event, {**fields, "exit": int(ExitCode.PARTIAL)})
+
     return PublishRequest(
         step=step_of(values),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
         dumps=dumps,
+        report=report_row,
     )
 
 

@@ -109,7 +109,8 @@ def conclude(
     done: "PublicationResult", *, has_files: bool = True, mirror: str = ""
 ) -> CommandOutcome:
     """Return the outcome of a publication, with its closing lines."""
-    code = ExitCode.PARTIAL if done.scan.changing + done.scan.unreadable else ExitCode.OK
+    is_whole = not (done.scan.changing or done.scan.unreadable or done.mended)
+    code = ExitCode.OK if is_whole else ExitCode.PARTIAL
     step = "as usual" if has_files else f"the files in {_document_folder(done)}"
     step = "" if mirror else f"upload {step}, then "
     lines = _dry_run_lines(done) if done.dry_run else _closing_lines(done, step)
@@ -121,8 +122,11 @@ def conclude(
 
 
 def _left_lines(done: "PublicationResult") -> Iterator[TextLine]:
-    """Yield the lines of the files that could not be read, also for ``-q``: cron mails them."""
+    """Yield the lines of what could not be published, also for ``-q``: cron mails them."""
     scan = done.scan
+    if done.mended:
+        rows = formatting.counted(done.mended, "row")
+        yield TextLine(f"{rows} of the catalogue cannot be published: see the warnings", "!", QUIET)
     count = scan.changing + scan.unreadable
     if not count:
         return
@@ -276,6 +280,7 @@ def publication_fields(done: "PublicationResult") -> dict[str, object]:
         "changing": scan.changing,
         "unreadable": scan.unreadable,
         "omitted": scan.omitted,
+        "mended": done.mended,
         "versions": done.retained.versions,
         "patches": done.retained.patches,
         "written": [written.name for written in publication.written],

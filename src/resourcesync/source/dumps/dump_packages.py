@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
-from resourcesync.documents.writer import body, closing, opening
+from resourcesync.documents.writer import closing, opening
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import disagree
 from resourcesync.model.links import Link
@@ -31,7 +31,7 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
-from resourcesync.source.document_writer import DocumentWriter
+from resourcesync.source.document_writer import DocumentWriter, checking_entries, renderer
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.dumps.package_writer import PackageJob, PackageNames, Packager
 
@@ -56,8 +56,8 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
         header = manifest_header(writer, snapshot.at)
         for start, end in _ranges(known, size):
             resources = _sized(snapshot.batches(start, end), contents)
-            for entries in plan_packages(header, resources, size=size):
-                text = body(entries, header)
+            for entries in _planned(header, resources, size):
+                text = renderer(header)(entries)
                 key = _key(header, text)
                 packed = usable.get(key)
                 if packed is not None and packager.confirm_unharmed(packed):
@@ -167,7 +167,7 @@ def pack_changes(
     packages: list[PublishedPackage] = []
     since, number = reached.until, reached.number
     widest = _header(writer, _longest(at), _longest(at))
-    for entries, is_last in _with_last_flag(plan_packages(widest, here, size=size)):
+    for entries, is_last in _with_last_flag(_planned(widest, here, size)):
         until = at if is_last else _time_of(entries[-1])
         header = _header(writer, from_microseconds(since), from_microseconds(until))
         package, manifest = naming.change_package(number)
@@ -176,7 +176,7 @@ def pack_changes(
             header=header,
             entries=entries,
             key=package,
-            text=body(entries, header),
+            text=renderer(header)(entries),
             since=since,
         )
         made = packager.pack(job)
@@ -218,7 +218,8 @@ def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: Resourc
         return True
     now = next(snapshot.resources(was.uri, was.uri + "\0"), None)
     # A version known by other digests may be the same one: packing compares its bytes.
-    return now is not None and not disagree(now.digests, was.digests)
+    is_same = now is not None and not disagree(now.digests, was.digests)
+    return is_same and was.length is not None  # nothing is known of a row that was mended
 
 
 def _packable(
@@ -243,6 +244,13 @@ def _has_patch(patch: Link, contents: ResourceContents) -> bool:
     if stream is not None:
         stream.close()
     return stream is not None
+
+
+def _planned(
+    header: Header, entries: Iterable[ManifestEntry | ResourceRun], size: PackageSize
+) -> Iterator[Sequence[ManifestEntry]]:
+    with checking_entries():
+        yield from plan_packages(header, entries, size=size)
 
 
 def _with_last_flag(

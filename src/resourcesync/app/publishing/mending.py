@@ -1,0 +1,79 @@
+"""Rows of a catalogue that cannot be published: each is told and mended, and the rest goes on."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from resourcesync.adapters.catalogue import bad_rows
+from resourcesync.adapters.catalogue.bad_rows import BadRow
+from resourcesync.errors import StorageError
+from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.catalogue import BAD_ROW
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from resourcesync.source.read_back import READ_BACK
+from resourcesync.source.round_trip import find_fault
+
+_CODES: Final = frozenset({BAD_ROW, READ_BACK})
+"""Codes of errors that a bad row may be the reason of."""
+
+
+def report_bad_rows(path: Path, asked: PublishRequest) -> int:
+    """Report the rows that cannot be published; return their number."""
+    count = 0
+    for row in bad_rows.find_bad_rows(path, find_fault):
+        _report_row(asked.report, row)
+        count += 1
+    return count
+
+
+def publish_mended(
+    path: Path, clock: Clock, asked: PublishRequest, attempt: Callable[[], PublicationResult]
+) -> PublicationResult:
+    """Publish; if bad rows were met and mended, publish again."""
+    try:
+        return attempt()
+    except StorageError as error:
+        count = _mend(error, path, clock, asked)
+        if not count:
+            raise
+    return replace(attempt(), mended=count)
+
+
+@contextmanager
+def mending(path: Path, clock: Clock, asked: PublishRequest) -> Iterator[None]:
+    """Mend the bad rows that end the block, so that the next run can go on."""
+    try:
+        yield
+    except StorageError as error:
+        if count := _mend(error, path, clock, asked):
+            error.evidence = (*error.evidence, ("mended", f"{count:,} of its rows"))
+            error.hint = "publish again"
+        raise
+
+
+def _mend(error: StorageError, path: Path, clock: Clock, asked: PublishRequest) -> int:
+    """Mend the bad rows if one may be the reason of an error; return their number."""
+    if error.code not in _CODES:
+        return 0
+    if asked.dry_run:
+        report_bad_rows(path, asked)
+        return 0
+    return bad_rows.mend_rows(path, clock.now(), find_fault, partial(_report_row, asked.report))
+
+
+def _report_row(report: Reporter, row: BadRow) -> None:
+    """Report a row with all its values: once it is mended, they are nowhere else."""
+    instead = "its URI alone" if row.table == "resource" else "its resource as it is now"
+    former = {name: repr(value) for name, value in row.values.items() if value not in (None, "")}
+    message = (
+        f"{row.place} cannot be published: {row.uri}: {row.reason}; published instead:"
+        f" {instead if row.has_uri else 'nothing'}; its values: "
+        + ", ".join(f"{name} {value}" for name, value in former.items())
+    )
+    hint = "correct the program that wrote it: the view post refuses such rows"
+    fields = {"place": row.place, "uri": row.uri, "reason": row.reason, "former": former}
+    report("warning", {"code": "mended-row", "message": message, "hint": hint, **fields})
