@@ -69,13 +69,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--disk", type=Path, metavar="DIR", help="a folder to work in, not that for temporary files"
     )
-    parser.add_argument("--days", type=_count, default=10, help="arxiv: how long; 10 is usual")
-    parser.add_argument(
-        "--changes", type=_count, default=1_800, help="arxiv: how many each day; 1,800 is usual"
-    )
-    parser.add_argument(
-        "--remembered", action="store_true", help="arxiv: the mirror begins without files"
-    )
     parser.add_argument("--kills", type=_count, default=10, help="large: how often; 10 is usual")
     parser.add_argument("--record", type=Path, metavar="FILE", help="also write the result as JSON")
     return parser
@@ -117,9 +110,6 @@ def main(words: list[str] | None = None) -> int:
             size=size,
             seed=asked.seed,
             folder=Path(folder),
-            days=asked.days,
-            changes=asked.changes,
-            remembered=asked.remembered,
             kills=asked.kills,
         )
         outcome = campaign.run(work)

@@ -2,7 +2,6 @@
 
 The server is a real one (SeaweedFS). Nothing is lost, nothing of ours is taken for another's, no
 half object is seen, and who has lost the machine goes on with the memory that is in the bucket.
-Then puts are counted: by obstore alone, by our store, by a whole pull.
 """
 
 import hashlib
@@ -12,21 +11,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
 from pathlib import Path
 from typing import Final
-
-import obstore
-from obstore.store import S3Store
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
-from resourcesync.model.digests import Digest
-from resourcesync.ports.stores import ObjectContent
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync_s3.bucket import Bucket
 from resourcesync_s3.store import BucketStore, open_store
@@ -39,7 +31,6 @@ _TOUCHED: Final = 400
 _LARGE: Final = 9 << 20
 _PATIENCE: Final = 300.0
 _LIVES: Final = 6
-_BODY: Final = 4_096
 _AT_ONCE: Final = 16
 
 
@@ -53,7 +44,6 @@ def run(asked: Asked) -> Outcome:
         server.make_bucket(BUCKET)
         os.environ.update(server.environment())
         _killed(asked, outcome)
-        _counted(min(2_000, _EACH * asked.size), outcome)
     return outcome
 
 
@@ -184,32 +174,6 @@ def _change(tree: Path, dice: random.Random, changes: int) -> None:
             # As many come as go: a tree that shrinks through many lives holds the last pull back.
             path = tree / f"{dice.randrange(100_000):05}.bin"
         _write(path, dice)
-
-
-def _counted(objects: int, outcome: Outcome) -> None:
-    """Count puts of 4 KiB, 16 at a time: by obstore alone, and by our store."""
-    body = random.Random(1).randbytes(_BODY)
-    digest = Digest("sha-256", hashlib.sha256(body).hexdigest())
-    alone = S3Store(
-        BUCKET, prefix="alone", client_options={"allow_http": True}, checksum_algorithm="SHA256"
-    )
-    ours = open_store(f"s3://{BUCKET}/ours")
-
-    def put_alone(number: int) -> None:
-        obstore.put(alone, f"{number}", body, mode="create")
-
-    def put_ours(number: int) -> None:
-        assert ours.put(f"{number}", ObjectContent(BytesIO(body), len(body), (digest,)), None)
-
-    for label, put in (("obstore alone", put_alone), ("our store", put_ours)):
-        outcome.add(f"{label}, puts/s", objects / _timed(put, objects))
-
-
-def _timed(put: Callable[[int], None], objects: int) -> float:
-    began = time.monotonic()
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(put, range(objects)))
-    return time.monotonic() - began
 
 
 CAMPAIGN: Final = Campaign(run=run, size=10, unit="kills of a pull into a bucket")

@@ -50,18 +50,12 @@ class Asked:
         size: How much: operations, URIs, resources or rounds.
         seed: What all choices follow from.
         folder: An empty folder on the disk to work in.
-        days: For how long, in a campaign that goes on for days.
-        changes: What happens on each of them.
-        remembered: Whether the mirror begins with all in its memory, and without files.
         kills: How often the first pull is killed, in a campaign of one large pull.
     """
 
     size: int
     seed: int
     folder: Path
-    days: int = 0
-    changes: int = 0
-    remembered: bool = False
     kills: int = 10
 
 

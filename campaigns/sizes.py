@@ -12,12 +12,10 @@ class Sizes(NamedTuple):
 
 SIZES: Final = {
     "ablation": Sizes(300),
-    "arxiv": Sizes(240_000),
     "bucket": Sizes(10),
     "clients": Sizes(12),
     "crash": Sizes(10_000),
     "cursor": Sizes(5_000),
-    "elasticsearch": Sizes(1_000_000),
     "foreign": Sizes(10_000),
     "fuzz": Sizes(3_000_000),
     "index": Sizes(1_000),
@@ -25,13 +23,10 @@ SIZES: Final = {
     "large": Sizes(500_000),
     "lists": Sizes(2_400_000),
     "lives": Sizes(10_000, ci=100),
-    "oai": Sizes(10_000),
     "power": Sizes(300_000, ci=4_000),
     "race": Sizes(300_000),
     "soak": Sizes(30),
-    "spread": Sizes(40),
     "torture": Sizes(2),
     "uris": Sizes(1_000_000),
     "watched": Sizes(20),
-    "wikipedia": Sizes(120),
 }

@@ -1,21 +1,16 @@
 """A small run of each campaign: the long ones are commands, ``python -m campaigns NAME``."""
 
-import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from campaigns import fuzz
 from campaigns.__main__ import NAMES, load, main
-from campaigns.arxiv import Truth
 from campaigns.dated import live_dated
 from campaigns.generated import installed
 from campaigns.outcome import Asked, Campaign, Outcome, line, table
 from fuzz.targets import TARGETS
-from resourcesync.model.resources import Change
 from tests.support.storage.racing import race
 
 pytestmark = pytest.mark.night
@@ -139,11 +134,6 @@ def test_indexes_equal_the_mirror_after_kills_of_the_pull_and_of_those_who_fill_
     assert ["comparisons", "1"] in [row.split() for row in capsys.readouterr().out.splitlines()]
 
 
-def test_a_campaign_of_an_index_lists_each_change_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["elasticsearch", "--size", "200"]) == 0
-    assert "20 changes, peak MiB" in capsys.readouterr().out
-
-
 @pytest.mark.skipif(not installed(), reason="nginx is not here")
 def test_a_campaign_of_lists_plans_and_audits_what_it_should(
     capsys: pytest.CaptureFixture[str],
@@ -162,35 +152,6 @@ def test_a_large_pull_that_is_killed_ends_complete_and_in_little_memory(
     told = capsys.readouterr().out
     assert ["killed", "1"] in [row.split() for row in told.splitlines()]
     assert "audit by lists, peak MiB" in told
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_a_destination_is_equal_on_each_day_of_a_source_that_changes_daily(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    few = ["arxiv", "--resources", "300", "--changes", "20"]
-
-    assert main([*few, "--days", "5"]) == 0, "dropped lists are no failure"
-    told = capsys.readouterr().out
-    assert "day 3, dumped" in told
-    assert "day 5, pulled" in told
-    assert "who comes last, pulled" in told
-    assert main([*few, "--days", "1", "--remembered"]) == 0
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_a_change_that_no_list_tells_of_is_found_by_the_campaign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    all_changes = Truth.change
-
-    def some_changes(truth: Truth, luck: random.Random, changes: int) -> Iterator[Change]:
-        return islice(all_changes(truth, luck, changes), 1, None)
-
-    monkeypatch.setattr(Truth, "change", some_changes)
-    asked = Asked(size=50, seed=1, folder=tmp_path, days=1, changes=5)
-
-    assert any("is held as" in violation for violation in load("arxiv").run(asked).violations)
 
 
 def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:

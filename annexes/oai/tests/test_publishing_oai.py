@@ -1,25 +1,102 @@
 """A small repository becomes a Source that passes judgement, and a mirror follows it over HTTP."""
 
+import random
+from dataclasses import replace
 from pathlib import Path
 
-from campaigns.oai import follow
-from campaigns.outcome import Asked
 from tests.support.accounts.oai_metadata import Bitstream, Item
-from tests.support.accounts.oai_provider import Provider, providing
-from tests.support.commands.run import Ran, resourcesync
+from tests.support.accounts.oai_provider import Provider, Quirks, changed, providing
+from tests.support.commands.run import files_of, free_port, resourcesync, running, script
+
+ITEMS = 50
 
 
-def command(*words: str | Path, home: Path) -> Ran:
-    return resourcesync(*words, cwd=home)
+def item(number: int, luck: random.Random) -> Item:
+    """Return an item; each fifth has two files."""
+    return Item(
+        local=f"10673/{number}",
+        title=f"Report {number} on the state of the coast",
+        bitstreams=tuple(
+            Bitstream(name=f"report-{at}.pdf", body=luck.randbytes(600))
+            for at in range(1 + (number % 5 == 0))
+        ),
+    )
+
+
+def change(provider: Provider, luck: random.Random) -> None:
+    """Create, change and withdraw one each, and give one another file."""
+    provider.tick(3 * 86_400)
+    there = [local for local, (_, item) in provider.items.items() if item]
+    gone, corrected, other = luck.sample(there, k=3)
+    provider.remove(gone)
+    changed(provider, corrected, title=f"Corrected report {luck.random()}")
+    former = provider.items[other][1]
+    assert former is not None
+    first = replace(former.bitstreams[0], body=luck.randbytes(700))
+    changed(provider, other, bitstreams=(first, *former.bitstreams[1:]))
+    provider.put(item(ITEMS + len(provider.items), luck))
+
+
+def is_mirrored(provider: Provider, mirror: Path) -> bool:
+    """Whether a mirror has the metadata and the files of a repository, and nothing else."""
+    held = {f"/{path}": body for path, body in files_of(mirror).items()}
+    files = {
+        path[path.index("/bitstream/") :]: body
+        for path, body in held.items()
+        if "/bitstream/" in path
+    }
+    items = {local: item for local, (_, item) in provider.items.items() if item}
+    titles = {
+        f"/resource/{local}/{prefix}.xml": item.title.encode()
+        for local, item in items.items()
+        for prefix in ("oai_dc", "mods")
+    }
+    bodies = {
+        f"/bitstream/{local}/{file.name}": file.body
+        for local, item in items.items()
+        for file in item.bitstreams
+    }
+    metadata = {path for path in held if path.startswith("/resource/")}
+    return (
+        files == bodies
+        and metadata == titles.keys()
+        and all(title in held[path] for path, title in titles.items())
+    )
 
 
 def test_a_repository_becomes_a_source_that_a_mirror_follows(tmp_path: Path) -> None:
-    outcome = follow(Asked(size=50, seed=7, folder=tmp_path), command)
+    luck, provider, port = random.Random(7), Provider(Quirks(page=10)), free_port()
+    for number in range(ITEMS):
+        provider.put(item(number, luck))
+    provider.tick(3 * 86_400)  # behind the overlap of harvests
+    url = f"http://127.0.0.1:{port}"
 
-    assert outcome.violations == []
-    found = dict(outcome.rows)
-    assert found["mirror at first, resources"] == 160
-    assert found["publication of no change, requests"] == 5
+    def do(*words: str | Path) -> None:
+        ran = resourcesync(*words, cwd=tmp_path)
+        assert ran.code == 0, ran.said
+
+    def publish() -> int:
+        before = len(provider.asked)
+        chosen = ("--with", "prefixes=oai_dc,mods", "--with", "files-from=xoai")
+        do("publish", f"oai:{provider.base}", "--url", url, "--out", tmp_path / "out", *chosen)
+        return len(provider.asked) - before
+
+    def follow() -> None:
+        do("pull", url, tmp_path / "mirror", "--quiet", "--allow-origin", provider.url)
+        assert is_mirrored(provider, tmp_path / "mirror")
+
+    with providing(provider):
+        publish()
+        words = ("serve", tmp_path / "out", "--bind", f"127.0.0.1:{port}")
+        with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
+            judged = ("--live", "--sample", "50", "--fail-on", "warning")
+            do("validate", url, *judged, "--allow-origin", provider.url)
+            follow()
+            assert publish() == 5, "nothing changed"
+            for _ in range(2):
+                change(provider, luck)
+                publish()
+                follow()
 
 
 def test_a_repository_is_published_as_dspace_did(tmp_path: Path) -> None:

@@ -148,21 +148,6 @@ def configured(place: str, run: Path) -> Iterator[Nginx]:
 
 
 @contextlib.contextmanager
-def repeating(root: Path, run: Path, *, under: str, file: str) -> Iterator[Nginx]:
-    """Serve a folder, and one file of it for everything below a path, while the block runs.
-
-    Args:
-        root: The folder.
-        run: A folder for nginx's own files; made here.
-        under: The path, such as ``/r/``.
-        file: The file's path in the folder, such as ``/body.bin``.
-    """
-    place = f"root {root}; location {under} {{ rewrite ^ {file} break; }}"
-    with _running(run, place=place, tls="", listen="") as port:
-        yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
-
-
-@contextlib.contextmanager
 def proxying(to: str, run: Path) -> Iterator[str]:
     """Hand all requests on to another server while the block runs; yield the origin.
 
