@@ -1,7 +1,7 @@
 """``python -m campaigns night``: all campaigns, one after the other, each in its own process.
 
-Each result is one line of JSON in a folder. A campaign that held with the same files, seed and
-size is not run again, so a run that was stopped goes on where it was. ``summary`` writes the
+Each result is one line of JSON in a file. A campaign that held with the same files, seed and size
+is not run again, so a run that was stopped goes on where it was. ``summary`` writes the last
 results into ``campaigns/results.md``.
 """
 
@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -26,11 +25,9 @@ from campaigns.sizes import SIZES
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "campaigns" / "results.md"
 FOLDER: Final = ROOT / "build" / "campaigns"
-_UNKNOWN: Final = "unknown"
-_COLUMNS: Final = (
-    *("Campaign", "Tried", "Share", "Seed", "Violations", "Result"),
-    *("Elapsed", "Processor", "Date", "Commit", "Python"),
-)
+_HEAD: Final = """\
+| Campaign | Tried | Share | Seed | Result | Elapsed | Processor | Date | Commit |
+|---|---|--:|--:|---|--:|--:|---|---|"""
 _EXPLANATION: Final = """\
 `python -m campaigns night` runs all campaigns, in the sizes of a release unless `--scale` says \
 less; `python -m campaigns summary` writes this page from its results. The last result of each \
@@ -40,41 +37,25 @@ processors."""
 
 
 def version() -> str:
-    """Return the commit, and a digest of what differs from it; the page of results is left out."""
+    """Return the commit, and a digest of what differs from it; empty outside a checkout."""
 
     def git(*words: str) -> str:
-        end = ("--", ".", f":!{PAGE.relative_to(ROOT)}")
-        command = ["git", "-C", str(ROOT), *words, *(end if words[0] != "rev-parse" else ())]
+        command = ["git", "-C", str(ROOT), *words]
         return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
     try:
         commit = git("rev-parse", "--short=12", "HEAD").strip()
-        changed = git("diff", "HEAD") + git("status", "--porcelain")
+        changed = git("diff", "HEAD", "--", ".", ":!campaigns/results.md")
     except (OSError, subprocess.CalledProcessError):
-        return _UNKNOWN
-    digest = hashlib.sha256(changed.encode()).hexdigest()[:8]
-    return f"{commit}+{digest}" if changed else commit
+        return ""
+    return f"{commit}+{hashlib.sha256(changed.encode()).hexdigest()[:8]}" if changed else commit
 
 
 def read(results: Path) -> Iterator[dict[str, Any]]:
     """Yield the results that are whole: a line that was cut off by a kill is left out."""
-    if not results.exists():
-        return
-    for text in results.read_text("utf-8").splitlines():
+    for text in results.read_text("utf-8").splitlines() if results.exists() else ():
         with contextlib.suppress(ValueError):
             yield json.loads(text)
-
-
-def _append(results: Path, record: dict[str, Any]) -> None:
-    results.parent.mkdir(parents=True, exist_ok=True)
-    with results.open("a+b") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # a kill cut off the last line
-                file.write(b"\n")
-        file.write(json.dumps(record).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def scaled(campaign: Campaign, size: int, scale: float) -> int:
@@ -85,11 +66,9 @@ def scaled(campaign: Campaign, size: int, scale: float) -> int:
 
 def _run(name: str, words: Sequence[str], folder: Path, seconds: float) -> dict[str, Any]:
     """Run a campaign in its own process; return its record, or why there is none."""
-    record = folder / "last.json"
+    record, log = folder / "last.json", folder / f"{name}.txt"
     record.unlink(missing_ok=True)
-    log = folder / f"{name}.txt"
     command = [sys.executable, "-m", "campaigns", name, *words, "--record", str(record)]
-    began = time.monotonic()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends the campaign too
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -108,14 +87,11 @@ def _run(name: str, words: Sequence[str], folder: Path, seconds: float) -> dict[
         found: dict[str, Any] = json.loads(record.read_text("utf-8"))
         return found
     last = (log.read_text("utf-8", "replace").strip().splitlines() or ["no output"])[-1]
-    return {
-        "status": "failed",
-        "reason": f"exit {child.returncode}: {last}"[:300],
-        "seconds": time.monotonic() - began,
-    }
+    return {"status": "failed", "reason": f"exit {child.returncode}: {last}"[:300]}
 
 
-def _parser() -> argparse.ArgumentParser:
+def main(words: Sequence[str]) -> int:
+    """Run all campaigns, or write the page of results; return 1 if one did not hold."""
     parser = argparse.ArgumentParser(prog="python -m campaigns", description=__doc__)
     parser.add_argument("what", choices=("night", "summary"))
     parser.add_argument("--only", help="names of campaigns, with commas; all is usual")
@@ -125,84 +101,69 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ci", action="store_true", help="what CI runs, in its sizes")
     parser.add_argument("--results", type=Path, metavar="FILE")
     parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help="for the summary")
-    return parser
-
-
-def _chosen(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
-    names = options.only.split(",") if options.only else list(SIZES)
-    for name in names:
-        if name not in SIZES:
-            parser.error(f"there is no campaign {name!r}")
-    return [name for name in names if SIZES[name].ci or not options.ci]
-
-
-def main(words: Sequence[str]) -> int:
-    """Run all campaigns, or write the page of results."""
-    parser = _parser()
     options = parser.parse_args(words)
-    names = _chosen(parser, options)
-    options.results = options.results or FOLDER / ("ci.jsonl" if options.ci else "results.jsonl")
+    names = options.only.split(",") if options.only else list(SIZES)
+    if unknown := sorted(set(names) - SIZES.keys()):
+        parser.error(f"there is no campaign {unknown[0]!r}")
+    results = options.results or FOLDER / ("ci.jsonl" if options.ci else "results.jsonl")
     if options.what == "summary":
-        options.page.write_text(summary(list(read(options.results))), "utf-8")
+        options.page.write_text(summary(list(read(results))), "utf-8")
         return 0
-    return 1 if _night(names, options) else 0
-
-
-def _night(names: Sequence[str], options: argparse.Namespace) -> int:
-    """Run campaigns; return how many did not hold."""
+    results.parent.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + options.hours * 3600
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    bad = 0
-    for name in names:
-        record = _begun(name, options)
-        if record["commit"] != _UNKNOWN and _held(options.results, record) and not options.ci:
-            print(f"{name}: held before, with the same files, seed and size", flush=True)
-            continue
-        left = end - time.monotonic()
-        size = ["--size", str(record["size"]), "--seed", str(options.seed)]
-        if "reason" in record:
-            result: dict[str, Any] = {"status": "not run"}
-        elif left <= 0:
-            result = {"status": "not run", "reason": "the time was over"}
-        else:
-            result = _run(name, size, options.results.parent, left)
-        record |= result
-        _append(options.results, record)
-        print(f"{name}: {record['size']:,}: {_result(record)}", flush=True)
-        if record["status"] in {"violated", "failed"}:
-            bad += 1
-            print((options.results.parent / f"{name}.txt").read_text("utf-8", "replace"))
-    return bad
+    chosen = [name for name in names if SIZES[name].ci or not options.ci]
+    return max([_tried(name, options, results, end) for name in chosen], default=0)
+
+
+def _tried(name: str, options: argparse.Namespace, results: Path, end: float) -> int:
+    """Run a campaign, unless it held before; return 1 if it does not hold."""
+    record = _begun(name, options)
+    known = ("campaign", "commit", "seed", "size")
+    if not options.ci and any(
+        found["status"] == "held" and all(found[key] == record[key] for key in known)
+        for found in read(results)
+        if record["commit"]
+    ):
+        print(f"{name}: held before, with the same files, seed and size", flush=True)
+        return 0
+    left = end - time.monotonic()
+    if "reason" in record:
+        record["status"] = "not run"
+    elif left <= 0:
+        record |= {"status": "not run", "reason": "the time was over"}
+    else:
+        size = ("--size", str(record["size"]), "--seed", str(options.seed))
+        record |= _run(name, size, results.parent, left)
+    with results.open("a", encoding="utf-8") as file:
+        file.write(f"\n{json.dumps(record)}\n")  # a kill may have cut off the last line
+        file.flush()
+        os.fsync(file.fileno())
+    print(f"{name}: {record['size']:,}: {_result(record)}", flush=True)
+    if record["status"] not in {"violated", "failed"}:
+        return 0
+    print((results.parent / f"{name}.txt").read_text("utf-8", "replace"))
+    return 1
 
 
 def _begun(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return what is known of a campaign before it runs."""
     from campaigns.__main__ import load  # noqa: PLC0415 - it imports this module
 
-    sizes = SIZES[name]
+    release, ci = SIZES[name]
     record: dict[str, Any] = {
         "campaign": name,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": version(),
-        "python": platform.python_version(),
         "seed": options.seed,
-        "size": sizes.ci if options.ci else sizes.release,
+        "size": ci if options.ci else release,
     }
     try:
         campaign = load(name)
     except ImportError as error:
         return record | {"reason": str(error)}
     if not options.ci:
-        record["size"] = scaled(campaign, sizes.release, options.scale)
+        record["size"] = scaled(campaign, release, options.scale)
     return record | {"unit": campaign.unit}
-
-
-def _held(results: Path, record: dict[str, Any]) -> bool:
-    same = ("campaign", "commit", "python", "seed", "size")
-    return any(
-        found["status"] == "held" and all(found[key] == record[key] for key in same)
-        for found in read(results)
-    )
 
 
 def _result(record: dict[str, Any]) -> str:
@@ -215,19 +176,16 @@ def _result(record: dict[str, Any]) -> str:
 
 def _row(record: dict[str, Any]) -> str:
     release = SIZES[record["campaign"]].release
-    share = "all" if record["size"] >= release else f"{record['size'] / release:.2%}"
     cells = (
         f"`{record['campaign']}`",
         f"{record.get('tried', record['size']):,} {record.get('unit', '')}",
-        share,
+        "all" if record["size"] >= release else f"{record['size'] / release:.2%}",
         str(record["seed"]),
-        str(len(record["violations"])) if "violations" in record else "",
         _result(record),
         f"{record['seconds']:.0f} s" if "seconds" in record else "",
         f"{record['processor']:.0f} s" if "processor" in record else "",
         record["date"][:16].replace("T", " "),
         f"`{record['commit']}`",
-        record["python"],
     )
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
@@ -235,8 +193,7 @@ def _row(record: dict[str, Any]) -> str:
 def summary(records: Sequence[dict[str, Any]]) -> str:
     """Return the page: the last result of each campaign, and which have none."""
     last = {record["campaign"]: record for record in records if record["campaign"] in SIZES}
-    held = [record for record in last.values() if record["status"] == "held"]
-    full = sum(record["size"] >= SIZES[record["campaign"]].release for record in held)
+    held = sum(record["status"] == "held" for record in last.values())
     none = ", ".join(f"`{name}`" for name in SIZES if name not in last)
     return "\n".join(
         (
@@ -244,14 +201,9 @@ def summary(records: Sequence[dict[str, Any]]) -> str:
             "",
             _EXPLANATION,
             "",
-            (
-                f"Of {len(SIZES)} campaigns {len(held)} held, {full} of these in the size of a "
-                f"release; {len(last) - len(held)} did not hold or could not run. "
-                f"Without a result: {none or 'none'}."
-            ),
+            f"Of {len(SIZES)} campaigns {held} held. Without a result: {none or 'none'}.",
             "",
-            f"| {' | '.join(_COLUMNS)} |",
-            "|---|---|--:|--:|--:|---|--:|--:|---|---|---|",
+            _HEAD,
             *(_row(last[name]) for name in SIZES if name in last),
             "",
         )
