@@ -22,7 +22,6 @@ from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.cli.explained_codes import CODES
 from resourcesync.settings.environment import PREFIX
-from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.publication import source_keys
 from resourcesync.settings.schema import Field, Section
 from resourcesync.settings.tables import mirror_keys
@@ -329,18 +328,16 @@ def configuration_keys(keys: Mapping[str, Field], command: str) -> str:
     options = {option.help for option in shown.params if isinstance(option, click.Option)}
     rows = []
     for name, field in keys.items():
-        schema = value_schema(field)
         kind = " or ".join(field.choices or [field.form.name])
         several = "list of " if field.is_many else ""
-        default = schema.get("default", "")
-        meaning = schema.get("description", "")
+        meaning = field.setting.help
         if field.setting.help in options:
             meaning = re.split(r"(?<=[.!?])\s", meaning, maxsplit=1)[0]
         rows.append(
             (
                 f"`{name}`",
                 f"{several}{'true or false' if field.is_flag else kind}",
-                f"`{default}`" if default not in {"", False} else "",
+                f"`{field.setting.shown}`" if field.setting.shown else "",
                 meaning.replace("|", "\\|"),
             )
         )

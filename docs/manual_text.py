@@ -14,7 +14,6 @@ from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionOption
 from resourcesync.settings.environment import PREFIX
-from resourcesync.settings.json_schema import value_schema
 from resourcesync.settings.publication import source_keys
 from resourcesync.settings.schema import Field, Section
 from resourcesync.settings.tables import mirror_keys
@@ -193,7 +192,5 @@ def _configuration() -> str:
 
 def _keys(keys: Mapping[str, Field]) -> Iterator[str]:
     for name, field in keys.items():
-        schema = value_schema(field)
-        built_in = schema.get("default", "")
-        note = f" Built in: {built_in}." if built_in not in {"", False} else ""
-        yield from _item(name, f"{schema.get('description', '')}{note}".strip() or "As the option.")
+        shown = field.setting.shown
+        yield from _item(name, f"{field.setting.help}{f' Built in: {shown}.' if shown else ''}")

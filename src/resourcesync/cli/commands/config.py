@@ -70,7 +70,7 @@ EXAMPLE: Final = """\
 """
 
 
-_ACTIONS: Final = ("init", "check", "show", "path", "schema")
+_ACTIONS: Final = ("init", "check", "show", "path")
 _SERVICES: Final = ("systemd", "cron")
 _SHARED: Final = {"grafana": "grafana.json", "alerts": "alerts.yml"}
 _PRINTED: Final = (*_SERVICES, *_SHARED)
@@ -113,7 +113,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
             no request is sent
     show    the settings of each mirror, with [defaults] and the environment
     path    the file that is used
-    schema  the JSON Schema of the file, for editors and programs
 
     \b
     systemd, cron: print a file that runs resourcesync unattended: mirrors, and with cron
@@ -140,8 +139,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
                 return _init(named or Path(files.NAME))
             case "path":
                 return _path(named)
-            case "schema":
-                return _schema(screen, as_json=output.json)
             case "check":
                 return _check(_find_file(named), screen)
             case _:
@@ -206,17 +203,6 @@ def _path(named: Path | None) -> CommandOutcome:
         for place, note in zip(places, notes, strict=True)
     ]
     return CommandOutcome(exit=ExitCode.FINDINGS, closing=tuple(lines), fields={"path": None})
-
-
-def _schema(screen: Screen, *, as_json: bool) -> CommandOutcome:
-    from resourcesync.settings.json_schema import config_schema  # noqa: PLC0415 - seldom needed
-
-    schema = config_schema()
-    if as_json:
-        screen.report("schema", {"schema": schema})
-    else:
-        write_line(sys.stdout, json.dumps(schema, indent=2))
-    return CommandOutcome()
 
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
