@@ -4,11 +4,12 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 
+import msgspec
 from msgspec import NODEFAULT
-from msgspec.structs import FieldInfo, fields
+from msgspec import inspect as types
 
-from resourcesync_simulator import experiments, scenario_files
-from resourcesync_simulator.bounds import BOUNDS
+from resourcesync_simulator import experiments
+from resourcesync_simulator.bounds import duration_text
 from resourcesync_simulator.events import EVENTS
 from resourcesync_simulator.measures import Measurement
 from resourcesync_simulator.scenario import (
@@ -20,75 +21,98 @@ from resourcesync_simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync_simulator.scenario_files import DAYS, Reader, read_seconds
+from resourcesync_simulator.scenario_files import DAYS, FORMS, SCALE, form_of
 
-TABLES = {
-    "": (scenario_files.TOP, Scenario),
-    "source": (scenario_files.TABLES["source"], OriginSettings),
-    "source.sizes": (scenario_files.SIZES, Sizes),
-    "source.bursts": (scenario_files.BURST, Burst),
-    "publish": (scenario_files.TABLES["publish"], PublishSettings),
-    "destination": (scenario_files.TABLES["destination"], DestinationSettings),
-    "faults": (scenario_files.TABLES["faults"], Faults),
+HEADS: dict[str, tuple[str, type[msgspec.Struct]]] = {
+    "": ("Above all tables", Scenario),
+    "source": ("`[source]`: the resources and their changes", OriginSettings),
+    "source.sizes": ("`source.sizes`: the lengths of resources", Sizes),
+    "source.bursts": ("`source.bursts`: each a table in a list", Burst),
+    "publish": ("`[publish]`: the publication of the Source", PublishSettings),
+    "destination": (
+        "`[[destination]]`: one Destination; any number of these tables",
+        DestinationSettings,
+    ),
+    "faults": ("`[faults]`: the faults", Faults),
 }
-"""The readers of each table, and the values that they return."""
-HEADS = {
-    "": "Above all tables",
-    "source": "`[source]`: the resources and their changes",
-    "source.sizes": "`source.sizes`: the lengths of resources",
-    "source.bursts": "`source.bursts`: each a table in a list",
-    "publish": "`[publish]`: the publication of the Source",
-    "destination": "`[[destination]]`: one Destination; any number of these tables",
-    "faults": "`[faults]`: the faults",
-}
-FIELDS = {"source.changes": "per_second"}
 MEANINGS = {
     "scale": "Factor of the numbers of resources and changes; 1 is the real size.",
     "source.bursts.at": "Time of the day, in the zone.",
     "source.bursts.days": "Days of the week.",
 }
 """Meanings of keys whose written form differs from the value."""
-SPANS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+HIDDEN = {"source", "publish", "destination", "faults", "destination.phase"}
+"""Tables, which have their own rows, and the key that a seed decides."""
 
 
 def keys() -> str:
     """Return a table of keys for each table of a scenario."""
-    return "\n".join(f"## {HEADS[name]}\n\n{''.join(rows(name))}" for name in TABLES)
+    return "\n".join(f"## {head}\n\n{''.join(rows(name))}" for name, (head, _) in HEADS.items())
 
 
 def rows(table: str) -> Iterator[str]:
     """Yield the lines that tell of the keys of one table."""
-    readers, values = TABLES[table]
+    values = HEADS[table][1]
+    kind = types.type_info(values)
+    assert isinstance(kind, types.StructType)
     meanings = attributes(values)
     yield "| Key | Value | Default | Meaning |\n| --- | --- | --- | --- |\n"
-    known = {field.name: field for field in fields(values)}
-    for key, reader in readers.items():
+    for field in kind.fields:
+        key = field.encode_name
         place = f"{table}.{key}" if table else key
-        name = FIELDS.get(place, key)
-        default = "`1.0`" if place == "scale" else usual(known[name], reader)
-        meaning = MEANINGS.get(place) or meanings[name]
-        yield f"| `{key}` | {value(place, reader)} | {default} | {meaning} |\n"
+        if place not in HIDDEN:
+            meaning = MEANINGS.get(place) or meanings[field.name]
+            yield f"| `{key}` | {value(field.type)} | {usual(field)} | {meaning} |\n"
+    if not table:
+        yield f"| `scale` | {value(types.type_info(SCALE))} | `1.0` | {MEANINGS['scale']} |\n"
 
 
-def value(place: str, reader: Reader) -> str:
+def value(kind: types.Type) -> str:
     """Return what may be written for a key."""
-    form = (inspect.getdoc(reader) or "").split("\n", 1)[0].replace("``", "`")
-    form = form.removeprefix("Read ").rstrip(".")
-    if form.startswith("a "):  # the head of the page has an example of each form
-        form = re.split(r",| such as", form.removeprefix("a "))[0]
-    bound = scenario_files.SCALE if place == "scale" else BOUNDS.get(place)
-    if bound is None or place == "source.bursts.at":
-        return form
-    return f"{form}, {bound.text.removeprefix('from ')}"
+    form = form_of(kind)
+    inner = kind.type if isinstance(kind, types.Metadata) else kind
+    # The head of the page has an example of each form.
+    text = re.split(r",| such as", FORMS[form].text)[0] if form else plain_form(inner)
+    text = text.removeprefix("a ")
+    least, most = getattr(inner, "ge", None), getattr(inner, "le", None)
+    if least is None or most is None or form == "clock":
+        return text
+    shown = duration_text if form in {"time", "age"} else number
+    return f"{text}, {shown(least)} to {shown(most)}"
 
 
-def usual(field: FieldInfo, reader: Reader) -> str:
+def number(bound: float) -> str:
+    """Return a bound as people write it."""
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:,.10g}"
+
+
+def plain_form(kind: types.Type) -> str:
+    """Return what TOML has for a type."""
+    match kind:
+        case types.IntType():
+            return "whole number"
+        case types.FloatType():
+            return "number"
+        case types.BoolType():
+            return "`true` or `false`"
+        case types.LiteralType(values=values):
+            return " or ".join(f'`"{name}"`' for name in values)
+        case types.StructType():
+            return "table"
+        case types.VarTupleType(item_type=item):
+            inner = item.type if isinstance(item, types.Metadata) else item
+            return f"list of {plain_form(inner)}s"
+        case _:
+            return "string"
+
+
+def usual(field: types.Field) -> str:
     """Return what holds where a key is not written, as it would be written."""
-    if field.default is NODEFAULT:
-        return "" if field.default_factory is not NODEFAULT else "must be given"
     found = field.default
-    if reader is read_seconds and isinstance(found, float):
-        return f"`{span(found)}`"
+    if found is NODEFAULT:
+        return "" if field.default_factory is not NODEFAULT else "must be given"
+    if form_of(field.type) in {"time", "age"} and isinstance(found, float):
+        return f'`"{duration_text(found)}"`' if found else "`0`"
     if isinstance(found, frozenset):
         return "every day" if len(found) == len(DAYS) else f"`{sorted(found)}`"
     if isinstance(found, tuple):
@@ -100,14 +124,6 @@ def usual(field: FieldInfo, reader: Reader) -> str:
     if isinstance(found, int | float):
         return f"`{found:_}`"
     return f'`"{found:%Y-%m-%dT%H:%M:%SZ}"`'
-
-
-def span(seconds: float) -> str:
-    """Return seconds as a time of a scenario."""
-    for many, unit in SPANS:
-        if seconds and seconds % many == 0:
-            return f'"{seconds / many:g}{unit}"'
-    return f'"{seconds:g}s"' if seconds else "0"
 
 
 def attributes(values: type) -> Mapping[str, str]:

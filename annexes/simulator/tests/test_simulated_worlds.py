@@ -148,12 +148,10 @@ def test_daily_lists_are_read_whole_and_bursts_come_at_their_hour() -> None:
     "wrong",
     [
         replace(SMALL, origin=OriginSettings(resources=0)),
-        replace(SMALL, origin=OriginSettings(create=0, update=0, delete=0)),
         replace(SMALL, publish=PublishSettings(every=0)),
         replace(SMALL, destinations=()),
         replace(SMALL, duration=-1),
         replace(SMALL, faults=Faults(lost=1.5)),
-        replace(SMALL, origin=OriginSettings(bursts=(Burst(at=1, changes=1, zone="No/Where"),))),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(wrong: Scenario) -> None:

@@ -1,7 +1,6 @@
 """Runs of simulations for every value, repetition and Destination, and their results' folder."""
 
 import csv
-import fcntl
 import gzip
 import itertools
 import math
@@ -12,7 +11,7 @@ import signal
 import statistics
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from io import StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import __version__
-from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
+from resourcesync.errors import ConfigurationError, EngineError, StorageError
 from resourcesync_cluster.engines.processes import end_pool, new_pool, processors, run_in_worker
 from resourcesync_simulator import bounds, scenario_files
 from resourcesync_simulator.measures import Measurement
@@ -29,80 +28,33 @@ from resourcesync_simulator.scenario import Scenario
 from resourcesync_simulator.simulation import simulate
 from resourcesync_simulator.temporary_folders import TemporaryFolders, make_folders
 
-_UNFINISHED: Final = ".unfinished"
 _MOST_NAMED: Final = 5
 
 
 @contextmanager
 def results_folder(out: Path) -> Iterator[Path]:
-    """Yield a working folder; all of it moves to ``out`` when the block ends without an error.
-
-    Otherwise all of it is removed, as are the remains of killed runs.
-    """
-    work = out / _UNFINISHED
-    descriptor = _lock_folder(out, work)
+    """Yield a folder to work in, which becomes ``out`` when the block ends without an error."""
     try:
-        _check_target(out)  # again: another run may have finished meanwhile
-        try:
-            for path in work.iterdir():
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink()
-        except OSError as error:
-            raise _folder_error(work, error) from error
-        yield work
-        _move_results(work, out)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        os.close(descriptor)
-
-
-def _lock_folder(out: Path, work: Path) -> int:
-    """Return the folder to work in, made and locked."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        _check_target(out)
-        work.mkdir(exist_ok=True)
-        descriptor = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        found = sorted(path.name for path in out.iterdir()) if out.exists() else []
+        if found:
+            more = ", ..." if len(found) > _MOST_NAMED else ""
+            raise ConfigurationError(
+                f"{out} is not empty",
+                evidence=(("found", ", ".join(found[:_MOST_NAMED]) + more),),
+                hint="name a folder that is empty, or does not exist",
+            )
+        work = out.absolute().with_name(f".{out.name}-{os.getpid()}")
+        shutil.rmtree(work, ignore_errors=True)  # of a killed process with this number
+        work.mkdir(parents=True)
     except OSError as error:
         raise _folder_error(out, error) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise LockedError(
-            f"another run is writing into {out}", hint="wait for it to end, or name another folder"
-        ) from error
-    except OSError:  # a file system without locks on folders, such as NFS
-        pass
-    return descriptor
-
-
-def _check_target(out: Path) -> None:
-    found = sorted(path.name for path in out.iterdir() if path.name != _UNFINISHED)
-    if found:
-        more = ", ..." if len(found) > _MOST_NAMED else ""
-        raise ConfigurationError(
-            f"{out} is not empty",
-            evidence=(("found", ", ".join(found[:_MOST_NAMED]) + more),),
-            hint="name a folder that is empty, or does not exist",
-        )
-
-
-def _move_results(work: Path, out: Path) -> None:
-    moved: list[Path] = []
-    try:
-        for path in sorted(work.iterdir()):
-            moved.append(out / path.name)
-            path.rename(moved[-1])
-    except BaseException as error:
-        for path in moved:
-            with suppress(OSError):
-                path.unlink()
-        if isinstance(error, OSError):
-            raise _folder_error(out, error) from error
-        raise
+        yield work
+        work.rename(out)
+    except OSError as error:
+        raise _folder_error(out, error) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _folder_error(out: Path, error: OSError) -> StorageError:

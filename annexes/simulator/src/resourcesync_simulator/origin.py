@@ -13,8 +13,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import floor_to_second
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync_simulator.bounds import zone_of
-from resourcesync_simulator.scenario import Burst, OriginSettings, Sizes
+from resourcesync_simulator.scenario import Burst, OriginSettings, Sizes, zone_of
 
 BASE: Final = "http://source.example/"
 _NAME: Final = "r{:04d}/i{:07d}.html"

@@ -1,9 +1,16 @@
-"""Scenario of a simulation: an origin, its publication, its followers, and faults."""
+"""Scenario of a simulation: an origin, its publication, its followers, and faults.
 
+A field's type has its bounds, and ``form`` where a file writes it as a text.
+"""
+
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final, Literal
+from itertools import accumulate
+from typing import Annotated, Final, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
+from msgspec import Meta
 
 from resourcesync.destination.options import DumpPolicy
 
@@ -11,9 +18,42 @@ Strategy = Literal["changes", "lists", "sitemap"]
 
 HOUR: Final = 3_600.0
 DAY: Final = 86_400.0
+LONGEST: Final = 3_660 * DAY
+_FIRST: Final = datetime(1980, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(2999, 12, 31, tzinfo=UTC)
+_LARGEST: Final = 1 << 30
+"""A resource or a package is in memory while it is transferred."""
 
-Spans = tuple[tuple[float, float], ...]
+_MediaType = Annotated[
+    str, Meta(pattern=r"^[\w!#$&^.+-]+/[\w!#$&^.+-]+( ?;[ -~]*)?$", max_length=100)
+]
+_Count = Annotated[int, Meta(ge=1, le=10_000_000)]
+_Weight = Annotated[float, Meta(ge=0, le=1_000_000)]
+_Bytes = Annotated[int, Meta(ge=1, le=_LARGEST)]
+_Start = Annotated[datetime, Meta(extra={"form": "moment"})]
+_Share = Annotated[float, Meta(ge=0, le=1)]
+_Interval = Annotated[float, Meta(ge=1, le=LONGEST, extra={"form": "time"})]
+_Age = Annotated[float, Meta(ge=0, le=LONGEST, extra={"form": "age"})]
+_Moment = Annotated[float, Meta(ge=0, le=LONGEST)]
+_Step = Annotated[float, Meta(ge=-LONGEST, le=LONGEST)]
+_Moments = Annotated[tuple[_Moment, ...], Meta(extra={"form": "times"})]
+_Steps = Annotated[tuple[tuple[_Moment, _Step], ...], Meta(extra={"form": "steps"})]
+_Ages = Annotated[tuple[tuple[_Moment, _Moment], ...], Meta(extra={"form": "steps"})]
+Spans = Annotated[tuple[tuple[_Moment, _Moment], ...], Meta(extra={"form": "spans"})]
 """Intervals, from and until, in seconds from the start."""
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """Return a time zone by its name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"there is no time zone {name[:100]!r}; UTC is one") from error
+
+
+def _check_spans(name: str, spans: Spans) -> None:
+    if any(since >= until for since, until in spans):
+        raise ValueError(f"{name} must begin before it ends")
 
 
 def is_within(elapsed: float, spans: Spans) -> bool:
@@ -31,10 +71,14 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
         most: The longest, in bytes.
     """
 
-    median: int = 8_000
-    spread: float = 1.2
-    least: int = 1
-    most: int = 1_000_000
+    median: _Bytes = 8_000
+    spread: Annotated[float, Meta(ge=0, le=10)] = 1.2
+    least: Annotated[int, Meta(ge=0, le=_LARGEST)] = 1
+    most: _Bytes = 1_000_000
+
+    def __post_init__(self) -> None:
+        if not self.least <= self.median <= self.most:
+            raise ValueError("median must be from least to most")
 
 
 class Burst(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,10 +91,15 @@ class Burst(msgspec.Struct, frozen=True, kw_only=True):
         changes: Number of changes.
     """
 
-    at: float
-    changes: int
+    at: Annotated[float, Meta(ge=0, lt=DAY, extra={"form": "clock"})]
+    changes: _Count
     zone: str = "UTC"
-    days: frozenset[int] = frozenset(range(7))
+    days: Annotated[
+        frozenset[Annotated[int, Meta(ge=0, le=6)]], Meta(min_length=1, extra={"form": "days"})
+    ] = frozenset(range(7))
+
+    def __post_init__(self) -> None:
+        zone_of(self.zone)
 
 
 class OriginSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,14 +114,20 @@ class OriginSettings(msgspec.Struct, frozen=True, kw_only=True):
         create, update, delete: Weights of the kinds of changes; their sum counts as one.
     """
 
-    resources: int = 1_000
+    resources: _Count = 1_000
     sizes: Sizes = msgspec.field(default_factory=Sizes)
-    media_types: tuple[str, ...] = ("text/html",)
-    per_second: float = 0.0
+    media_types: Annotated[tuple[_MediaType, ...], Meta(min_length=1)] = ("text/html",)
+    per_second: Annotated[float, Meta(ge=0, le=10_000, extra={"form": "rate"})] = msgspec.field(
+        default=0.0, name="changes"
+    )
     bursts: tuple[Burst, ...] = ()
-    create: float = 0.2
-    update: float = 0.75
-    delete: float = 0.05
+    create: _Weight = 0.2
+    update: _Weight = 0.75
+    delete: _Weight = 0.05
+
+    def __post_init__(self) -> None:
+        if not self.create + self.update + self.delete > 0:
+            raise ValueError("create, update and delete cannot all be 0")
 
 
 class PublishSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,16 +151,16 @@ class PublishSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     strategy: Strategy = "changes"
-    every: float = HOUR
-    rotate: float = 0.0
-    rebase: float = 0.0
-    rebase_up_to: int = 0
-    keep: float = 0.0
+    every: _Interval = HOUR
+    rotate: _Age = 0.0
+    rebase: _Age = 0.0
+    rebase_up_to: Annotated[int, Meta(ge=0, le=50_000)] = 0
+    keep: _Age = 0.0
     push: bool = False
     dumps: bool = False
-    dump_every: float = DAY
-    max_package: int = 256 * 2**20
-    max_entries: int = 50_000
+    dump_every: _Age = DAY
+    max_package: Annotated[int, Meta(ge=1, le=_LARGEST, extra={"form": "size"})] = 256 * 2**20
+    max_entries: Annotated[int, Meta(ge=1, le=50_000)] = 50_000
 
 
 class DestinationSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,14 +179,19 @@ class DestinationSettings(msgspec.Struct, frozen=True, kw_only=True):
         offline: Intervals without pulls, in seconds from the start.
     """
 
-    name: str = "mirror"
-    every: float = HOUR
+    name: Annotated[str, Meta(min_length=1, max_length=100)] = "mirror"
+    every: _Interval = HOUR
     dumps: DumpPolicy = "auto"
-    jobs: int = 8
-    latency: float = 0.05
-    bandwidth: float = 10e6
-    phase: float = 1.0
-    offline: tuple[tuple[float, float], ...] = ()
+    jobs: Annotated[int, Meta(ge=1, le=1_000)] = 8
+    latency: Annotated[float, Meta(ge=0, le=DAY, extra={"form": "time"})] = 0.05
+    bandwidth: Annotated[float, Meta(ge=1_000, le=1e15, extra={"form": "byte rate"})] = 10e6
+    phase: _Share = 1.0
+    offline: Spans = ()
+
+    def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            raise ValueError("name must be 1 to 100 visible characters")
+        _check_spans("offline", self.offline)
 
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,34 +234,41 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
         push_forged: A forged notification arrives; for each publication.
     """
 
-    lost: float = 0.0
-    refused: float = 0.0
-    failed: float = 0.0
-    late: float = 0.0
-    cut: float = 0.0
-    doubled: float = 0.0
-    altered: float = 0.0
-    stale: float = 0.0
-    wrong_hash: float = 0.0
-    wrong_length: float = 0.0
-    undated: float = 0.0
-    changed_while_listed: float = 0.0
-    dropped: float = 0.0
-    holes: float = 0.0
-    outages: tuple[tuple[float, float], ...] = ()
-    storms: tuple[tuple[float, float], ...] = ()
-    clock_steps: tuple[tuple[float, float], ...] = ()
-    restarts: tuple[float, ...] = ()
-    rollbacks: tuple[tuple[float, float], ...] = ()
-    crash: float = 0.0
-    crash_writing: float = 0.0
-    power_cut: float = 0.0
-    disk_full: tuple[tuple[float, float], ...] = ()
-    source_crash: float = 0.0
-    source_disk_full: tuple[tuple[float, float], ...] = ()
-    push_lost: float = 0.0
-    push_doubled: float = 0.0
-    push_forged: float = 0.0
+    lost: _Share = 0.0
+    refused: _Share = 0.0
+    failed: _Share = 0.0
+    late: _Share = 0.0
+    cut: _Share = 0.0
+    doubled: _Share = 0.0
+    altered: _Share = 0.0
+    stale: _Share = 0.0
+    wrong_hash: _Share = 0.0
+    wrong_length: _Share = 0.0
+    undated: _Share = 0.0
+    changed_while_listed: _Share = 0.0
+    dropped: _Share = 0.0
+    holes: _Share = 0.0
+    outages: Spans = ()
+    storms: Spans = ()
+    clock_steps: _Steps = ()
+    restarts: _Moments = ()
+    rollbacks: _Ages = ()
+    crash: _Share = 0.0
+    crash_writing: _Share = 0.0
+    power_cut: _Share = 0.0
+    disk_full: Spans = ()
+    source_crash: _Share = 0.0
+    source_disk_full: Spans = ()
+    push_lost: _Share = 0.0
+    push_doubled: _Share = 0.0
+    push_forged: _Share = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("outages", "storms", "disk_full", "source_disk_full"):
+            _check_spans(name, getattr(self, name))
+        ahead = accumulate(seconds for _, seconds in sorted(self.clock_steps))
+        if any(abs(seconds) > LONGEST for seconds in ahead):
+            raise ValueError("a clock cannot be wrong by more than 3,660 days")
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,10 +284,25 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         faults: The faults.
     """
 
-    seed: int = 1
-    start: datetime = datetime(2026, 1, 4, 12, tzinfo=UTC)
-    duration: float = 7 * DAY
-    origin: OriginSettings = msgspec.field(default_factory=OriginSettings)
+    seed: Annotated[int, Meta(ge=0, le=1 << 53)] = 1
+    start: _Start = datetime(2026, 1, 4, 12, tzinfo=UTC)
+    duration: _Interval = 7 * DAY
+    origin: OriginSettings = msgspec.field(default_factory=OriginSettings, name="source")
     publish: PublishSettings = msgspec.field(default_factory=PublishSettings)
-    destinations: tuple[DestinationSettings, ...] = (DestinationSettings(),)
+    destinations: Annotated[tuple[DestinationSettings, ...], Meta(min_length=1)] = msgspec.field(
+        default=(DestinationSettings(),), name="destination"
+    )
     faults: Faults = msgspec.field(default_factory=Faults)
+
+    def __post_init__(self) -> None:
+        if not _FIRST <= self.start <= _LAST:
+            raise ValueError("start must be from 1980 to 2999")
+        _check_names(destination.name for destination in self.destinations)
+
+
+def _check_names(names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"two destinations have the name {name!r}")
+        seen.add(name)

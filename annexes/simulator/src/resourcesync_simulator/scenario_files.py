@@ -1,216 +1,179 @@
-"""Scenarios of the simulator, read from TOML; sweeps replace any of their values.
-
-A value that was read may still be out of its bounds: ``simulator.bounds`` checks these.
-"""
+"""Scenarios of the simulator, read from TOML; sweeps replace any of their values."""
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
-from msgspec.structs import fields, replace
+import msgspec
+from msgspec import Meta, inspect
+from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.settings.values import parse_duration, parse_size
-from resourcesync_simulator import bounds
+from resourcesync_simulator.bounds import check, refusals
 from resourcesync_simulator.profiles import PROFILES
-from resourcesync_simulator.scenario import (
-    Burst,
-    DestinationSettings,
-    Faults,
-    OriginSettings,
-    PublishSettings,
-    Scenario,
-    Sizes,
-)
+from resourcesync_simulator.scenario import DestinationSettings, OriginSettings, Scenario
 
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _CLOCK: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _RATE: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?/ ?([0-9.]*)([smhdw])")
 _HALF: Final = 2
-_ENDLESS: Final = 10**18
 _SHOWN: Final = 60
+_MOST_BYTES: Final = 1 << 20
+_DEEPEST: Final = 10
+_VARIANT: Final = "variant"
+_UNWRITTEN: Final = "phase"
+"""The key that a seed decides."""
+SCALE = Annotated[float, Meta(ge=1e-9, le=1e6)]
+"""The type of the key ``scale``."""
 
 Table = dict[str, Any]
-Reader = Callable[[Any], Any]
 
 
-def read_table(
-    table: object, readers: Mapping[str, Reader], name: str, tables: Iterable[str] = ()
-) -> Table:
-    """Return the values of a table, each as its reader returns it."""
-    if not isinstance(table, dict):
-        raise ConfigurationError(f"{name} must be a table")
-    values: Table = {}
-    for key, value in table.items():
-        place = f"{name}.{key}" if name else key
-        if key not in readers:
-            raise _unknown_key_error(key, place, [*readers, *tables])
-        try:
-            values[key] = readers[key](value)
-        except ConfigurationError as error:
-            raise ConfigurationError(
-                f"{place} is wrong: {error.message}",
-                evidence=error.evidence,
-                hint=error.hint,
-            ) from error
-        except (ValueError, OverflowError) as error:
-            raise ConfigurationError(f"{place} is wrong: {error}") from error
-    return values
+class Form(NamedTuple):
+    """How a file writes a value.
+
+    Attributes:
+        text: What may be written, for people.
+        read: Returns the value of what is written; any other thing unchanged.
+    """
+
+    text: str
+    read: Callable[[Any], Any]
 
 
-def read_number(value: object) -> float:
-    """Read a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _value_error("a number", value)
-    return float(value)
-
-
-def read_share(value: object) -> float:
-    """Read a number from 0 to 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _value_error("a number from 0 to 1", value)
-    return float(value)
-
-
-def read_integer(value: object) -> int:
-    """Read a whole number."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _value_error("a whole number", value)
-    if abs(value) >= _ENDLESS:
-        raise ConfigurationError("it must be a whole number of less than 19 digits")
-    return value
-
-
-def read_flag(value: object) -> bool:
-    """Read ``true`` or ``false``."""
-    if not isinstance(value, bool):
-        raise _value_error("true or false", value)
-    return value
-
-
-def read_text(value: object) -> str:
-    """Read a string."""
+def _seconds(value: object) -> object:
     if not isinstance(value, str):
-        raise _value_error("a text", value)
-    return value
+        return value
+    return (-1 if value.startswith("-") else 1) * parse_duration(value.removeprefix("-"))
 
 
-def read_strategy(value: object) -> str:
-    """Read ``"changes"``, ``"lists"`` or ``"sitemap"``."""
-    if value not in ("changes", "lists", "sitemap"):
-        raise _value_error("changes, lists or sitemap", value)
-    return read_text(value)
+def _age(value: object) -> object:
+    seconds = _seconds(value)
+    if isinstance(seconds, int | float) and 0 < seconds < 1:
+        raise ValueError("it must be 0, or 1 second at least")
+    return seconds
 
 
-def read_dumps(value: object) -> str:
-    """Read ``"auto"``, ``"never"`` or ``"always"``."""
-    if value not in ("auto", "never", "always"):
-        raise _value_error("auto, never or always", value)
-    return read_text(value)
-
-
-def read_texts(value: object) -> tuple[str, ...]:
-    """Read a list of strings, such as ``["text/html"]``."""
-    if not isinstance(value, list):
-        raise _value_error("a list of strings", value)
-    return tuple(map(read_text, value))
-
-
-def read_seconds(value: object) -> float:
-    """Read a time such as ``"2h"``, or seconds as a number."""
-    if isinstance(value, str):
-        sign = -1 if value.startswith("-") else 1
-        return sign * parse_duration(value.removeprefix("-"))
-    return read_number(value)
-
-
-def read_byte_rate(value: object) -> float:
-    """Read bytes per second, such as ``"10M"``, or as a number."""
-    return float(parse_size(value)) if isinstance(value, str) else read_number(value)
-
-
-def read_size(value: object) -> int:
-    """Read a size such as ``"64MiB"``, or bytes as a number."""
-    return parse_size(value) if isinstance(value, str) else read_integer(value)
-
-
-def read_rate(value: object) -> float:
-    """Read a rate such as ``"20/h"`` or ``"1.4/s"``, or a number per second."""
+def _rate(value: object) -> object:
     if not isinstance(value, str):
-        return read_number(value)
+        return value
     match = _RATE.fullmatch(value.strip())
     span = 0.0 if match is None else parse_duration(f"{match[2] or 1}{match[3]}")
     if match is None or span <= 0:
-        raise ConfigurationError(
-            f"{value[:_SHOWN]!r} is not a rate", hint="write a number and a time: 20/h, 1.4/s"
-        )
+        raise ValueError(f"{value[:_SHOWN]!r} is not a rate")
     return float(match[1]) / span
 
 
-def read_moment(value: object) -> datetime:
-    """Read a time such as ``"2026-01-04T12:00:00Z"``; without a zone it is UTC."""
+def _size(value: object) -> object:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+def _moment(value: object) -> object:
     if isinstance(value, datetime):  # TOML has a type for times
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
         return datetime.combine(value, time(), tzinfo=UTC)
-    try:
-        return parse_w3c(read_text(value))
-    except ValueError as error:
-        raise ConfigurationError(str(error), hint="such as 2026-01-04T12:00:00Z") from error
+    return parse_w3c(value) if isinstance(value, str) else value
 
 
-def read_time_of_day(value: object) -> float:
-    """Read a time of the day, ``"00:00"`` to ``"23:59"``."""
-    match = _CLOCK.fullmatch(read_text(value))
+def _time_of_day(value: object) -> object:
+    match = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise _value_error("a time of the day, 00:00 to 23:59", value)
+        raise ValueError("it must be a time of the day, 00:00 to 23:59")
     return int(match[1]) * 3_600.0 + int(match[2]) * 60.0
 
 
-def read_weekdays(value: object) -> frozenset[int]:
-    """Read days of the week, such as ``"mon"``, ``"sun-thu"`` or ``"sat,sun"``."""
+def _weekdays(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("it must be days of the week")  # noqa: TRY004 - of a file
     found: set[int] = set()
-    for part in read_text(value).split(","):
+    for part in value.split(","):
         first, dash, last = (name.strip() for name in part.strip().lower().partition("-"))
         for day in (first, last) if dash else (first,):
             if day not in DAYS:
-                raise ConfigurationError(
-                    f"{day[:_SHOWN]!r} is not a day", hint=f"the days are {', '.join(DAYS)}"
-                )
+                raise ValueError(f"{day[:_SHOWN]!r} is not a day; the days are {', '.join(DAYS)}")
         begin = DAYS.index(first)
         end = DAYS.index(last) if dash else begin
         found |= {(begin + number) % len(DAYS) for number in range((end - begin) % len(DAYS) + 1)}
-    return frozenset(found)
+    return sorted(found)
 
 
-def read_spans(value: object) -> tuple[tuple[float, float], ...]:
-    """Read a list of time spans since the beginning, such as ``["2d..5d"]``."""
-    return tuple(_pair(text, "..") for text in read_texts(value))
+def _texts(value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError("it must be a list of strings")
+    return value
 
 
-def read_steps(value: object) -> tuple[tuple[float, float], ...]:
-    """Read a list of times since the beginning, each with a step, such as ``["1d:2h"]``."""
-    return tuple(_pair(text, ":") for text in read_texts(value))
+def _pairs(mark: str, value: object) -> object:
+    pairs = [text.split(mark) for text in _texts(value)]
+    if any(len(pair) != _HALF for pair in pairs):
+        raise ValueError(f"each must be two times with {mark!r} between them")
+    return [[_seconds(part.strip()) for part in pair] for pair in pairs]
 
 
-def read_moments(value: object) -> tuple[float, ...]:
-    """Read a list of times since the beginning, such as ``["3d"]``."""
-    return tuple(map(read_seconds, read_texts(value)))
+FORMS: Final[Mapping[str, Form]] = {
+    "time": Form('a time such as `"2h"`, or seconds as a number', _seconds),
+    "age": Form('a time such as `"2h"`, or seconds as a number; 0 for none', _age),
+    "rate": Form('a rate such as `"20/h"` or `"1.4/s"`, or a number per second', _rate),
+    "size": Form('a size such as `"64MiB"`, or bytes as a number', _size),
+    "byte rate": Form('bytes per second, such as `"10M"`, or as a number', _size),
+    "moment": Form('a time such as `"2026-01-04T12:00:00Z"`; without a zone it is UTC', _moment),
+    "clock": Form('a time of the day, `"00:00"` to `"23:59"`', _time_of_day),
+    "days": Form('days of the week, such as `"mon"`, `"sun-thu"` or `"sat,sun"`', _weekdays),
+    "spans": Form(
+        'a list of time spans since the beginning, such as `["2d..5d"]`',
+        lambda value: _pairs("..", value),
+    ),
+    "steps": Form(
+        'a list of times since the beginning, each with a step, such as `["1d:2h"]`',
+        lambda value: _pairs(":", value),
+    ),
+    "times": Form(
+        'a list of times since the beginning, such as `["3d"]`',
+        lambda value: [_seconds(text) for text in _texts(value)],
+    ),
+}
+"""Forms of values, by the names that the types of a scenario have."""
 
 
-def _pair(written: str, mark: str) -> tuple[float, float]:
-    parts = written.split(mark)
-    if len(parts) != _HALF:
-        raise ConfigurationError(
-            f"{written[:_SHOWN]!r} must be two times with {mark!r} between them",
-            hint=f'such as ["1d{mark}{"2d" if mark == ".." else "2h"}"]',
-        )
-    return read_seconds(parts[0].strip()), read_seconds(parts[1].strip())
+def form_of(kind: inspect.Type) -> str:
+    """Return the name of the form of a type; empty for what TOML writes itself."""
+    return str((kind.extra or {}).get("form", "")) if isinstance(kind, inspect.Metadata) else ""
+
+
+def _values(written: object, kind: inspect.Type, place: str) -> object:
+    """Return what is written with all texts as values; ``msgspec`` checks these."""
+    form = form_of(kind)
+    inner = kind.type if isinstance(kind, inspect.Metadata) else kind
+    if form:
+        try:
+            return FORMS[form].read(written)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"{place} is wrong: {error.message}", hint=error.hint
+            ) from error
+        except (ValueError, OverflowError) as error:
+            hint = f"write {FORMS[form].text}".replace("`", "")
+            raise ConfigurationError(f"{place} is wrong: {error}", hint=hint) from error
+    if isinstance(inner, inspect.StructType) and isinstance(written, dict):
+        known = {field.encode_name: field.type for field in inner.fields}
+        known.pop(_UNWRITTEN, None)
+        values = {}
+        for key, value in written.items():
+            at = f"{place}.{key}".removeprefix(".")
+            if key not in known:
+                raise _unknown_key_error(key, at, [*known, *([] if place else ["scale", _VARIANT])])
+            values[key] = _values(value, known[key], at)
+        return values
+    if isinstance(inner, inspect.VarTupleType) and isinstance(written, list):
+        return [_values(item, inner.item_type, place) for item in written]
+    return written
 
 
 def _unknown_key_error(key: str, place: str, known: list[str]) -> ConfigurationError:
@@ -222,17 +185,6 @@ def _unknown_key_error(key: str, place: str, known: list[str]) -> ConfigurationE
         f"the scenario has an unknown key {place}",
         hint=f"{likely}known here: {', '.join(sorted(known))}",
     )
-
-
-def _value_error(what: str, value: object) -> ConfigurationError:
-    shown = "a table" if isinstance(value, dict) else repr(value)[:_SHOWN]
-    return ConfigurationError(f"it must be {what}", evidence=(("given", shown),))
-
-
-_MOST_BYTES: Final = 1 << 20
-_DEEPEST: Final = 10
-SCALE: Final = bounds.Bound(1e-9, 1e6, "from 0.000000001 to 1,000,000")
-"""Bounds of the key ``scale``."""
 
 
 def read_scenario(path: Path) -> Table:
@@ -359,36 +311,21 @@ def scenario_of(written: Table) -> Scenario:
 
 
 def _scenario_of(written: Table) -> Scenario:
-    top = {key: value for key, value in written.items() if key not in TABLES}
-    values = read_table(top, TOP, "", [*TABLES, _VARIANT])
-    scale = values.pop("scale", 1.0)
-    if not SCALE.allows(scale):
-        raise ConfigurationError(f"scale must be {SCALE.text}", evidence=(("given", f"{scale:g}"),))
-    origin = _origin(_table(written, "source"))
-    scenario = Scenario(
-        **values,
-        origin=_scaled(origin, scale),
-        publish=PublishSettings(
-            **read_table(_table(written, "publish"), TABLES["publish"], "publish")
-        ),
-        destinations=_destinations(written.get("destination", [{}])),
-        faults=Faults(**read_table(_table(written, "faults"), TABLES["faults"], "faults")),
-    )
-    bounds.check(scenario)
-    return scenario
-
-
-def _destinations(named: object) -> tuple[DestinationSettings, ...]:
-    """Return the Destinations; of several, those without a name are numbered."""
-    if not isinstance(named, list):
-        raise ConfigurationError("destinations are written as [[destination]]")
-    tables = [read_table(item, TABLES["destination"], "destination") for item in named]
-    if len(tables) > 1:
+    values = {key: value for key, value in written.items() if key != "scale"}
+    named = values.get("destination")
+    if isinstance(named, list) and len(named) > 1:  # those without a name are numbered
         usual = DestinationSettings().name
-        tables = [
-            {"name": f"{usual}-{place}", **fields} for place, fields in enumerate(tables, start=1)
+        values["destination"] = [
+            {"name": f"{usual}-{place}", **item} if isinstance(item, dict) else item
+            for place, item in enumerate(named, start=1)
         ]
-    return tuple(DestinationSettings(**table) for table in tables)
+    with refusals():
+        scenario = msgspec.convert(_values(values, inspect.type_info(Scenario), ""), Scenario)
+    with refusals("scale"):
+        scale = msgspec.convert(written.get("scale", 1.0), SCALE)
+    scenario = replace(scenario, origin=_scaled(scenario.origin, scale))
+    check(scenario)
+    return scenario
 
 
 def _table(written: Table, name: str) -> Table:
@@ -396,13 +333,6 @@ def _table(written: Table, name: str) -> Table:
     if not isinstance(found, dict):
         raise ConfigurationError(f"{name} must be a table")
     return found
-
-
-def _origin(table: Table) -> OriginSettings:
-    values = read_table(table, TABLES["source"], "source")
-    if "changes" in values:
-        values["per_second"] = values.pop("changes")
-    return OriginSettings(**values)
 
 
 def _scaled(origin: OriginSettings, scale: float) -> OriginSettings:
@@ -428,95 +358,3 @@ def _plain(value: str) -> object:
     except (ValueError, RecursionError):
         return value
     return value if _is_deep(found) else found
-
-
-def _bursts(value: object) -> tuple[Burst, ...]:
-    """Read a list of tables, such as ``[{ at = "20:00", days = "sun-thu", changes = 1800 }]``."""
-    if not isinstance(value, list):
-        raise ConfigurationError("it must be a list of tables")
-    found = []
-    for item in value:
-        values = read_table(item, BURST, "burst")
-        for key in ("at", "changes"):
-            if key not in values:
-                raise ConfigurationError(
-                    f"a burst needs {key}", hint='such as { at = "20:00", changes = 1800 }'
-                )
-        found.append(Burst(**values))
-    return tuple(found)
-
-
-def _sizes(value: object) -> Sizes:
-    """Read a table, such as ``{ median = 8000, spread = 1.2 }``."""
-    return Sizes(**read_table(value, SIZES, "sizes"))
-
-
-_VARIANT: Final = "variant"
-_SPECIAL: Final[Mapping[str, Reader]] = {
-    "clock_steps": read_steps,
-    "restarts": read_moments,
-    "rollbacks": read_steps,
-}
-TOP: Final[Mapping[str, Reader]] = {
-    "seed": read_integer,
-    "start": read_moment,
-    "duration": read_seconds,
-    "scale": read_number,
-}
-"""Keys above all tables."""
-SIZES: Final[Mapping[str, Reader]] = {
-    "median": read_integer,
-    "spread": read_number,
-    "least": read_integer,
-    "most": read_integer,
-}
-"""Keys of the table ``source.sizes``."""
-BURST: Final[Mapping[str, Reader]] = {
-    "at": read_time_of_day,
-    "zone": read_text,
-    "days": read_weekdays,
-    "changes": read_integer,
-}
-"""Keys of each table of ``source.bursts``."""
-TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
-    "source": {
-        "resources": read_integer,
-        "sizes": _sizes,
-        "media_types": read_texts,
-        "changes": read_rate,
-        "bursts": _bursts,
-        "create": read_number,
-        "update": read_number,
-        "delete": read_number,
-    },
-    "publish": {
-        "strategy": read_strategy,
-        "every": read_seconds,
-        "rotate": read_seconds,
-        "rebase": read_seconds,
-        "rebase_up_to": read_integer,
-        "keep": read_seconds,
-        "push": read_flag,
-        "dumps": read_flag,
-        "dump_every": read_seconds,
-        "max_package": read_size,
-        "max_entries": read_integer,
-    },
-    "destination": {
-        "name": read_text,
-        "every": read_seconds,
-        "dumps": read_dumps,
-        "jobs": read_integer,
-        "latency": read_seconds,
-        "bandwidth": read_byte_rate,
-        "offline": read_spans,
-    },
-    # A new kind of fault needs nothing more: it is a rate, or has its times.
-    "faults": {
-        field.name: _SPECIAL.get(
-            field.name, read_share if isinstance(field.default, float) else read_spans
-        )
-        for field in fields(Faults)
-    },
-}
-"""Keys of each table, each with the reader of its value."""
