@@ -188,6 +188,7 @@ def members(item: type) -> Iterator[str]:
     fields = set(item.__struct_fields__) if issubclass(item, msgspec.Struct) else set()
     fields |= set(getattr(item, "_fields")) if issubclass(item, tuple) else set()  # noqa: B009
     repeated: dict[str, list[str]] = {}
+    properties, methods = [], []
     for name, kind, home, member in inspect.classify_class_attrs(item):
         ours = getattr(member, "__doc__", None) and not name.startswith("_")
         if not ours or name in fields or is_inherited(item, name):
@@ -195,10 +196,14 @@ def members(item: type) -> Iterator[str]:
         if (first := first_with(home)) is not item:
             repeated.setdefault(first.__name__, []).append(name)
         elif kind == "property":
-            yield f"#### {item.__name__}.{name}\n\n{words(member)}"
+            properties.append(f"- `{name}`: {' '.join(words(member).split())}\n")
         elif kind in {"method", "class method", "static method"}:
             plain = getattr(item, name)
-            yield f"#### {item.__name__}.{name}\n\n{code(name + arguments(plain))}\n{words(plain)}"
+            head = f"#### {item.__name__}.{name}\n\n{code(name + arguments(plain))}"
+            methods.append(f"{head}\n{words(plain)}")
+    if properties:
+        yield f"**Properties**\n\n{''.join(properties)}"
+    yield from methods
     for first_name, names in repeated.items():
         few = names if len(names) < FEW else [names[0], "…", names[-1]]
         shown = ", ".join(f"`{name}`" for name in few).replace("`…`", "…")

@@ -80,16 +80,6 @@ def reachable(found: Imports, start: str) -> set[str]:
     return seen
 
 
-def import_table() -> str:
-    """Return the table of all imports between packages."""
-    found, order = imports(), [name for layer in layers() for name in layer]
-    lines = ["| Package | Imports |", "| --- | --- |"]
-    for name in order:
-        used = sorted(found[name], key=order.index)
-        lines.append(f"| `{name}` | {', '.join(f'`{other}`' for other in used) or 'none'} |")
-    return "\n".join([*lines, ""])
-
-
 # --- the layers --------------------------------------------------------------------------------
 
 _WIDTH = 940

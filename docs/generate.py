@@ -175,7 +175,7 @@ def explained(rule: Rule, tested: Mapping[str, list[str]]) -> str:
     versions = "" if len(rule.profiles) > 1 else f" in {next(iter(rule.profiles)).value}"
     softened = "" if rule.severity is not Severity.WARNING or not rule.softened else ", a warning"
     files = tests_of(rule, tested)
-    proof = f" Our own documents: {', '.join(files)}." if files else ""
+    proof = f" Test: {', '.join(files)}." if files else ""
     return (
         f"## {rule.code}\n\n**{rule.sentence}**\n\n"
         f"{rule.document}, {rule.level}{softened}{versions}, clause {rule.clause}, {rule.id}."
@@ -203,17 +203,12 @@ def error_codes() -> str:
         for var in vars(errors).values()
         if inspect.isclass(var) and issubclass(var, errors.ResourceSyncError)
     ]
-    rows = [
-        (
-            f"`{class_.default_code}`",
-            f"`{class_.__name__}`",
-            first_line(class_),
-            str(exit_code_for(class_("")).value),
-            "yes" if class_.transient else "",
-        )
+    return "".join(
+        f"- `{class_.default_code}`, `{class_.__name__}`, exit "
+        f"{exit_code_for(class_('')).value}: {first_line(class_)}"
+        f"{' *Passes by itself.*' if class_.transient else ''}\n"
         for class_ in classes
-    ]
-    return table(("Code", "Error", "Meaning", "Exit", "Passes by itself"), rows)
+    )
 
 
 def codes() -> str:
@@ -330,18 +325,13 @@ def configuration_keys(keys: Mapping[str, Field], command: str) -> str:
     for name, field in keys.items():
         kind = " or ".join(field.choices or [field.form.name])
         several = "list of " if field.is_many else ""
+        form = f"{several}{'true or false' if field.is_flag else kind}"
+        usual = f", built in `{field.setting.shown}`" if field.setting.shown else ""
         meaning = field.setting.help
-        if field.setting.help in options:
+        if meaning in options:
             meaning = re.split(r"(?<=[.!?])\s", meaning, maxsplit=1)[0]
-        rows.append(
-            (
-                f"`{name}`",
-                f"{several}{'true or false' if field.is_flag else kind}",
-                f"`{field.setting.shown}`" if field.setting.shown else "",
-                meaning.replace("|", "\\|"),
-            )
-        )
-    return table(("Key", "Value", "Built in", "Meaning"), rows)
+        rows.append(f"- `{name}` ({form}{usual}): {meaning}\n")
+    return "".join(rows)
 
 
 PARTS: dict[str, Callable[[], str]] = {
@@ -357,7 +347,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "scenario-keys": scenario_text.keys,
     "scenario-events": scenario_text.events,
     "scenario-figures": scenario_text.figures,
-    "imports": architecture_text.import_table,
 }
 
 

@@ -15,6 +15,8 @@ PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
 FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 
 MOST_WORDS = 1_200
+MOST_PAGES = 90
+MOST_WORDS_OF_ALL = 80_000
 
 
 def name(path: Path) -> str:
@@ -45,6 +47,13 @@ def test_a_page_can_be_read_in_five_minutes() -> None:
     }
 
     assert [page for page, count in words.items() if count > MOST_WORDS] == []
+
+
+def test_the_pages_of_the_site_are_few_and_short() -> None:
+    pages = [path for path in PAGES if path.parent.name != "adr"]
+
+    assert len(pages) <= MOST_PAGES
+    assert sum(len(path.read_text("utf-8").split()) for path in pages) <= MOST_WORDS_OF_ALL
 
 
 def test_every_link_to_a_heading_leads_to_one() -> None:
