@@ -1,0 +1,114 @@
+"""Old copies of a Source's lists, from a replica or a cache, end no copy that came later."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import RollbackError
+from tests.support.worlds.loose_source import LooseSource
+from tests.support.worlds.moving import Moving
+from tests.support.worlds.network import BASE, Network
+from tests.support.worlds.world import World
+
+
+def test_an_old_replica_at_the_new_address_takes_no_copy_away(tmp_path: Path) -> None:
+    """A cache or replica of the new host has the lists from before the last copies came."""
+    source = LooseSource()
+    moving = Moving(source.entry.removeprefix(BASE))
+    world = World(tmp_path, source, network=Network(moving.route))
+    source.put("old.txt", "old")
+    source.publish()
+    older = source.saved()
+    source.put("new.txt", "new")
+    source.publish()
+    source.snapshot()
+    moving.pull(world)
+    assert world.in_sync()
+    moving.move("http://moved.example/")
+    world.network.origin = older.serve
+
+    with contextlib.suppress(RollbackError):
+        moving.pull(world)
+
+    assert {each.name for each in tmp_path.iterdir()} >= {"new.txt"}
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_a_deletion_of_an_old_replica_at_the_new_address_takes_no_copy_away(
+    tmp_path: Path, times: bool
+) -> None:
+    """The resource was made again since, and the replica answers for it, too."""
+    source = LooseSource(times=times)
+    moving = Moving(source.entry.removeprefix(BASE))
+    world = World(tmp_path, source, network=Network(moving.route))
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.remove("a.txt")
+    source.publish()
+    older = source.saved()
+    source.put("a.txt", "made again")
+    source.publish()
+    source.snapshot()
+    moving.pull(world)
+    assert world.in_sync()
+    moving.move("http://moved.example/")
+    world.network.origin = older.serve
+
+    report = moving.pull(world)
+
+    assert world.texts().get("a.txt") == "made again"
+    assert report.state is not MirrorState.IN_SYNC
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_an_old_reading_that_does_not_reach_back_takes_no_copy_away(
+    tmp_path: Path, times: bool
+) -> None:
+    """The replica has the lists and the 404 of before a resource was made again."""
+    source = LooseSource(times=times)
+    world = World(tmp_path, source)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    source.rotate()
+    source.remove("a.txt")
+    source.publish()
+    older = source.saved()
+    source.put("a.txt", "made again")
+    source.publish()
+    world.pull()
+    assert world.texts()["a.txt"] == "made again"
+    world.network.origin = older.serve
+
+    report = world.pull()
+
+    assert world.texts().get("a.txt") == "made again"
+    assert report.state is not MirrorState.IN_SYNC
+
+
+def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> None:
+    source = LooseSource()
+    moving = Moving(source.entry.removeprefix(BASE))
+    world = World(tmp_path, source, network=Network(moving.route))
+    source.put("a.txt", "at first")
+    source.publish()
+    source.snapshot()
+    older = source.saved()
+    source.put("a.txt", "changed")
+    source.publish()
+    source.snapshot()
+    moving.pull(world)
+    assert world.in_sync()
+    moving.move("http://moved.example/")
+    world.network.origin = older.serve
+
+    report = moving.pull(world)
+
+    assert report.state is not MirrorState.IN_SYNC
+    with pytest.raises(RollbackError):  # nor does it count as what was processed
+        moving.pull(world)
+    world.network.origin = source.serve
+    assert moving.pull(world).state is MirrorState.IN_SYNC
