@@ -1,6 +1,5 @@
 """A small run of each campaign: the long ones are commands, ``python -m campaigns NAME``."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,10 +7,8 @@ import pytest
 from campaigns import fuzz
 from campaigns.__main__ import NAMES, load, main
 from campaigns.dated import live_dated
-from campaigns.generated import installed
-from campaigns.outcome import Asked, Campaign, Outcome, line, table
+from campaigns.outcome import Asked, Campaign, Outcome, table
 from fuzz.targets import TARGETS
-from tests.support.storage.racing import race
 
 pytestmark = pytest.mark.night
 
@@ -65,20 +62,6 @@ def test_a_violation_is_told_and_is_no_success(capsys: pytest.CaptureFixture[str
     assert told.endswith("; the first again: python -m campaigns uris --seed 7 --size 1\n")
 
 
-def test_the_first_violation_is_the_one_to_see_again() -> None:
-    outcome, asked = Outcome(), Asked(size=20, seed=1, folder=Path())
-    campaign = Campaign(run=lambda _: outcome, size=1, unit="states", exact=True)
-
-    assert line("power", campaign, asked, outcome, 2.0) == (
-        "power: 20 states, seed 1: 0 violations, 2.0 s"
-    )
-    outcome.require(0, "first", again=(7, 3))
-    outcome.require(0, "second", again=(8, 3))
-    assert line("power", campaign, asked, outcome, 2.0).endswith(
-        "2 violations, 2.0 s; the first again: python -m campaigns power --seed 7 --size 3"
-    )
-
-
 def test_a_campaign_of_uris_finds_no_violation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["uris", "--size", "3000"]) == 0
     assert "places checked" in capsys.readouterr().out
@@ -100,85 +83,3 @@ def test_a_campaign_of_fuzzing_gives_each_target_its_share(
     told = capsys.readouterr().out
     assert ["documents:", "inputs", "30"] in [splitline.split() for splitline in told.splitlines()]
     assert told.splitlines()[-1].startswith("fuzz: 300 inputs, seed 5: 0 violations, ")
-
-
-def test_the_seed_that_finds_a_fault_finds_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: object, data: bytes) -> str:
-        assert b"-" not in data, "a fault"
-        return "moment"
-
-    monkeypatch.setattr(type(TARGETS["datetimes"]), "run", fail)
-    monkeypatch.setattr(fuzz, "SHARES", {"datetimes": 1_000})
-    monkeypatch.setattr(fuzz, "ROUND", 20)
-    monkeypatch.setattr(fuzz, "ProcessPoolExecutor", ThreadPoolExecutor)
-
-    first = fuzz.run(Asked(size=60, seed=3, folder=tmp_path))
-
-    assert first.again == (3, 20)
-    assert "AssertionError" in first.violations[0]
-    assert first.violations[0].endswith("b'-'")
-    assert fuzz.run(Asked(size=20, seed=3, folder=tmp_path)).violations == first.violations[:1]
-
-
-def test_a_watch_that_is_killed_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["watched", "--size", "2"]) == 0
-    assert "kills" in capsys.readouterr().out
-
-
-def test_indexes_equal_the_mirror_after_kills_of_the_pull_and_of_those_who_fill_them(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["index", "--size", "60"]) == 0
-    assert ["comparisons", "1"] in [row.split() for row in capsys.readouterr().out.splitlines()]
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_a_campaign_of_lists_plans_and_audits_what_it_should(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["lists", "--size", "6000"]) == 0
-    told = capsys.readouterr().out
-    assert "audit by lists, peak MiB" in told
-    assert "to fetch" in told
-
-
-@pytest.mark.skipif(not installed(), reason="nginx is not here")
-def test_a_large_pull_that_is_killed_ends_complete_and_in_little_memory(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["large", "--size", "4000", "--kills", "1"]) == 0
-    told = capsys.readouterr().out
-    assert ["killed", "1"] in [row.split() for row in told.splitlines()]
-    assert "audit by lists, peak MiB" in told
-
-
-def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:
-    result = race(tmp_path, operations=2_000, seed=1)
-
-    assert result.escapes == []
-    assert result.operations >= 2_000
-    assert result.refused > 20
-    assert result.swaps > 100
-    assert result.done > 500
-
-
-def test_clients_that_cannot_be_had_are_named_with_the_reason_and_prove_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("RESOURCESYNC_CLIENTS", raising=False)
-    (tmp_path / "clients").mkdir()
-    (tmp_path / "clients" / "python").write_text("in the place of the environment")
-
-    outcome = load("clients").run(Asked(size=6, seed=1, folder=tmp_path))
-
-    told = dict(outcome.rows)
-    assert told["rs-aggregator is skipped"] == "java is not installed"
-    assert told["resync-client (Ruby) is skipped"] == "ruby is not installed"
-    assert str(told["scrapy SitemapSpider is skipped"]).startswith(
-        ("pip cannot install them", "python3.11 is not installed")
-    )
-    assert told["clients that could be had"] == 0
-    assert outcome.missing == "no client could be had here"

@@ -24,6 +24,7 @@ from resourcesync.errors import (
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 from resourcesync.ports.copies import CopyContent
+from tests.support.storage.racing import race
 
 
 @pytest.fixture
@@ -350,3 +351,13 @@ def test_a_path_of_the_state_that_leads_out_removes_no_folder_outside(
     copies_of(mirror).move([move])
 
     assert (tmp_path / "empty").is_dir()
+
+
+def test_two_thousand_operations_are_not_led_out_of_the_mirror(tmp_path: Path) -> None:
+    result = race(tmp_path, operations=2_000, seed=1)
+
+    assert result.escapes == []
+    assert result.operations >= 2_000
+    assert result.refused > 20
+    assert result.swaps > 100
+    assert result.done > 500
