@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.destination.scope import parse_glob
 from resourcesync.discovery.uris import normalise
+from resourcesync.model.globs import parse_glob
 from resourcesync.settings import files
 from resourcesync.settings.tables import TABLES
 

@@ -41,7 +41,7 @@ NAMES = ("a.txt", "b.key", "private/c.txt", "x/d.txt", "robots.txt", "alias.txt"
 def test_what_was_excluded_is_absent_also_by_a_link_to_it(tmp_path: Path) -> None:
     plant(tmp_path)
 
-    app = served(tmp_path, exclude=("*.key", "private"))
+    app = served(tmp_path, exclude=("*.key", "private/"))
 
     assert found(app, *NAMES) == ["a.txt", "x/d.txt", "robots.txt", "other.txt"]
     assert ask(app, "/private/c.txt").status == 404

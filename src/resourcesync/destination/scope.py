@@ -1,27 +1,18 @@
-"""Scope: the entries that a Source may list and that the operator selects. Pure.
-
-A glob is compared with the path of the URI in its normal form, so ``%7e`` is ``~``:
-
-- ``*`` matches any characters of one segment, ``**`` between slashes any folders;
-- ``/docs/*.html`` starts at the root; ``docs/*.html`` matches below any folder; ``*.pdf``, without
-  a slash, matches a last segment anywhere;
-- ``drafts/`` is everything below a folder of that name;
-- after a ``?`` the glob applies to the query too (``*?lang=en*``); without one the query does not
-  count. ``?`` never matches a single character.
-"""
+"""Scope: the entries that a Source may list and that the operator selects. Pure."""
 
 import json
 import re
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final
 
 import msgspec
 
-from resourcesync.discovery.uris import MAX_URI, normalise, origin
+from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.model.globs import Glob, normal_glob, parse_glob
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 
@@ -31,124 +22,6 @@ class FilterVerdict(StrEnum):
 
     SELECTED = "selected"
     FILTERED = "filtered"
-
-
-_FOREIGN_SYNTAX: Final = re.compile(r"[\[\]{}\\#]|^!")
-_ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
-_TO_ESCAPE: Final = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:@/?%-]|%(?![0-9A-Fa-f]{2})")
-_UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
-_ANY_FOLDERS: Final = "**"
-
-
-class Glob(msgspec.Struct, frozen=True):
-    """Pattern for URIs.
-
-    Attributes:
-        text: The glob as the operator wrote it.
-        matches_query: It is compared with path and query, not with the path alone.
-        expression: Regular expression for the whole of that.
-    """
-
-    text: str
-    matches_query: bool
-    expression: re.Pattern[str]
-
-    def matches(self, path: str, query: str | None) -> bool:
-        """True if the glob matches."""
-        if not self.matches_query:
-            return self.expression.fullmatch(path) is not None
-        return query is not None and self.expression.fullmatch(f"{path}?{query}") is not None
-
-
-@lru_cache(maxsize=256)
-def parse_glob(text: str) -> Glob:
-    """Return the pattern of a glob.
-
-    Its regular expression never backtracks over a ``*``, except in a last segment, so its time is
-    bounded by the product of the two lengths, whatever is written.
-    """
-    _check_glob(text)
-    location, question, query = _normal_glob(text).partition("?")
-    segments = location.split("/")
-    if location.startswith("/"):
-        segments = segments[1:]
-    else:
-        segments = [_ANY_FOLDERS, *segments] if location else [_ANY_FOLDERS]
-    if segments[-1] == "" and location:
-        segments[-1] = _ANY_FOLDERS
-    expression = _path_expression(segments)
-    if question:
-        expression += r"\?" + _literals(query, ".", "")
-    return Glob(text, bool(question), re.compile(expression, re.DOTALL))
-
-
-def fits_path(glob: Glob, path: str) -> bool:
-    """True if a glob matches a file's path, which may have any characters."""
-    return glob.matches(_normal_glob(path.replace("%", "%25").replace("?", "%3F")), None)
-
-
-def _check_glob(text: str) -> None:
-    hint = ""
-    if not text or len(text) > MAX_URI:
-        reason = f"it must have 1 to {MAX_URI:,} characters"
-    elif _FOREIGN_SYNTAX.search(text):
-        reason = "[ ] { } \\ # and a leading ! are not supported"
-        hint = "write several globs, or exclude by a glob"
-    elif any(_ANY_FOLDERS in s and s != _ANY_FOLDERS for s in text.partition("?")[0].split("/")):
-        reason = "** must be alone between slashes"
-        hint = "write it as in /docs/**/*.html"
-    else:
-        return
-    raise ConfigurationError(
-        f"{text[:100]!r} is not a valid glob: {reason}", hint=hint, code="glob"
-    )
-
-
-def _normal_glob(text: str) -> str:
-    """Return a glob in the characters of a normalised URI."""
-    text = _TO_ESCAPE.sub(lambda found: _percent(found[0]), text)
-    return _ESCAPED.sub(lambda found: _normal_escape(found[0]), text)
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
-
-
-def _normal_escape(triplet: str) -> str:
-    character = chr(int(triplet[1:], 16))
-    return character if _UNRESERVED.fullmatch(character) else triplet.upper()
-
-
-def _path_expression(segments: list[str]) -> str:
-    """Return the expression for a path; each segment includes the slash before it.
-
-    The text between two ``**`` is matched at its first occurrence only: no later one could allow
-    more. Only the text after the last ``**`` must be tried at each segment.
-    """
-    groups: list[list[str]] = [[]]
-    for segment in segments:
-        if segment == _ANY_FOLDERS:
-            groups.append([])
-        else:
-            groups[-1].append(segment)
-    first, *later = (
-        "".join("/" + _literals(s, "[^/?]", r"(?=[/?]|\Z)") for s in g) for g in groups
-    )
-    if not later:
-        return first
-    *middle, last = later
-    held = "".join(f"(?>(?:/[^/?]*+)*?{group})" for group in middle if group)
-    return first + held + (f"(?:/[^/?]*+)*?{last}" if last else "(?:/[^/?]*+)++")
-
-
-def _literals(text: str, wild: str, end: str) -> str:
-    """Return the expression for text with ``*``: each piece matches where it first occurs."""
-    head, *pieces = map(re.escape, re.split(r"\*+", text))
-    if not pieces:
-        return head + end
-    *middle, tail = pieces
-    held = "".join(f"(?>{wild}*?{piece})" for piece in middle)
-    return head + held + (f"{wild}*{tail}" if tail else f"{wild}*+") + end
 
 
 _LOOSE_PATH: Final = re.compile(
@@ -311,7 +184,7 @@ def _path_and_query(uri: str) -> str | None:
         normal = normalise(uri)
     except OutOfScopeError:
         match = _LOOSE_PATH.match(uri)
-        return None if match is None else _normal_glob(f"/{match[1] or ''}{match[2] or ''}")
+        return None if match is None else normal_glob(f"/{match[1] or ''}{match[2] or ''}")
     return normal[normal.index("/", normal.index("://") + 3) :]
 
 

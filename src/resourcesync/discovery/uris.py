@@ -17,9 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync.errors import OutOfScopeError
-
-MAX_URI: Final = 2_048
-"""Largest number of characters of a URI, as written and normalised."""
+from resourcesync.model.uri_names import MAX_URI
 
 _PORTS: Final = {"http": 80, "https": 443}
 _MAX_HOST: Final = 253

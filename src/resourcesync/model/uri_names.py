@@ -3,7 +3,7 @@
 from typing import Final
 
 MAX_URI: Final = 2_048
-"""Characters of the longest URI that is published: the limit of the Sitemap protocol."""
+"""Characters of the longest URI, as written and normalised: the limit of the Sitemap protocol."""
 UNESCAPED: Final = "():,=@"
 """Beside the unreserved characters those of pchar that need no escape in XML, in a shell, or in a
 server that reads "+" as a blank or ";" as a parameter."""

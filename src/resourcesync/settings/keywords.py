@@ -37,9 +37,8 @@ class MirrorKeywords(TypedDict, total=False):
         max_bytes: Stop cleanly before more bytes are received, such as 2G; the next run
             continues. At least one resource is fetched. In bytes, or text such as ``5M``.
         include: Only resources whose path matches: ``*`` stops at /, ``**`` does not; a
-            pattern without a leading / matches in each folder. The globs of publish are
-            different. A mirror remembers this and each filter below until it is given
-            again; an empty value ('') removes it.
+            pattern without a leading / matches in each folder. A mirror remembers this and
+            each filter below until it is given again; an empty value ('') removes it.
         exclude: No resources whose path matches.
         types: Only resources of this media type.
         max_size: No resources larger than this, such as 5M. In bytes, or text such as
@@ -83,9 +82,8 @@ class PublisherOptions(TypedDict, total=False):
     Attributes:
         url: The web address of DIR; needed once.
         out: Write the documents there instead of into DIR; s3://BUCKET/PREFIX is a bucket.
-        include: Publish only files whose path below DIR matches, with or without / in
-            front: ``*`` is any text, including /; ? is one character. The globs of pull are
-            different.
+        include: Publish only files whose path below DIR matches: ``*`` stops at /, ``**``
+            does not; a pattern without a leading / matches in each folder.
         exclude: Publish no files whose path matches.
         hashes: Digests of every file; default: sha-256. Several are possible.
         max_entries: Most entries in one document.

@@ -180,9 +180,8 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...] | UnsetType,
         Setting(
             "Only resources whose path matches: * stops at /, ** does not; a pattern without a "
-            "leading / matches in each folder. The globs of publish are different. A mirror "
-            "remembers this and each filter below until it is given again; an empty value ('') "
-            "removes it.",
+            "leading / matches in each folder. A mirror remembers this and each filter below until "
+            "it is given again; an empty value ('') removes it.",
             metavar="GLOB",
             is_clearable=True,
         ),

@@ -62,8 +62,8 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
     include: Annotated[
         tuple[str, ...],
         Setting(
-            "Publish only files whose path below DIR matches, with or without / in front: * is any "
-            "text, including /; ? is one character. The globs of pull are different.",
+            "Publish only files whose path below DIR matches: * stops at /, ** does not; a pattern "
+            "without a leading / matches in each folder.",
             _SEL,
             metavar="GLOB",
             is_clearable=True,

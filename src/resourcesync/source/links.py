@@ -25,7 +25,6 @@ Mirrors, patches, versions (``memento``, ``timegate``, ``timemap``), ``canonical
 relations are left out: they concern the resource at its own place.
 """
 
-import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
 from string import Formatter
@@ -38,6 +37,7 @@ from msgspec.structs import replace
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.rows import EntryLink
 from resourcesync.model.digests import Digest, agree, parse_digests
+from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.links import LAST_PRIORITY, Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
@@ -68,7 +68,7 @@ class LinkRule(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         relation: The relation type.
         template: The address, with fields.
-        only: A shell pattern for the path below the base; empty for all.
+        only: A glob of the path below the base; empty for all.
         media_type: ``type`` of the target.
         priority: ``pri``, 1 to 999999.
         always: True if the link is written even where the target would be below the base and no
@@ -109,6 +109,7 @@ def _with_options(rule: LinkRule, text: str, words: Sequence[str]) -> LinkRule:
         if word == "always":
             rule = replace(rule, always=True)
         elif name == "only" and value:
+            parse_glob(value)
             rule = replace(rule, only=value)
         elif name == "type" and "/" in value:
             rule = replace(rule, media_type=value)
@@ -144,7 +145,7 @@ def links_by_rule(
     path = resource.uri.removeprefix(base)
     found: list[Link] = []
     for rule in rules:
-        if rule.only and not fnmatch.fnmatchcase(unquote(path), rule.only):
+        if rule.only and not parse_glob(rule.only).matches(normal_path(unquote(path)), None):
             continue
         href = rule.template.format_map(_fields(resource.uri, path))
         # A name such as urn:x.pdf must not become an absolute address.

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.scope import FilterVerdict, Scope, parse_glob
+from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.resources import Resource
 
 HOME = "https://museum.example"
@@ -181,3 +182,21 @@ PATHS = st.lists(st.text("ab", max_size=4), min_size=1, max_size=7).map(
 @given(GLOBS, PATHS)
 def test_a_glob_means_what_its_plain_definition_says(glob: str, path: str) -> None:
     assert parse_glob(glob).matches(path, None) == slowly_fits(glob, path)
+
+
+@given(GLOBS, PATHS)
+def test_a_folder_that_a_glob_matches_whole_has_no_file_that_it_does_not(
+    glob: str, path: str
+) -> None:
+    parsed = parse_glob(glob)
+
+    if parsed.matches_all_below(path):
+        assert all(parsed.matches(f"{path}/{name}", None) for name in ("", "a", "b/a", "a/b/a"))
+
+
+@pytest.mark.parametrize(
+    ("name", "glob"),
+    [("100%.txt", "100%.txt"), ("a?b", "a%3Fb"), ("a b/ü", "ü"), ("x\udcff", "/x%FF")],
+)
+def test_the_path_of_a_file_matches_as_its_uri_does(name: str, glob: str) -> None:
+    assert parse_glob(glob).matches(normal_path(name), None)

@@ -57,7 +57,7 @@ def test_a_link_to_a_file_that_is_not_published_is_omitted(tmp_path: Path) -> No
     put(tmp_path, ".env", ".git/config", "drafts/a", "resourcesync/x")
     for number, target in enumerate((".env", ".git/config", "drafts/a", "resourcesync/x")):
         (tmp_path / f"link{number}").symlink_to(target)
-    selection = FileSelection(exclude=("drafts",), skip=frozenset({"resourcesync"}))
+    selection = FileSelection(exclude=("drafts/",), skip=frozenset({"resourcesync"}))
 
     assert published(originals(tmp_path, selection)) == []
 

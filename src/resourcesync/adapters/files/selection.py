@@ -8,12 +8,12 @@ files are read again, a bounded part of a tree each time:
 - all others in turn, within thirty days or thirty scans, whichever takes longer.
 """
 
-import fnmatch
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Self
 
 import msgspec
+
+from resourcesync.model.globs import normal_path, parse_glob
 
 LEFT_OUT = ""
 """The reason for a file that the operator, or this package itself, excluded on purpose."""
@@ -27,10 +27,9 @@ class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The selection of files to publish.
 
     Attributes:
-        include: Patterns; if there are any, only files that match one are published.
-        exclude: Patterns; files that match one are not published, nor anything in a folder that
-            matches one. Patterns are those of a shell (``*``, ``?``, ``[abc]``) on the path
-            relative to the root, with or without a ``/`` in front; ``*`` matches ``/`` too.
+        include: Globs of the path below the root; if there are any, only files that match one are
+            published.
+        exclude: Globs; files that match one are not published.
         skip: Files and folders that are never scanned, relative to the root, such as the folder of
             the documents.
         signs: Files that a folder in the tree has if it is published by itself. Then the folder of
@@ -56,7 +55,7 @@ class PathFilter:
         self._skip_folders = frozenset(path.rpartition("/")[0] for path in self._skip)
         self._is_own = selection.is_own
         self._hidden = selection.hidden
-        self._include = _Globs(selection.include or ("*",))
+        self._include = _Globs(selection.include or ("**",))
         self._exclude = _Globs(selection.exclude)
         self._chooses = bool(selection.include or selection.exclude)
 
@@ -69,7 +68,7 @@ class PathFilter:
         path = folder + name
         if path in self._skip or (not folder and self._is_own(name)):
             return LEFT_OUT
-        if self._chooses and (self._exclude(path) or not self._include(path)):
+        if self._chooses and (self._exclude.match(path) or not self._include.match(path)):
             return LEFT_OUT
         return self._exclusion_of_name(name) if name[0] == "." or name[-1] == "~" else None
 
@@ -87,25 +86,12 @@ class PathFilter:
         path = folder + name
         if path in self._skip:
             return LEFT_OUT
-        if self._chooses and (self._exclude(path) or self._exclude(path + "/")):
+        if self._chooses and self._exclude.match_all_below(path):
             return LEFT_OUT
         return self._exclusion_of_name(name)
 
-    def exclusion_of_path(self, names: tuple[str, ...]) -> str | None:
-        """Return ``None`` to publish the file at these names from the root, else the reason."""
-        folder = ""
-        for name in names[:-1]:
-            verdict = self.exclusion_of_folder(folder, name)
-            if verdict is not None:
-                return verdict
-            folder += name + "/"
-        return self.exclusion_of_file(folder, names[-1])
-
-    def exclusion_of_target(self, names: tuple[str, ...]) -> str | None:
-        """Return ``None`` if a link may publish the file at these names, else the reason.
-
-        The operator's ``include`` chooses links by their own names, not by their targets'.
-        """
+    def exclusion_of_folders(self, names: tuple[str, ...]) -> str | None:
+        """Return ``None`` to scan a folder at these names from the root, else the reason."""
         folder = ""
         for name in names:
             verdict = self.exclusion_of_folder(folder, name)
@@ -113,6 +99,23 @@ class PathFilter:
                 return verdict
             folder += name + "/"
         return None
+
+    def exclusion_of_path(self, names: tuple[str, ...]) -> str | None:
+        """Return ``None`` to publish the file at these names from the root, else the reason."""
+        verdict = self.exclusion_of_folders(names[:-1])
+        if verdict is not None:
+            return verdict
+        return self.exclusion_of_file("".join(f"{name}/" for name in names[:-1]), names[-1])
+
+    def exclusion_of_target(self, names: tuple[str, ...]) -> str | None:
+        """Return ``None`` if a link may publish the file at these names, else the reason.
+
+        The operator's ``include`` chooses links by their own names, not by their targets'.
+        """
+        verdict, path = self.exclusion_of_folders(names[:-1]), "/".join(names)
+        if verdict is None and (path in self._skip or self._exclude.match(path)):
+            return LEFT_OUT
+        return self._exclusion_of_name(names[-1]) if verdict is None else verdict
 
     def _exclusion_of_name(self, name: str) -> str | None:
         if self._hidden:
@@ -125,19 +128,28 @@ class PathFilter:
 
 
 class _Globs:
-    """A test whether a path matches one of some patterns; it knows those that matched none."""
+    """A test whether a path matches one of some globs; it knows those that matched none."""
 
-    def __init__(self, patterns: Iterable[str]) -> None:
-        sources = {pattern: fnmatch.translate(pattern.removeprefix("/")) for pattern in patterns}
-        self.unmatched = {pattern: re.compile(source) for pattern, source in sources.items()}
-        self._union = re.compile("|".join(sources.values()) if sources else r"(?!)")
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._globs = {text: parse_glob(text) for text in texts}
+        self.unmatched = dict(self._globs)
 
-    def __call__(self, path: str) -> bool:
-        if self._union.match(path) is None:
-            return False
-        for pattern in [name for name, glob in self.unmatched.items() if glob.match(path)]:
-            del self.unmatched[pattern]
-        return True
+    def match(self, path: str) -> bool:
+        """Return whether a glob matches a file."""
+        place = normal_path(path)
+        found = [text for text, glob in self._globs.items() if glob.matches(place, None)]
+        return self._note(found)
+
+    def match_all_below(self, folder: str) -> bool:
+        """Return whether a glob matches everything in a folder."""
+        place = normal_path(folder)
+        found = [text for text, glob in self._globs.items() if glob.matches_all_below(place)]
+        return self._note(found)
+
+    def _note(self, found: list[str]) -> bool:
+        for text in found:
+            self.unmatched.pop(text, None)
+        return bool(found)
 
 
 _SECOND: Final = 1_000_000

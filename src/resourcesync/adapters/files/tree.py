@@ -132,7 +132,7 @@ class SiblingCache:
             return False
         path = folder[len(self._base) :]
         names = to_names(path) if path else ()
-        if names is None or self._judge.exclusion_of_target(names) is not None:
+        if names is None or self._judge.exclusion_of_folders(names) is not None:
             return False
         try:
             self._descriptor = open_below(self._root, names)

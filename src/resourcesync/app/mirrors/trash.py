@@ -13,10 +13,10 @@ from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.removal.deletion import register_lost_trash
 from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
-from resourcesync.destination.scope import fits_path, parse_glob
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.database import StateSnapshot
 from resourcesync.mirror_state.rows import TrashRow
+from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import (
     IN_TRASH,
@@ -47,7 +47,7 @@ def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilt
             return True
         parts = urlsplit(row.uri)
         return pattern is not None and (
-            fits_path(pattern, f"/{row.path}")
+            pattern.matches(normal_path(row.path), None)
             or (bool(row.uri) and pattern.matches(parts.path, parts.query or None))
         )
 

@@ -38,9 +38,10 @@ from resourcesync.destination.mapping.escapes import (
     split_name,
 )
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile, PathMapping
-from resourcesync.discovery.uris import MAX_URI, normalise
+from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.model.own_names import LIKE_OWN, has_own_name
+from resourcesync.model.uri_names import MAX_URI
 
 INDEX: Final = "index.html"
 """File of a URI that ends in a slash."""

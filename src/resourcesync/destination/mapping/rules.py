@@ -19,9 +19,10 @@ from typing import Any, Final
 from resourcesync.destination.mapping.escapes import MAX_PATH, EscapedMapping
 from resourcesync.destination.mapping.names import ARROW, normalise_rule
 from resourcesync.destination.mapping.path_mapping import FileSystemProfile, MapperFactory
-from resourcesync.discovery.uris import MAX_URI, normalise
+from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.own_names import has_own_name
+from resourcesync.model.uri_names import MAX_URI
 
 _MAX_SEGMENT: Final = 255
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
