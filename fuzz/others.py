@@ -12,15 +12,14 @@ from resourcesync.documents import ndjson
 from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
 from resourcesync.model.resources import Resource
+from resourcesync.ports.subscriptions import SubscriptionIntent
 from resourcesync.server.representations import (
     format_http_date,
     parse_http_date,
     select_range,
 )
 from resourcesync.websub.messages import (
-    SubscriptionRequest,
     read_fields,
-    read_hub_query,
     read_subscription_request,
     subscription_form,
 )
@@ -278,10 +277,10 @@ def _run_form(data: bytes) -> str:
     if fields is None:
         return "none"
     wish = read_subscription_request(fields)
-    if isinstance(wish, SubscriptionRequest) and wish.secret.isascii():
-        again = read_fields(subscription_form(wish))
+    if isinstance(wish, SubscriptionIntent) and wish.secret.isascii():
+        again = read_fields(subscription_form(wish.topic, wish.callback, wish.secret.decode()))
         hold(again is not None, "reads what it writes")
-    return f"form {fields!r} {wish!r} {read_hub_query(data)!r}"
+    return f"form {fields!r} {wish!r}"
 
 
 def _make_field(random: Random) -> bytes:

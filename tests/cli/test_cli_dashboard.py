@@ -257,7 +257,6 @@ def source_served(root: Path) -> Iterator[str]:
         callback=CALLBACK,
         secret=b"",
         lease=864_000,
-        echo="",
         requested=now,
     )
     hub.store.add_intent(intent)

@@ -113,7 +113,7 @@ def pushed(text: str) -> PushStatus:
                 reason=text,
                 accepted=3,
                 last=NOW - HOUR,
-                refusals=((DeliveryFault.SIGNATURE, 2), (DeliveryFault.ENDED, 5)),
+                refusals=((DeliveryFault.SIGNATURE, 2), (DeliveryFault.SIZE, 5)),
             )
             for standing in (SubscriptionStatus.VERIFIED, SubscriptionStatus.REFUSED)
         )

@@ -1,7 +1,7 @@
-"""What a hub answers, without any network: to wishes, submissions and pings."""
+"""What a hub answers, without any network: to wishes and submissions."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import ConfigurationError
-from resourcesync.websub.hub import Hub, HubRules, Submission
+from resourcesync.websub.hub import Hub, HubRules
 from resourcesync.websub.messages import TextResponse, link_field, sign
 from tests.support.servers.hubs import KEY, TOPIC, payload
 from tests.support.servers.subscribing import StandingClock
@@ -26,17 +26,11 @@ class Desk:
         made = HubRules(**(usual | rules))  # type: ignore[arg-type]
         self.store = FileHub(folder / "hub.db")
         self.clock = StandingClock()
-        self.there: bytes | None = None
-        self.looked: list[str] = []
         self.woken = 0
-        self.hub = Hub(self.store, self.clock, lambda: made, look=self._look, wake=self._wake)
+        self.hub = Hub(self.store, self.clock, lambda: made, wake=self._wake)
 
     def close(self) -> None:
         self.store.close()
-
-    def _look(self, topic: str) -> bytes | None:
-        self.looked.append(topic)
-        return self.there
 
     def _wake(self) -> None:
         self.woken += 1
@@ -52,11 +46,16 @@ class Desk:
             "link": link_field(TOPIC, [ADDRESS]),
             "signatures": [sign(KEY, body)],
         }
-        submission = Submission(body=body, **(usual | changes))  # type: ignore[arg-type]
-        return self.hub.submit(submission).status
+        return self.hub.submit(body, **(usual | changes)).status  # type: ignore[arg-type]
 
     def told(self) -> list[bytes]:
-        return [payload.body for payload in self.store.payloads(TOPIC, 0)]
+        found, number = list[bytes](), 0
+        with suppress(TypeError):  # there is no other one
+            while True:
+                payload = self.store.next_payload(TOPIC, number)
+                found.append(payload.body)
+                number = payload.number
+        return found
 
 
 @pytest.fixture
@@ -112,7 +111,6 @@ def test_a_callback_that_cannot_be_one_is_refused_at_once(desk: Desk, callback: 
         ({"lease_seconds": "1e3"}, 400),
         ({"lease_seconds": "9" * 13}, 400),
         ({"lease_seconds": "\u0663"}, 400),
-        ({"verify_token": "x" * 201}, 400),
     ],
 )
 def test_a_wish_that_nobody_can_grant_is_refused(
@@ -131,7 +129,6 @@ def test_a_wish_that_nobody_can_grant_is_refused(
         {"lease_seconds": "1"},
         {"mode": "unsubscribe"},
         {"callback": "http://example.org:1024/?a=b&c"},
-        {"verify": "sync"},
         {"unknown": "field"},
     ],
 )
@@ -164,9 +161,7 @@ def test_a_secret_is_not_taken_over_a_plain_network(open_desk: Callable[..., Des
     assert HubRules(address="http://h.example/", topics=topics, plain_secrets=True).accepts_secrets
 
 
-@pytest.mark.parametrize(
-    "rules", [{"address": "hub"}, {"method": "md5"}, {"topics": frozenset({"x"})}]
-)
+@pytest.mark.parametrize("rules", [{"address": "hub"}, {"topics": frozenset({"x"})}])
 def test_rules_that_cannot_work_are_refused(
     open_desk: Callable[..., Desk], rules: dict[str, object]
 ) -> None:
@@ -241,61 +236,14 @@ def test_a_submission_that_is_none_is_refused(desk: Desk) -> None:
     assert desk.submit(body, media_type="") == 406
     for other in (b"", b"<urlset/>", body[:-20].replace(b"change-notification", b"resourcelist")):
         assert desk.submit(other) == 400
-    assert desk.submit(b"x" * (1024 * 1024 + 1)) == 413
     assert desk.told() == []
     assert desk.submit(body, media_type="Text/XML; charset=utf-8") == 204
 
 
 def test_submissions_that_never_end_are_slowed_down(open_desk: Callable[..., Desk]) -> None:
-    desk = open_desk(pings=1)
+    desk = open_desk(submissions=1)
     found = [desk.submit(payload()) for _ in range(62)]
     assert found == [204] * 60 + [429] * 2
-
-
-def ping(desk: Desk, topic: str, name: str = "hub.url") -> int:
-    return desk.hub.handle_form(
-        urlencode({"hub.mode": "publish", name: topic}).encode(), "x"
-    ).status
-
-
-def test_a_ping_leads_to_a_look_at_our_own_topic_only(open_desk: Callable[..., Desk]) -> None:
-    desk = open_desk(pings=5)
-    assert ping(desk, "http://169.254.169.254/") == 404
-    assert desk.looked == []
-    assert ping(desk, TOPIC) == 404
-    desk.there = b"no notification"
-    assert ping(desk, TOPIC) == 404
-    desk.there = payload()
-    assert ping(desk, TOPIC, "hub.topic") == 204
-    assert ping(desk, TOPIC) == 204
-    assert desk.told() == [payload()]
-    assert ping(desk, TOPIC) == 204
-    assert ping(desk, TOPIC) == 429
-    assert desk.looked == [TOPIC] * 5
-    assert desk.told() == [payload()]
-
-
-def test_a_wish_that_waits_is_answered_when_it_agrees_with_list(desk: Desk) -> None:
-    body = urlencode(
-        {
-            "hub.mode": "subscribe",
-            "hub.topic": TOPIC,
-            "hub.callback": CALLBACK,
-            "hub.verify": "sync,async",
-        }
-    ).encode()
-    desk.hub.handle_form(body, "x")
-    assert desk.hub.outcome(body) is None
-    [intent] = desk.store.due_intents(0, 10, [])
-    desk.store.confirm(intent, 10**18)
-    assert desk.hub.outcome(body) == TextResponse(status=204)
-    gone = body.replace(b"subscribe", b"unsubscribe")
-    desk.hub.handle_form(gone, "x")
-    [intent] = desk.store.due_intents(0, 10, [])
-    desk.store.forget(intent)
-    refused = desk.hub.outcome(gone)
-    assert refused is not None
-    assert refused.status == 409
 
 
 def test_wishes_of_one_receiver_are_asked_about_in_their_order(desk: Desk) -> None:

@@ -54,16 +54,3 @@ def test_another_callback_is_told_to_the_hub_at_once_and_the_old_one_counts_mean
 
     world.restarted("https://elsewhere.example/hooks/").tick()
     assert len(world.hubs.asked) == 2
-
-
-def test_what_is_ended_is_ended_at_the_callback_that_the_hub_knows(
-    world: SubscriberAndHubs,
-) -> None:
-    active = world.subscribed()
-    again = world.restarted("https://elsewhere.example/hooks")
-    again.leave("arxiv")
-    again.tick()
-
-    [_, asked] = world.hubs.forms()
-    assert asked["hub.mode"] == "unsubscribe"
-    assert asked["hub.callback"] == f"https://aggregator.example/push/{active.token}"

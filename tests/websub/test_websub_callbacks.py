@@ -75,7 +75,7 @@ def test_a_delivery_is_known_by_its_callback_and_not_by_its_links(
     found = post(f"{uri}{active.token}", BODY, x_hub_signature=sign(active.secret, BODY), link=link)
     assert found.status == 202
     assert world.hints == ["arxiv", "arxiv"]
-    assert post(f"{uri}unknown", BODY).status == 404
+    assert post(f"{uri}unknown", BODY).status == 410
     assert post(uri, BODY).status == 404
     assert post(f"{uri}{'x' * 129}", BODY).status == 404
     assert world.hints == ["arxiv", "arxiv"]
@@ -145,7 +145,7 @@ def test_no_body_is_read_for_a_callback_that_is_nobodys(world: SubscriberAndHubs
     assert world.ask(world.follower().next_token).status == 200
 
     assert b" 410 " in raw(f"{uri}{active.token}", b"Content-Length: 1000", b"")
-    assert b" 404 " in raw(f"{uri}nobody", b"Content-Length: 1000", b"")
+    assert b" 410 " in raw(f"{uri}nobody", b"Content-Length: 1000", b"")
 
 
 # --- finding channels ---------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def all_found(server: HostileServer, *targets: str) -> FoundChannels:
     try:
         documents = DocumentFetcher(fetcher, io.BytesIO)
         return find_channels(
-            documents, fetcher, [server.origin + target for target in targets or ("/list",)]
+            documents, [server.origin + target for target in targets or ("/list",)]
         )
     finally:
         fetcher.close()
@@ -190,18 +190,6 @@ def test_an_entry_of_the_capability_list_tells_a_channel_and_its_hubs(capability
     assert channel.hubs == ("https://hub.example/", f"{server.origin}/second")
     assert channel.capability is Capability.CHANGE_NOTIFICATION
     assert server.targets() == ["/list"]
-
-
-def test_a_topic_that_redirects_without_end_is_left_after_a_few_requests() -> None:
-    with HostileServer() as server:
-        entry = ENTRY.format(
-            loc=f"{server.origin}/topic", capability="change-notification", links=""
-        )
-        server.on("/list", answer(body=document(entries=entry)))
-        server.on("/topic", answer("302 Found", Location="/topic"))
-        assert found(server) == []
-
-    assert server.targets() == ["/list", *["/topic"] * 4]
 
 
 def test_links_at_the_root_and_in_the_answer_tell_a_channel_too() -> None:
@@ -224,9 +212,7 @@ def test_a_channel_without_a_hub_is_asked_for_one() -> None:
     with HostileServer() as server:
         for number, reply in enumerate(
             (
-                answer(
-                    "204 No Content", length=None, Link=f'<{HUB}>;rel="hub", <{TOPIC}>;rel="self"'
-                ),
+                answer(Link=f'<{HUB}>;rel="hub", <{TOPIC}>;rel="self"'),
                 answer(body=payload().replace(b'rel="up"', b'rel="hub"')),
                 answer("404 Not Found"),
                 answer(body=b"no document"),

@@ -306,34 +306,14 @@ def test_a_hub_may_confirm_before_it_answers_whatever_that_is(
     assert world.follower().state is FollowerState.ACTIVE
 
 
-def test_what_is_no_longer_followed_is_ended_with_the_hubs_consent(
-    world: SubscriberAndHubs,
-) -> None:
+def test_what_is_no_longer_followed_ends_with_the_next_delivery(world: SubscriberAndHubs) -> None:
     active = world.subscribed()
     world.subscriber.leave("arxiv")
+    assert world.store.subscriptions() == []
     assert world.deliver(active, BODY).status == 410
+    assert world.hints == ["arxiv"]
     world.subscriber.tick()
-
-    assert world.hubs.forms()[-1] == {
-        "hub.mode": "unsubscribe",
-        "hub.topic": TOPIC,
-        "hub.callback": f"https://aggregator.example/push/{active.token}",
-        "hub.verify": "async",
-    }
-    assert world.ask(active.token, mode="unsubscribe").status == 200
-    assert world.store.subscriptions() == []
-    assert world.deliver(active, BODY).status == 404
-
-
-def test_a_hub_that_does_not_let_go_is_left_after_three_times(world: SubscriberAndHubs) -> None:
-    world.subscribed()
-    world.subscriber.leave("arxiv")
-    for _ in range(5):
-        world.subscriber.tick()
-        world.clock.sleep(HOUR)
-
-    assert len(world.hubs.asked) == 4
-    assert world.store.subscriptions() == []
+    assert len(world.hubs.asked) == 1
 
 
 def test_a_source_that_moves_its_channel_is_followed_there(world: SubscriberAndHubs) -> None:
@@ -345,7 +325,7 @@ def test_a_source_that_moves_its_channel_is_followed_there(world: SubscriberAndH
     states = {
         subscription.topic: subscription.state for subscription in world.store.subscriptions()
     }
-    assert states == {TOPIC: FollowerState.LEAVING, other.topic: FollowerState.REQUESTED}
+    assert states == {other.topic: FollowerState.REQUESTED}
 
 
 def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: SubscriberAndHubs) -> None:

@@ -145,7 +145,6 @@ def open_hub(
     rules: Callable[[], HubRules],
     clock: Clock,
     *,
-    look: Callable[[str], bytes | None],
     private: bool = False,
 ) -> OpenHub:
     """Open a hub."""
@@ -155,7 +154,7 @@ def open_hub(
     jobs = limits.at_once + limits.at_once // 2 + _VERIFICATIONS
     messenger = open_messenger(clock, jobs=jobs, per_host=limits.per_host, private=private)
     worker = HubWorker(deliveries, messenger)
-    hub = Hub(store, clock, rules, look=look, wake=worker.wake)
+    hub = Hub(store, clock, rules, wake=worker.wake)
 
     def end() -> None:
         messenger.close()

@@ -3,7 +3,7 @@
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import Protocol
 
@@ -34,7 +34,6 @@ class SubscriptionIntent(msgspec.Struct, frozen=True, kw_only=True):
         topic, callback: The topic, and the receiver's address.
         secret: Signs deliveries; empty for none.
         lease: Seconds.
-        echo: The value that the receiver expects back.
         requested: Time of the request.
         attempts: Number of verifications that failed.
         since: The number of the topic's newest payload when this was read. The receiver gets all
@@ -47,8 +46,7 @@ class SubscriptionIntent(msgspec.Struct, frozen=True, kw_only=True):
     callback: str
     secret: bytes
     lease: int
-    echo: str
-    requested: int
+    requested: int = 0
     attempts: int = 0
     since: int = 0
 
@@ -133,12 +131,6 @@ class HubStore(Protocol):
     def count_subscriptions(self, topic: str | None = None) -> int:
         """Return the number of subscriptions, to one topic or in all."""
 
-    def find(self, topic: str, callback: str) -> Subscription | None:
-        """Return one subscription."""
-
-    def has_intent(self, topic: str, callback: str) -> bool:
-        """True if a request of that receiver is to be confirmed."""
-
     def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
         """Return the first due request of each receiver that is not busy."""
 
@@ -167,8 +159,8 @@ class HubStore(Protocol):
             late: True to return those whose last delivery failed, False for the rest.
         """
 
-    def payloads(self, topic: str, after: int) -> Sequence[Payload]:
-        """Return the stored payloads of a topic after a number, oldest first."""
+    def next_payload(self, topic: str, after: int) -> Payload:
+        """Return the first stored payload of a topic after a number; the caller knows of one."""
 
     def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
         """Remember how deliveries ended, all or none."""
@@ -204,7 +196,6 @@ class FollowerState(StrEnum):
     PENDING = "wanted"
     REQUESTED = "asked"
     ACTIVE = "active"
-    LEAVING = "leaving"
 
 
 class ChannelSubscription(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +209,6 @@ class ChannelSubscription(msgspec.Struct, frozen=True, kw_only=True):
         token: The last part of the callback that is in use; empty before the first.
         secret: The secret that signs its deliveries.
         next_token, next_secret: Those that are requested now.
-        previous_token: The one before, whose deliveries are no longer wanted.
         lease_until: End of the lease; 0 before it was confirmed.
         attempts: Requests in a row that failed.
         due: Time of the next step.
@@ -233,7 +223,6 @@ class ChannelSubscription(msgspec.Struct, frozen=True, kw_only=True):
     secret: bytes = b""
     next_token: str = ""
     next_secret: bytes = b""
-    previous_token: str = ""
     lease_until: int = 0
     attempts: int = 0
     due: int = 0
@@ -253,7 +242,7 @@ class SubscriberStore(Protocol):
         """Return all subscriptions."""
 
     def find_token(self, token: str) -> ChannelSubscription | None:
-        """Return the subscription with a token: in use, requested or former."""
+        """Return the subscription with a token: in use, or requested."""
 
     def save(
         self, follower: ChannelSubscription, before: ChannelSubscription | None = None

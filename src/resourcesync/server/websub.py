@@ -1,8 +1,7 @@
 """WebSub over HTTP: a hub with its worker thread, and the callbacks of a subscriber.
 
-The hub takes ``POST`` at its own address, and for clients of PubSubHubbub 0.3 at ``/subscribe`` and
-``/publish`` below it. A form is a request to subscribe or a ping; anything else is a submission of
-a publisher.
+The hub takes ``POST`` at its own address. A form is a request to subscribe; anything else is a
+submission of a publisher.
 
 At a callback, ``GET`` verifies a subscription and ``POST`` delivers. The last part of the path is
 the token of one subscription, and all that identifies it. All other requests are refused, and no
@@ -33,23 +32,19 @@ from resourcesync.server.asgi import (
     refuse,
 )
 from resourcesync.websub.delivery import Deliveries
-from resourcesync.websub.hub import Hub, Submission
+from resourcesync.websub.hub import Hub
 from resourcesync.websub.messages import FORM, MOST_FORM, MOST_PAYLOAD, TextResponse
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.websub.subscription_status import DeliveryFault
 
 _LOG: Final = logging.getLogger(__name__)
 
-_PATHS: Final = frozenset({b"", b"/", b"/publish", b"/subscribe"})
 BODY_SECONDS: Final = 10.0
 """Seconds in which the body of a request has to arrive."""
 _BODIES: Final = 16
 """Number of bodies that are read at a time: each may take a MiB."""
-_WAIT_SECONDS: Final = 10.0
-_WAIT_STEP: Final = 0.05
 _LONGEST_SLEEP: Final = 60.0
 _AFTER_FAULT: Final = 5.0
-_ACCEPTED: Final = 202
 _PLAIN: Final = "text/plain; charset=utf-8"
 _LONGEST_TOKEN: Final = 128
 _TOO_LONG: Final = 413
@@ -135,7 +130,7 @@ class HubApplication:
             self._on_end()
 
     async def _answer(self, request: Request) -> Response:
-        if path_within(request.scope) not in _PATHS:
+        if path_within(request.scope) not in {b"", b"/"}:
             return refuse(404, "Not found.")
         if request.method != "POST":
             return refuse(405, "This is a hub: use POST.", {"allow": "POST"})
@@ -146,26 +141,10 @@ class HubApplication:
         async with self._bodies:
             body = await read_body(request, most=most, seconds=BODY_SECONDS)
         if is_form:
-            return await self._answer_form(body, request)
-        submission = Submission(
-            body=body,
-            media_type=media_type,
-            link=", ".join(fields.getlist("link")),
-            signatures=fields.getlist("x-hub-signature"),
-        )
-        return await _run_in_thread(lambda: self._hub.submit(submission))
-
-    async def _answer_form(self, body: bytes, request: Request) -> Response:
-        peer = request.client.host if request.client else ""
-        response = await _run_in_thread(lambda: self._hub.handle_form(body, peer))
-        if response.status_code != _ACCEPTED:
-            return response
-        for _ in range(int(_WAIT_SECONDS / _WAIT_STEP)):
-            found = await to_thread.run_sync(self._hub.outcome, body)
-            if found is not None:
-                return _text_response(found)
-            await asyncio.sleep(_WAIT_STEP)
-        return response
+            peer = request.client.host if request.client else ""
+            return await _run_in_thread(lambda: self._hub.handle_form(body, peer))
+        link, signatures = ", ".join(fields.getlist("link")), fields.getlist("x-hub-signature")
+        return await _run_in_thread(lambda: self._hub.submit(body, media_type, link, signatures))
 
 
 async def _answer_http(

@@ -1,16 +1,16 @@
 """Deliveries of a hub: it verifies the intent of receivers and sends them notifications.
 
 One loop in one thread does it all: ``requests`` yields what is to be sent now, ``record_outcome``
-takes the result of each. A slow receiver takes one place of many; a failed one is retried later,
-with all newer notifications merged into one payload. Receivers that failed last time have places of
-their own, and those of one origin never more than a few.
+takes the result of each. A slow receiver takes one place of many; a failed one is retried later.
+Receivers that failed last time have places of their own, and those of one origin never more than a
+few. Each receiver gets the notifications one after the other, in their order.
 
 Accepted and undelivered notifications are in the store: a program that is killed at any point
 continues with them after a restart. A receiver may get a payload twice, never none.
 """
 
 import logging
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
@@ -22,23 +22,20 @@ from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse,
 from resourcesync.ports.subscriptions import (
     DeliveryOutcome,
     HubStore,
-    Payload,
     Subscription,
     SubscriptionIntent,
 )
-from resourcesync.websub import messages, payloads
+from resourcesync.websub import messages
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import (
     MICROSECONDS,
-    HubMode,
     MonotonicTime,
-    SubscriptionRequest,
     sign,
 )
 
 _LOG: Final = logging.getLogger(__name__)
 
-OUTCOMES: Final = ("verified", "refused", "delivered", "merged", "failed", "ended")
+OUTCOMES: Final = ("verified", "refused", "delivered", "failed", "ended")
 """Keys of ``Deliveries.counts``."""
 
 _VERIFICATIONS: Final = 16
@@ -46,7 +43,6 @@ _MOST_ATTEMPTS: Final = 3
 _INTENT_LIFETIME: Final = 600 * MICROSECONDS
 """Lifetime of a request that was not confirmed."""
 _TIDY_EVERY: Final = 60 * MICROSECONDS
-_CACHED: Final = 8
 _GONE: Final = 410
 _SUCCESS: Final = range(200, 300)
 
@@ -120,7 +116,6 @@ class Deliveries:
         self._jobs: dict[FetchRequest, _HubJob] = {}
         self._waiting: deque[tuple[FetchRequest, _HubJob]] = deque()
         self._outcomes: list[DeliveryOutcome] = []
-        self._cache: OrderedDict[tuple[str, int], Payload] = OrderedDict()
         self._is_woken = True
         self._is_stopped = False
         self._poll_at = 0
@@ -198,14 +193,7 @@ class Deliveries:
         self, intent: SubscriptionIntent
     ) -> tuple[FetchRequest, _PendingVerification]:
         job = _PendingVerification(intent=intent, challenge=self._challenge(), sink=BodySink())
-        wish = SubscriptionRequest(
-            mode=HubMode(intent.mode),
-            topic=intent.topic,
-            callback=intent.callback,
-            lease=intent.lease,
-            echo=intent.echo,
-        )
-        uri = messages.verification_uri(wish, job.challenge, intent.lease)
+        uri = messages.verification_uri(intent, job.challenge)
         request = FetchRequest(
             uri=uri, sink=job.sink, purpose=Purpose.MESSAGE, limit=messages.MOST_CHALLENGE
         )
@@ -238,14 +226,14 @@ class Deliveries:
     def _delivery_request(
         self, subscription: Subscription
     ) -> tuple[FetchRequest, _PendingDelivery]:
-        payload = self._payload(subscription.topic, subscription.delivered)
+        payload = self._store.next_payload(subscription.topic, subscription.delivered)
         rules = self._rules()
         fields = [
             ("Content-Type", payload.media_type),
             ("Link", messages.link_field(subscription.topic, [rules.address])),
         ]
         if subscription.secret:
-            signature = sign(subscription.secret, payload.body, rules.method)
+            signature = sign(subscription.secret, payload.body)
             fields.append((messages.SIGNATURE, signature))
         request = FetchRequest(
             uri=subscription.callback,
@@ -254,21 +242,6 @@ class Deliveries:
             message=Message(body=payload.body, fields=tuple(fields)),
         )
         return request, _PendingDelivery(subscription=subscription, last=payload.number)
-
-    def _payload(self, topic: str, after: int) -> Payload:
-        """Return a topic's notifications since, merged; most subscribers are equally behind."""
-        found = self._store.payloads(topic, after)
-        key = (topic, after)
-        known = self._cache.get(key)
-        if known is not None and known.number == found[-1].number:
-            return known
-        body = payloads.merge([payload.body for payload in found])
-        self.counts["merged"] += len(found) > 1
-        made = Payload(number=found[-1].number, media_type=found[-1].media_type, body=body)
-        self._cache[key] = made
-        while len(self._cache) > _CACHED:
-            self._cache.popitem(last=False)
-        return made
 
     def _jobs_of(self, kind: type[_T]) -> list[_T]:
         every = [*self._jobs.values(), *(job for _, job in self._waiting)]
@@ -324,4 +297,4 @@ class Deliveries:
 def _retry_after(outcome: FetchResponse | FetchFailure) -> float:
     """Return the seconds that a receiver requests to wait, within an hour."""
     said = outcome.headers.get("retry-after", "") if isinstance(outcome, FetchResponse) else ""
-    return float(min(messages.parse_seconds(said) or 0, messages.HOUR))
+    return float(min(messages.parse_seconds(said), messages.HOUR))

@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
@@ -18,9 +19,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.subscriptions import HubStore, Payload, SubscriptionIntent
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.messages import (
-    METHODS,
     HubMode,
-    SubscriptionRequest,
     TextResponse,
     is_plain,
     is_signed,
@@ -49,31 +48,16 @@ class RateLimiter:
 
 
 class HubRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules of a hub.
+    """Rules of a hub: its address, its topics, the key of its publisher, and its limits.
 
-    Attributes:
-        address: The hub's own URI.
-        topics: The only topics it serves.
-        key: Verifies what publishers submit; empty accepts no signed submission.
-        accepts_unsigned: True if anybody may submit, as in LANL's prototype; for closed networks.
-        method: The signature method of deliveries.
-        plain_secrets: True if a secret may come over plain HTTP from another machine.
-        shortest, longest: Bounds of a lease, in seconds.
-        most_subscriptions, most_intents: Most subscriptions, and most requests that wait for
-            confirmation.
-        per_peer: Requests to subscribe that one address may send in a minute.
-        per_origin: Requests in a minute for callbacks of one origin.
-        pings: Plain pings in a minute, and submissions in a second.
-        at_once: Concurrent deliveries to receivers without a failure; half as many more go to the
-            others.
-        per_host: Concurrent deliveries to one origin.
+    Leases are in seconds. ``per_peer`` and ``per_origin`` are requests to subscribe in a minute, by
+    their sender and by the origin of their callback; ``submissions`` are those in a second. Half as
+    many deliveries as ``at_once`` go to receivers whose last one failed.
     """
 
     address: str
     topics: frozenset[str]
     key: bytes = b""
-    accepts_unsigned: bool = False
-    method: str = messages.DEFAULT_METHOD
     plain_secrets: bool = False
     shortest: int = messages.SHORTEST_LEASE
     longest: int = messages.LONGEST_LEASE
@@ -81,7 +65,7 @@ class HubRules(msgspec.Struct, frozen=True, kw_only=True):
     most_intents: int = 1_000
     per_peer: int = 120
     per_origin: int = 120
-    pings: int = 30
+    submissions: int = 30
     at_once: int = 64
     per_host: int = 8
 
@@ -92,9 +76,6 @@ class HubRules(msgspec.Struct, frozen=True, kw_only=True):
         for uri in (self.address, *self.topics):
             if not uri.startswith(("http://", "https://")) or not is_plain(uri) or "<" in uri:
                 raise ConfigurationError(f"{uri!r} cannot be the address of a hub or of a topic")
-        if self.method not in messages.METHODS:
-            known = ", ".join(messages.METHODS)
-            raise ConfigurationError(f"the signature method must be one of {known}")
 
     @property
     def accepts_secrets(self) -> bool:
@@ -106,23 +87,6 @@ class HubRules(msgspec.Struct, frozen=True, kw_only=True):
 
 _MEDIA_TYPES: Final = frozenset({messages.XML, "text/xml"})
 _RETRY_SECONDS: Final = 60
-_STORED: Final = TextResponse(status=202, text="The request will be verified.")
-
-
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """A submission of a publisher.
-
-    Attributes:
-        body: The bytes.
-        media_type: ``Content-Type`` as it came.
-        link: All ``Link`` fields, joined with commas.
-        signatures: The values of ``X-Hub-Signature``.
-    """
-
-    body: bytes
-    media_type: str
-    link: str = ""
-    signatures: Sequence[str] = ()
 
 
 class Hub:
@@ -134,122 +98,78 @@ class Hub:
         clock: Clock,
         rules: Callable[[], HubRules],
         *,
-        look: Callable[[str], bytes | None],
         wake: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules, limits = rules, rules()
-        self._read_topic = look
         self._wake = wake
         self._peers = RateLimiter(limits.per_peer)
         self._origins = RateLimiter(limits.per_origin)
-        self._pings = RateLimiter(limits.pings)
-        self._submissions = RateLimiter(60 * limits.pings)
+        self._submissions = RateLimiter(_MINUTE * limits.submissions)
 
     def handle_form(self, body: bytes, peer: str) -> TextResponse:
-        """Answer a form: a request to subscribe or to unsubscribe, or a ping."""
+        """Answer a form: a request to subscribe or to unsubscribe."""
         fields = messages.read_fields(body)
         if fields is None:
             return TextResponse(status=400, text="This is not a form.")
-        if fields.get("hub.mode") == HubMode.PUBLISH:
-            return self._handle_ping(fields.get("hub.topic") or fields.get("hub.url", ""))
-        wish = messages.read_subscription_request(fields)
-        return wish if isinstance(wish, TextResponse) else self._handle_request(wish, peer)
+        intent = messages.read_subscription_request(fields)
+        return intent if isinstance(intent, TextResponse) else self._handle_request(intent, peer)
 
-    def _handle_request(self, wish: SubscriptionRequest, peer: str) -> TextResponse:
+    def _handle_request(self, intent: SubscriptionIntent, peer: str) -> TextResponse:
         rules, now = self._rules(), self._clock.monotonic()
-        if wish.topic not in rules.topics:
+        if intent.topic not in rules.topics:
             return TextResponse(status=404, text="This hub does not serve that topic.")
-        if wish.secret and not rules.accepts_secrets:
+        if intent.secret and not rules.accepts_secrets:
             return TextResponse(status=400, text="Send hub.secret over https only.")
-        origin = messages.origin_of(wish.callback)
+        origin = messages.origin_of(intent.callback)
         if not self._peers.acquire(peer, now) or not self._origins.acquire(origin, now):
             return TextResponse(status=429, text="Too many requests.", retry_after=_RETRY_SECONDS)
-        if self._is_full(wish.mode):
+        if self._is_full(intent.mode):
             return TextResponse(
                 status=503, text="Too many subscriptions.", retry_after=_RETRY_SECONDS
             )
-        self._store.add_intent(
-            SubscriptionIntent(
-                mode=wish.mode.value,
-                topic=wish.topic,
-                callback=wish.callback,
-                secret=wish.secret,
-                lease=messages.bounded_lease(
-                    wish.lease, shortest=rules.shortest, longest=rules.longest
-                ),
-                echo=wish.echo,
-                requested=to_microseconds(self._clock.now()),
-            )
-        )
+        lease = messages.bounded_lease(intent.lease, shortest=rules.shortest, longest=rules.longest)
+        requested = to_microseconds(self._clock.now())
+        self._store.add_intent(replace(intent, lease=lease, requested=requested))
         self._wake()
-        return _STORED
+        return TextResponse(status=202, text="The request will be verified.")
 
-    def _is_full(self, mode: HubMode) -> bool:
+    def _is_full(self, mode: str) -> bool:
         """True if no more requests of this mode are accepted; there is more room to unsubscribe."""
         rules, waiting = self._rules(), self._store.count_intents()
-        if mode is HubMode.UNSUBSCRIBE:
+        if mode == HubMode.UNSUBSCRIBE:
             return waiting >= 2 * rules.most_intents
         return (
             waiting >= rules.most_intents
             or self._store.count_subscriptions() >= rules.most_subscriptions
         )
 
-    def outcome(self, body: bytes) -> TextResponse | None:
-        """Return the answer to a stored request; ``None`` while it waits for the verification."""
-        wish = messages.read_subscription_request(messages.read_fields(body) or {})
-        if isinstance(wish, TextResponse) or not wish.is_synchronous:
-            return _STORED
-        if self._store.has_intent(wish.topic, wish.callback):
-            return None
-        is_there = self._store.find(wish.topic, wish.callback) is not None
-        if is_there is (wish.mode is HubMode.SUBSCRIBE):
-            return TextResponse(status=204)
-        return TextResponse(status=409, text="The receiver did not confirm it.")
+    def submit(
+        self, body: bytes, media_type: str, link: str, signatures: Sequence[str]
+    ) -> TextResponse:
+        """Accept a publisher's submission for the subscribers of a topic (Notification §4.1).
 
-    def _handle_ping(self, topic: str) -> TextResponse:
-        if topic not in self._rules().topics:
-            return TextResponse(status=404, text="This hub does not serve that topic.")
-        if not self._pings.acquire(topic, self._clock.monotonic()):
-            return TextResponse(status=429, text="Too many pings.", retry_after=_RETRY_SECONDS)
-        body = self._read_topic(topic)
-        if body is None or payloads.kind_of(body) is None:
-            return TextResponse(status=404, text="There is no notification for that topic.")
-        self._accept(topic, body, messages.XML)
-        return TextResponse(status=204)
-
-    def submit(self, submission: Submission) -> TextResponse:
-        """Accept a publisher's submission for the subscribers of a topic (Notification §4.1)."""
-        body = submission.body
-        media_type = submission.media_type.partition(";")[0].strip().lower()
+        The link and the signatures are all values of their fields.
+        """
+        media_type = media_type.partition(";")[0].strip().lower()
         if media_type not in _MEDIA_TYPES:
             return TextResponse(status=406, text="A notification must be application/xml.")
-        topics, hubs = messages.read_links(submission.link)
+        topics, hubs = messages.read_links(link)
         if len(topics) != 1 or not hubs:
             return TextResponse(status=400, text="The Link field must have one self, and a hub.")
         [topic] = topics
         if topic not in self._rules().topics:
             return TextResponse(status=403, text="This hub does not serve that topic.")
-        if not self._may_submit(submission):
+        key = self._rules().key
+        if not key or not is_signed(key, body, signatures):
             return TextResponse(status=403, text="The submission is not signed by the publisher.")
         if not self._submissions.acquire(topic, self._clock.monotonic()):
             return TextResponse(status=429, text="Too many notifications.", retry_after=1)
-        if len(body) > messages.MOST_PAYLOAD:
-            return TextResponse(status=413, text="A notification has at most 1 MiB.")
         if payloads.kind_of(body) is None:
             return TextResponse(status=400, text="This is not a notification.")
-        self._accept(topic, body, media_type)
-        return TextResponse(status=204)
-
-    def _may_submit(self, submission: Submission) -> bool:
-        rules = self._rules()
-        if rules.key and submission.signatures:
-            return is_signed(rules.key, submission.body, submission.signatures, METHODS[1:])
-        return rules.accepts_unsigned
-
-    def _accept(self, topic: str, body: bytes, media_type: str) -> None:
         payload = Payload(number=0, media_type=media_type, body=body)
         now = to_microseconds(self._clock.now())
         if self._store.accept(topic, payload, hashlib.sha256(body).digest(), now):
             self._wake()
+        return TextResponse(status=204)

@@ -1,4 +1,4 @@
-"""Messages between publishers, hubs and subscribers (WebSub §5 to §7, PubSubHubbub 0.3).
+"""Messages between publishers, hubs and subscribers (WebSub §5 to §7).
 
 Beside them their signatures (§8) and the leases that they state (§5.1).
 """
@@ -6,7 +6,7 @@ Beside them their signatures (§8) and the leases that they state (§5.1).
 import hashlib
 import hmac
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from resourcesync.discovery.link_header import find_targets
+from resourcesync.ports.subscriptions import SubscriptionIntent
 
 MICROSECONDS: Final = 1_000_000
 HOUR: Final = 3_600
@@ -30,18 +31,17 @@ _LONGEST_DELAY: Final = float(HOUR)
 _MOST_DOUBLINGS: Final = 30
 
 
-def parse_seconds(text: str) -> int | None:
-    """Return a positive whole number of seconds; ``None`` for any other text."""
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
-        return None
-    return int(text) or None
+def parse_seconds(text: str) -> int:
+    """Return a positive whole number of seconds; 0 for any other text."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return int(text) if is_number else 0
 
 
 def bounded_lease(
-    asked: int | None, *, shortest: int = SHORTEST_LEASE, longest: int = LONGEST_LEASE
+    asked: int, *, shortest: int = SHORTEST_LEASE, longest: int = LONGEST_LEASE
 ) -> int:
-    """Return the seconds of a lease within its bounds; ``None`` gets the default."""
-    return max(shortest, min(DEFAULT_LEASE if asked is None else asked, longest))
+    """Return the seconds of a lease within its bounds; 0 gets the default."""
+    return max(shortest, min(asked or DEFAULT_LEASE, longest))
 
 
 def renewal_time(now: int, lease: int, chance: float) -> int:
@@ -68,28 +68,22 @@ class MonotonicTime:
         return max(wall, passed)
 
 
-METHODS: Final = ("sha1", "sha256", "sha384", "sha512")
-"""Allowed methods of ``X-Hub-Signature``."""
-DEFAULT_METHOD: Final = "sha256"
-STRONG: Final = frozenset(METHODS) - {"sha1"}
+METHODS: Final = ("sha256", "sha384", "sha512")
+"""Accepted methods of ``X-Hub-Signature``; ours is the first."""
 
 
-def sign(secret: bytes, body: bytes, method: str = DEFAULT_METHOD) -> str:
+def sign(secret: bytes, body: bytes, method: str = METHODS[0]) -> str:
     """Return the value of ``X-Hub-Signature`` for a body."""
     return f"{method}={hmac.new(secret, body, getattr(hashlib, method)).hexdigest()}"
 
 
-def is_signed(
-    secret: bytes, body: bytes, values: Sequence[str], methods: Collection[str] = STRONG
-) -> bool:
+def is_signed(secret: bytes, body: bytes, values: Sequence[str]) -> bool:
     """True if a body has exactly one signature, and that is valid.
 
     The time of the comparison does not depend on the position of a wrong byte.
     """
-    if len(values) != 1:
-        return False
-    method = values[0].partition("=")[0]
-    if method not in methods or method not in METHODS:
+    method = values[0].partition("=")[0] if len(values) == 1 else ""
+    if method not in METHODS:
         return False
     right = sign(secret, body, method)
     return hmac.compare_digest(values[0].encode("utf-8", "surrogateescape"), right.encode())
@@ -118,68 +112,15 @@ class HubMode(StrEnum):
 
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
-    PUBLISH = "publish"
     DENIED = "denied"
 
 
 class TextResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer to a request, as plain text.
-
-    Attributes:
-        status: The HTTP status.
-        text: The body.
-        retry_after: Seconds to wait before another try; ``None`` sends none.
-    """
+    """Answer to a request, as plain text; ``retry_after`` are seconds."""
 
     status: int
     text: str = ""
     retry_after: int | None = None
-
-
-class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to a hub (§5.1).
-
-    Attributes:
-        mode: ``SUBSCRIBE`` or ``UNSUBSCRIBE``.
-        topic: The topic.
-        callback: The receiver's address.
-        secret: The key for signatures of deliveries; empty for none.
-        lease: Requested seconds; ``None`` for the default.
-        echo: ``hub.verify_token`` of PubSubHubbub 0.3, to be sent back.
-        is_synchronous: True if the answer waits for the verification, as 0.3 allowed.
-    """
-
-    mode: HubMode
-    topic: str
-    callback: str
-    secret: bytes = b""
-    lease: int | None = None
-    echo: str = ""
-    is_synchronous: bool = False
-
-    def __repr__(self) -> str:
-        return (
-            f"SubscriptionRequest(mode={self.mode!r}, topic={self.topic!r},"
-            f" callback={self.callback!r}, lease={self.lease!r})"
-        )
-
-
-class HubQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A hub's verification or denial at a callback (§5.2, §5.3).
-
-    Attributes:
-        mode: ``hub.mode`` as it came.
-        topic: ``hub.topic``.
-        challenge: ``hub.challenge``.
-        lease: ``hub.lease_seconds`` as it came; ``None`` when it is missing.
-        reason: ``hub.reason`` of a denial.
-    """
-
-    mode: str
-    topic: str
-    challenge: str = ""
-    lease: str | None = None
-    reason: str = ""
 
 
 def read_fields(text: bytes) -> dict[str, str] | None:
@@ -201,8 +142,8 @@ def read_fields(text: bytes) -> dict[str, str] | None:
     return found
 
 
-def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest | TextResponse:
-    """Return the request of a form, or the answer to an invalid one."""
+def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionIntent | TextResponse:
+    """Return the request of a form, or the answer to an invalid one; without a lease it is 0."""
     mode = fields.get("hub.mode", "")
     if mode not in {HubMode.SUBSCRIBE, HubMode.UNSUBSCRIBE}:
         return TextResponse(status=400, text="hub.mode must be subscribe or unsubscribe.")
@@ -215,19 +156,14 @@ def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest 
         return TextResponse(status=400, text="hub.secret must be text of 1 to 199 bytes.")
     asked = fields.get("hub.lease_seconds", "")
     lease = parse_seconds(asked)
-    if asked and lease is None:
+    if asked and not lease:
         return TextResponse(status=400, text="hub.lease_seconds must be a whole number above 0.")
-    echo = fields.get("hub.verify_token", "")
-    if len(echo) > _LONGEST_SECRET or _TEXT.fullmatch(echo) is None:
-        return TextResponse(status=400, text="hub.verify_token is too long, or not text.")
-    return SubscriptionRequest(
-        mode=HubMode(mode),
+    return SubscriptionIntent(
+        mode=mode,
         topic=topic,
         callback=callback,
         secret=(secret or "").encode(),
         lease=lease,
-        echo=echo,
-        is_synchronous=fields.get("hub.verify", "").partition(",")[0].strip() == "sync",
     )
 
 
@@ -260,52 +196,34 @@ def origin_of(callback: str) -> str:
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
-def verification_uri(wish: SubscriptionRequest, challenge: str, lease: int) -> str:
+def verification_uri(intent: SubscriptionIntent, challenge: str) -> str:
     """Return the address of a verification of the receiver's intent (§5.3).
 
     The callback's own query is unchanged, and precedes ours.
     """
-    said = {"hub.mode": wish.mode.value, "hub.topic": wish.topic, "hub.challenge": challenge}
-    if wish.mode is HubMode.SUBSCRIBE:
-        said["hub.lease_seconds"] = str(lease)
-    if wish.echo:
-        said["hub.verify_token"] = wish.echo
-    mark = "&" if "?" in wish.callback else "?"
-    return f"{wish.callback}{mark}{urlencode(said)}"
+    said = {"hub.mode": intent.mode, "hub.topic": intent.topic, "hub.challenge": challenge}
+    if intent.mode == HubMode.SUBSCRIBE:
+        said["hub.lease_seconds"] = str(intent.lease)
+    mark = "&" if "?" in intent.callback else "?"
+    return f"{intent.callback}{mark}{urlencode(said)}"
 
 
-def subscription_form(wish: SubscriptionRequest) -> bytes:
-    """Return the body of a request to a hub (§5.1); ``hub.verify`` is for hubs of 0.3."""
+def subscription_form(topic: str, callback: str, secret: str) -> bytes:
+    """Return the body of a request to a hub (§5.1); old hubs insist on ``hub.verify``."""
     said = {
-        "hub.mode": wish.mode.value,
-        "hub.topic": wish.topic,
-        "hub.callback": wish.callback,
+        "hub.mode": HubMode.SUBSCRIBE.value,
+        "hub.topic": topic,
+        "hub.callback": callback,
         "hub.verify": "async",
+        "hub.lease_seconds": str(DEFAULT_LEASE),
+        "hub.secret": secret,
     }
-    if wish.mode is HubMode.SUBSCRIBE:
-        said["hub.lease_seconds"] = str(bounded_lease(wish.lease))
-        if wish.secret:
-            said["hub.secret"] = wish.secret.decode()
     return urlencode(said).encode()
 
 
 def ping_form(topic: str) -> bytes:
-    """Return the body of a ping for a topic, valid for hubs of 0.3 and later."""
+    """Return the body of a ping for a topic; hubs differ in which of two fields they read."""
     return urlencode({"hub.mode": "publish", "hub.url": topic, "hub.topic": topic}).encode()
-
-
-def read_hub_query(query: bytes) -> HubQuery | None:
-    """Return a hub's verification or denial, ``None`` for another query."""
-    fields = read_fields(query)
-    if fields is None:
-        return None
-    return HubQuery(
-        mode=fields.get("hub.mode", ""),
-        topic=fields.get("hub.topic", ""),
-        challenge=fields.get("hub.challenge", ""),
-        lease=fields.get("hub.lease_seconds"),
-        reason=fields.get("hub.reason", ""),
-    )
 
 
 def link_field(topic: str, hubs: Iterable[str]) -> str:

@@ -17,13 +17,7 @@ _TOO_MANY: Final = 429
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """A message for a hub.
-
-    Attributes:
-        hub: The address of the hub.
-        topic: The channel.
-        body: The payload, which can be read at the topic too.
-    """
+    """A message for a hub: the payload of a channel, which can be read at the topic too."""
 
     hub: str
     topic: str
@@ -31,13 +25,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoticeOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcome of a notice.
-
-    Attributes:
-        notice: The notice.
-        problem: The reason why the hub does not have it; empty when it has.
-        is_plain: True if only a ping was sent, since the hub accepts no payload.
-    """
+    """Outcome of a notice: why the hub does not have it, or whether only a ping was sent."""
 
     notice: Notice
     problem: str = ""

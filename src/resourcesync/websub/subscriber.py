@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from resourcesync.discovery.addresses import join
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from resourcesync.ports.subscriptions import (
@@ -23,20 +24,19 @@ from resourcesync.ports.subscriptions import (
     SubscriberStore,
 )
 from resourcesync.websub import messages
-from resourcesync.websub.channels import Channel, redirect_target
+from resourcesync.websub.channels import Channel
 from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.messages import (
     MICROSECONDS,
     HubMode,
-    SubscriptionRequest,
     TextResponse,
     is_signed,
 )
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionLedger,
-    SubscriptionProblem,
     SubscriptionReport,
+    SubscriptionStatus,
 )
 
 
@@ -96,12 +96,11 @@ _FARTHEST: Final = messages.LONGEST_LEASE * MICROSECONDS
 _REDIRECTS: Final = (307, 308)
 _MOST_REDIRECTS: Final = 3
 _AT_ONCE: Final = 16
-_MOST_UNSUBSCRIBES: Final = 3
-"""Number of requests to a hub to end a subscription; afterwards its deliveries are refused."""
 _NOT_FOUND: Final = TextResponse(status=404, text="Not found.")
 _ACCEPTED: Final = TextResponse(status=202)
 _NOT_VERIFIED: Final = "the hub did not verify within ten minutes: can it reach the callback?"
-_GONE: Final = TextResponse(status=410, text="No longer subscribed.")
+_GONE: Final = TextResponse(status=410, text="Not subscribed.")
+"""A hub may end a subscription for it (§7): so a former one ends, without a request to its hub."""
 
 
 def _nothing() -> None:
@@ -146,10 +145,8 @@ class Subscriber:
         for subscription in store.subscriptions():  # the cause of failures may be fixed by now
             if subscription.state in {FollowerState.PENDING, FollowerState.REQUESTED}:
                 store.save(replace(subscription, state=FollowerState.PENDING, due=0), subscription)
-            elif subscription.state is FollowerState.ACTIVE and subscription.base != self._base:
-                store.save(
-                    replace(subscription, due=0), subscription
-                )  # its hub delivers to the former address
+            elif subscription.base != self._base:  # its hub delivers to the former address
+                store.save(replace(subscription, due=0), subscription)
 
     def reports(self) -> list[SubscriptionReport]:
         """Return the status of all subscriptions."""
@@ -167,28 +164,20 @@ class Subscriber:
             before = known.get(topic)
             if before is None:
                 self._store.save(ChannelSubscription(name=name, topic=topic, hub=hub))
-            elif before.state is FollowerState.LEAVING or before.hub != hub:
+            elif before.hub != hub:
                 fresh = replace(before, hub=hub, state=FollowerState.PENDING, attempts=0, due=0)
                 self._store.save(fresh, before)
         for topic, before in known.items():
             if is_all and topic not in wanted:
-                self._leave(before)
+                self._store.remove(before)
         self.ledger.note_change()
 
     def leave(self, name: str) -> None:
-        """End all subscriptions of a mirror at the next tick."""
+        """Forget all subscriptions of a mirror: their next deliveries are refused."""
         for subscription in self._store.subscriptions():
             if subscription.name == name:
-                self._leave(subscription)
+                self._store.remove(subscription)
         self.ledger.note_change()
-
-    def _leave(self, before: ChannelSubscription) -> None:
-        if not before.token:
-            self._store.remove(before)
-        elif before.state is not FollowerState.LEAVING:
-            self._store.save(
-                replace(before, state=FollowerState.LEAVING, attempts=0, due=0), before
-            )
 
     def tick(self) -> float:
         """Do what is due: requests to hubs, renewals, delayed hints."""
@@ -207,69 +196,47 @@ class Subscriber:
         owed = self._hints.pause()
         return pause if owed is None else min(pause, owed)
 
-    def _prepare_request(
-        self, before: ChannelSubscription
-    ) -> tuple[ChannelSubscription, SubscriptionRequest] | None:
+    def _prepare_request(self, before: ChannelSubscription) -> ChannelSubscription | None:
         """Store a request before it is sent: the hub may verify it at once."""
-        now = self._now()
-        if before.state is FollowerState.LEAVING:
-            if before.attempts >= _MOST_UNSUBSCRIBES or before.lease_until <= now:
-                self._store.remove(before)
-                self.ledger.note_change()
-                return None
-            after = replace(
-                before, attempts=before.attempts + 1, due=self._retry_at(before.attempts + 1)
-            )
-            wish = SubscriptionRequest(
-                mode=HubMode.UNSUBSCRIBE,
-                topic=before.topic,
-                callback=(before.base or self._base) + before.token,
-            )
-        else:
-            lost = before.attempts + (before.state is FollowerState.REQUESTED)
-            if before.state is FollowerState.REQUESTED:
-                self.ledger.note_problem(before, SubscriptionProblem.AWAY, _NOT_VERIFIED)
-            token, secret = self._token(), self._token()
-            after = replace(
-                before,
-                state=FollowerState.REQUESTED,
-                next_token=token,
-                next_secret=secret.encode(),
-                attempts=lost,
-                due=now + _CONFIRMED_WITHIN + int(self._retry_seconds(lost) * MICROSECONDS),
-            )
-            wish = SubscriptionRequest(
-                mode=HubMode.SUBSCRIBE,
-                topic=before.topic,
-                callback=self._base + token,
-                secret=secret.encode(),
-                lease=messages.DEFAULT_LEASE,
-            )
-        return (after, wish) if self._store.save(after, before) else None
+        lost = before.attempts
+        if before.state is FollowerState.REQUESTED:
+            lost += 1
+            self.ledger.note_problem(before, SubscriptionStatus.PENDING, _NOT_VERIFIED)
+        token, secret = self._token(), self._token()
+        wait = _CONFIRMED_WITHIN + int(self._retry_seconds(lost) * MICROSECONDS)
+        after = replace(
+            before,
+            state=FollowerState.REQUESTED,
+            next_token=token,
+            next_secret=secret.encode(),
+            attempts=lost,
+            due=self._now() + wait,
+        )
+        return after if self._store.save(after, before) else None
 
-    def _send_requests(
-        self, asked: Sequence[tuple[ChannelSubscription, SubscriptionRequest]]
-    ) -> None:
+    def _send_requests(self, asked: Sequence[ChannelSubscription]) -> None:
         """Send requests to hubs; redirects are followed a few times (§5.1)."""
-        left = {self._request(follower.hub, wish): (follower, wish) for follower, wish in asked}
+        left = {self._request(follower.hub, follower): follower for follower in asked}
         for _ in range(_MOST_REDIRECTS + 1):
-            again: dict[FetchRequest, tuple[ChannelSubscription, SubscriptionRequest]] = {}
+            again: dict[FetchRequest, ChannelSubscription] = {}
             for outcome in self._messenger.fetch(list(left)):
-                follower, wish = left[outcome.request]
-                hub = redirect_target(outcome, _REDIRECTS)
+                follower = left[outcome.request]
+                hub = _redirect_target(outcome)
                 if hub:
-                    again[self._request(hub, wish)] = follower, wish
+                    again[self._request(hub, follower)] = follower
                 elif not (isinstance(outcome, FetchResponse) and outcome.status in range(200, 300)):
                     self._note_refusal(follower, outcome)
             if not again:
                 return
             left = again
-        for follower, _ in left.values():
+        for follower in left.values():
             self._note_refusal(follower, None)
 
-    def _request(self, hub: str, wish: SubscriptionRequest) -> FetchRequest:
+    def _request(self, hub: str, follower: ChannelSubscription) -> FetchRequest:
+        callback, secret = self._base + follower.next_token, follower.next_secret.decode()
         message = Message(
-            body=messages.subscription_form(wish), fields=(("Content-Type", messages.FORM),)
+            body=messages.subscription_form(follower.topic, callback, secret),
+            fields=(("Content-Type", messages.FORM),),
         )
         return FetchRequest(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
 
@@ -278,14 +245,12 @@ class Subscriber:
     ) -> None:
         if isinstance(outcome, FetchFailure):
             _LOG.warning("the hub %s: %s", asked.hub, outcome.error)
-            trouble, why = SubscriptionProblem.AWAY, outcome.error.message
+            trouble, why = SubscriptionStatus.PENDING, outcome.error.message
         else:
             status = "too many redirects" if outcome is None else outcome.status
             _LOG.warning("the hub %s refuses a subscription: %s", asked.hub, status)
-            trouble, why = SubscriptionProblem.NO, f"the hub refuses it: {status}"
+            trouble, why = SubscriptionStatus.REFUSED, f"the hub refuses it: {status}"
         self.ledger.note_problem(asked, trouble, why)
-        if asked.state is FollowerState.LEAVING:
-            return
         attempts = asked.attempts + 1
         state = FollowerState.PENDING
         self._store.save(
@@ -305,29 +270,24 @@ class Subscriber:
 
     def verify(self, token: str, query: bytes) -> TextResponse:
         """Answer a hub's verification; confirm only our own requests (§5.3)."""
-        question = messages.read_hub_query(query)
+        fields = messages.read_fields(query) or {}
+        mode, challenge = fields.get("hub.mode", ""), fields.get("hub.challenge", "")
         follower = self._store.find_token(token)
-        if question is None or follower is None or question.topic != follower.topic:
+        if follower is None or fields.get("hub.topic") != follower.topic:
             return _NOT_FOUND
-        if question.mode == HubMode.DENIED:
-            return self._note_denial(follower, token, question.reason)
-        if not 0 < len(question.challenge) <= messages.MOST_CHALLENGE:
+        if mode == HubMode.DENIED:
+            return self._note_denial(follower, fields.get("hub.reason", ""))
+        is_ours = follower.state is FollowerState.REQUESTED and token == follower.next_token
+        if mode != HubMode.SUBSCRIBE or not is_ours:
             return _NOT_FOUND
-        if question.mode == HubMode.SUBSCRIBE:
-            is_ours = follower.state is FollowerState.REQUESTED and token == follower.next_token
-            is_done = is_ours and self._confirm(follower, question.lease)
-        elif question.mode == HubMode.UNSUBSCRIBE:
-            is_done = follower.state is FollowerState.LEAVING and token == follower.token
-            if is_done:
-                self._store.remove(follower)
-                self.ledger.note_change()
-        else:
-            is_done = False
-        return TextResponse(status=200, text=question.challenge) if is_done else _NOT_FOUND
+        if not 0 < len(challenge) <= messages.MOST_CHALLENGE:
+            return _NOT_FOUND
+        if not self._confirm(follower, fields.get("hub.lease_seconds", "")):
+            return _NOT_FOUND
+        return TextResponse(status=200, text=challenge)
 
-    def _confirm(self, follower: ChannelSubscription, lease: str | None) -> bool:
-        asked = messages.parse_seconds(lease or "")
-        granted = messages.bounded_lease(asked)
+    def _confirm(self, follower: ChannelSubscription, lease: str) -> bool:
+        granted = messages.bounded_lease(messages.parse_seconds(lease))
         now = self._now()
         active = replace(
             follower,
@@ -336,7 +296,6 @@ class Subscriber:
             secret=follower.next_secret,
             next_token="",
             next_secret=b"",
-            previous_token=follower.token,
             base=self._base,
             lease_until=now + granted * MICROSECONDS,
             attempts=0,
@@ -349,20 +308,18 @@ class Subscriber:
         self._hints.send(follower.name)  # changes before the subscription are not missed
         return True
 
-    def _note_denial(self, follower: ChannelSubscription, token: str, reason: str) -> TextResponse:
-        """Schedule a retry after a denial; no subscription is given up for it."""
-        if token not in {follower.token, follower.next_token}:
-            return _NOT_FOUND
+    def _note_denial(self, follower: ChannelSubscription, reason: str) -> TextResponse:
+        """Request a subscription again that its hub ended; none is given up for it."""
         self.counts["denied"] += 1
         _LOG.warning("the hub %s denies a subscription: %.200r", follower.hub, reason)
-        self.ledger.note_problem(
-            follower, SubscriptionProblem.DENIED, f"the hub ended it: {reason[:200]}"
-        )
-        if follower.state in {FollowerState.REQUESTED, FollowerState.ACTIVE}:
+        why = f"the hub ended it: {reason[:200]}"
+        self.ledger.note_problem(follower, SubscriptionStatus.REFUSED, why)
+        if follower.state is not FollowerState.PENDING:
             attempts = follower.attempts + 1
             again = replace(
                 follower,
                 state=FollowerState.PENDING,
+                lease_until=0,
                 attempts=attempts,
                 due=self._retry_at(attempts),
             )
@@ -371,17 +328,13 @@ class Subscriber:
 
     def knows(self, token: str) -> bool:
         """True if a delivery to a callback should be read."""
-        follower = self._store.find_token(token)
-        return follower is not None and token in {follower.token, follower.next_token}
+        return self._store.find_token(token) is not None
 
     def deliver(self, token: str, signatures: Sequence[str], body: bytes) -> TextResponse:
         """Accept a delivery; the callback alone identifies its subscription (§7)."""
         follower = self._store.find_token(token)
         if follower is None:
             self.counts["unknown"] += 1
-            return _NOT_FOUND
-        if token == follower.previous_token or follower.state is FollowerState.LEAVING:
-            self.ledger.count_refused(follower, DeliveryFault.ENDED)
             return _GONE
         secret = follower.secret if token == follower.token else follower.next_secret
         if not is_signed(secret, body, signatures):
@@ -408,3 +361,15 @@ class Subscriber:
             with suppress(KeyError, StopIteration, RuntimeError):  # another thread was quicker
                 del self._bodies[next(iter(self._bodies))]
         return is_known
+
+
+def _redirect_target(outcome: FetchResponse | FetchFailure) -> str:
+    """Return the address that a hub redirects a request to; empty without one.
+
+    No redirect leads from https to http.
+    """
+    if not isinstance(outcome, FetchResponse) or outcome.status not in _REDIRECTS:
+        return ""
+    target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""
+    is_secure = outcome.request.uri.lower().startswith("https:")
+    return "" if is_secure and not target.lower().startswith("https:") else target

@@ -12,7 +12,7 @@ import msgspec
 
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
+from resourcesync.ports.subscriptions import ChannelSubscription
 
 
 class SubscriptionStatus(StrEnum):
@@ -21,7 +21,6 @@ class SubscriptionStatus(StrEnum):
     VERIFIED = "verified"
     PENDING = "pending"
     REFUSED = "refused"
-    ENDING = "ending"
 
 
 class DeliveryFault(StrEnum):
@@ -33,34 +32,13 @@ class DeliveryFault(StrEnum):
     """The payload is longer than a notification may be."""
     BODY = "body"
     """The body came too slowly, or was cut short."""
-    ENDED = "ended"
-    """The callback is a former one, as happens after each renewal, or its subscription is ending.
-    """
-
-
-class SubscriptionProblem(StrEnum):
-    """Reason why a subscription is not verified or renewed."""
-
-    AWAY = "away"
-    """The hub does not answer, or does not verify."""
-    NO = "no"
-    """The hub refuses the request."""
-    DENIED = "denied"
-    """The hub reports that it ended the subscription (WebSub §5.2)."""
 
 
 class SubscriptionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription of a mirror to a channel, and its status.
+    """A subscription of a mirror to a channel, its status, and its deliveries.
 
-    Attributes:
-        mirror: The mirror.
-        topic: The channel.
-        hub: The hub of the subscription.
-        until: The end of its lease, UTC; ``None`` before it was verified.
-        reason: The failure of the last request for it, in words; empty for none.
-        accepted: Number of deliveries with a valid signature.
-        last: The time of the last of them, UTC.
-        refusals: Number of refused deliveries for each reason.
+    ``until`` is the end of its lease, ``reason`` the failure of the last request for it, and
+    ``last`` the time of the last accepted delivery, all UTC.
     """
 
     mirror: str
@@ -75,19 +53,14 @@ class SubscriptionReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refused(self) -> int:
-        """Return the number of refused deliveries, without those to a former callback."""
-        return sum(number for fault, number in self.refusals if fault is not DeliveryFault.ENDED)
-
-    @property
-    def late(self) -> int:
-        """Return the number of deliveries to a former callback."""
-        return dict(self.refusals).get(DeliveryFault.ENDED, 0)
+        """Return the number of refused deliveries."""
+        return sum(number for _, number in self.refusals)
 
 
 class _SubscriptionCounts(msgspec.Struct):
     accepted: int = 0
     last: datetime | None = None
-    problem: SubscriptionProblem | None = None
+    problem: SubscriptionStatus | None = None
     reason: str = ""
     refusals: Counter[DeliveryFault] = msgspec.field(default_factory=Counter)
 
@@ -115,13 +88,13 @@ class SubscriptionLedger:
         """Count a refused delivery."""
         refusals = self._row(follower).refusals
         refusals[fault] += 1
-        if fault is not DeliveryFault.ENDED and not refusals[fault] & (refusals[fault] - 1):
+        if not refusals[fault] & (refusals[fault] - 1):
             self.version += 1
 
     def note_problem(
-        self, follower: ChannelSubscription, trouble: SubscriptionProblem, why: str
+        self, follower: ChannelSubscription, trouble: SubscriptionStatus, why: str
     ) -> None:
-        """Record the reason why a subscription is not verified."""
+        """Record what a subscription is until it is verified, and why."""
         row = self._row(follower)
         row.problem, row.reason = trouble, why
         self.version += 1
@@ -174,13 +147,6 @@ def _report(
 def _status(
     subscription: ChannelSubscription, row: _SubscriptionCounts, now: int
 ) -> SubscriptionStatus:
-    if subscription.state is FollowerState.LEAVING:
-        return SubscriptionStatus.ENDING
-    is_in_use = bool(subscription.token) and subscription.lease_until > now
-    if is_in_use and row.problem is not SubscriptionProblem.DENIED:
+    if subscription.token and subscription.lease_until > now:
         return SubscriptionStatus.VERIFIED  # it remains valid until its end if a renewal fails
-    return (
-        SubscriptionStatus.PENDING
-        if row.problem in {None, SubscriptionProblem.AWAY}
-        else SubscriptionStatus.REFUSED
-    )
+    return row.problem or SubscriptionStatus.PENDING

@@ -1,7 +1,7 @@
 """Hubs on loopback for tests: a running one, and what one says to it."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.client import HTTPConnection
@@ -98,7 +98,6 @@ class RunningHub:
 def running_hub(
     path: Path,
     *,
-    look: Callable[[str], bytes | None] = lambda _: None,
     private: bool = True,
     **rules: Any,
 ) -> Iterator[RunningHub]:
@@ -106,11 +105,11 @@ def running_hub(
     late = LateApplication()
     clock = SystemClock()
     usual: dict[str, Any] = {"topics": frozenset({TOPIC}), "key": KEY, "per_peer": 10_000}
-    usual |= {"per_origin": 10_000, "pings": 10_000}
+    usual |= {"per_origin": 10_000, "submissions": 10_000}
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(ServerThread(late))
         made = HubRules(address=f"{server.uri}hub", **(usual | rules))
-        hub = open_hub(path, lambda: made, clock, look=look, private=private)
+        hub = open_hub(path, lambda: made, clock, private=private)
         stack.enter_context(hub.application.running())
         late.application = hub.application
         yield RunningHub(uri=server.uri, hub=hub)

@@ -15,13 +15,12 @@ SCHEMA: Final = """
 CREATE TABLE follower (
     name TEXT NOT NULL, topic TEXT NOT NULL, hub TEXT NOT NULL, state TEXT NOT NULL,
     token TEXT NOT NULL, secret BLOB NOT NULL, next_token TEXT NOT NULL,
-    next_secret BLOB NOT NULL, former_token TEXT NOT NULL, lease_until_us INTEGER NOT NULL,
+    next_secret BLOB NOT NULL, lease_until_us INTEGER NOT NULL,
     attempts INTEGER NOT NULL, due_us INTEGER NOT NULL, base TEXT NOT NULL,
     PRIMARY KEY (name, topic)
 ) WITHOUT ROWID;
 CREATE INDEX follower_token ON follower (token);
 CREATE INDEX follower_next ON follower (next_token);
-CREATE INDEX follower_former ON follower (former_token);
 """
 """All tables."""
 _FORMAT: Final = SqliteFormat(
@@ -35,7 +34,7 @@ _FORMAT: Final = SqliteFormat(
     repair="move {path} away: subscribers renew when their leases expire",
 )
 _COLUMNS: Final = (
-    "name, topic, hub, state, token, secret, next_token, next_secret, former_token,"
+    "name, topic, hub, state, token, secret, next_token, next_secret,"
     " lease_until_us, attempts, due_us, base"
 )
 
@@ -57,12 +56,12 @@ class FileFollowers:
         return [_follower(row) for row in rows]
 
     def find_token(self, token: str) -> ChannelSubscription | None:
-        """Return the subscription with a token: current, requested or former."""
+        """Return the subscription with a token: in use, or requested."""
         if not token:
             return None
         text = (
             f"SELECT {_COLUMNS} FROM follower"  # noqa: S608 - made of our own text alone
-            " WHERE token = :it OR next_token = :it OR former_token = :it"
+            " WHERE token = :it OR next_token = :it"
         )
         with self._database.reading() as connection:
             row = connection.execute(text, {"it": token}).fetchone()
@@ -106,7 +105,6 @@ def _row(subscription: ChannelSubscription) -> tuple[object, ...]:
         subscription.secret,
         subscription.next_token,
         subscription.next_secret,
-        subscription.previous_token,
         subscription.lease_until,
         subscription.attempts,
         subscription.due,
@@ -116,7 +114,7 @@ def _row(subscription: ChannelSubscription) -> tuple[object, ...]:
 
 def _follower(row: tuple[Any, ...]) -> ChannelSubscription:
     name, topic, hub, state, *rest = row
-    token, secret, next_token, next_secret, former, lease_until, attempts, due, base = rest
+    token, secret, next_token, next_secret, lease_until, attempts, due, base = rest
     return ChannelSubscription(
         name=name,
         topic=topic,
@@ -126,7 +124,6 @@ def _follower(row: tuple[Any, ...]) -> ChannelSubscription:
         secret=secret,
         next_token=next_token,
         next_secret=next_secret,
-        previous_token=former,
         lease_until=lease_until,
         attempts=attempts,
         due=due,

@@ -7,7 +7,7 @@ confirmed), ``moment`` (the latest time). A payload is due to every subscription
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ CREATE INDEX subscription_owed ON subscription (topic, delivered);
 CREATE TABLE intent (
     number INTEGER PRIMARY KEY AUTOINCREMENT, mode TEXT NOT NULL, topic TEXT NOT NULL,
     callback TEXT NOT NULL, origin TEXT NOT NULL, secret BLOB NOT NULL,
-    lease INTEGER NOT NULL, echo TEXT NOT NULL, asked_us INTEGER NOT NULL,
+    lease INTEGER NOT NULL, asked_us INTEGER NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0, due_us INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX intent_callback ON intent (topic, callback, number);
@@ -57,11 +57,10 @@ _FORMAT: Final = SqliteFormat(
     repair="move {path} away: subscribers renew when their leases expire",
 )
 _MOST_PAYLOADS: Final = 100
-_MOST_BYTES: Final = 4 * 1024 * 1024
 _REMEMBERED: Final = 1_000
 _SUBSCRIPTION: Final = "number, topic, callback, origin, secret, expires_us, delivered, attempts"
 _INTENT: Final = (
-    "number, mode, topic, callback, secret, lease, echo, asked_us, attempts,"
+    "number, mode, topic, callback, secret, lease, asked_us, attempts,"
     " ifnull((SELECT latest FROM topic WHERE name = topic), 0)"
 )
 _FIRST: Final = "number IN (SELECT min(number) FROM intent GROUP BY topic, callback)"
@@ -85,11 +84,9 @@ _LIST_SUBSCRIBERS: Final = """
     FROM subscription LEFT JOIN topic ON topic.name = topic
     ORDER BY attempts DESC, origin, topic LIMIT ?
 """
-_OWED: Final = """
-    SELECT number, media_type, body FROM (
-        SELECT number, media_type, body, sum(length(body)) OVER (ORDER BY number DESC) AS size
-        FROM payload WHERE topic = ? AND number > ? AND body <> x''
-    ) WHERE size <= ? OR size = length(body) ORDER BY number
+_NEXT: Final = """
+    SELECT number, media_type, body FROM payload
+    WHERE topic = ? AND number > ? AND body <> x'' ORDER BY number LIMIT 1
 """
 
 
@@ -111,8 +108,8 @@ class FileHub:
         """Store an intent; those of one receiver for one topic are confirmed in their order."""
         with self._database.writing() as connection:
             connection.execute(
-                "INSERT INTO intent (mode, topic, callback, origin, secret, lease, echo, asked_us)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO intent (mode, topic, callback, origin, secret, lease, asked_us)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     intent.mode,
                     intent.topic,
@@ -120,7 +117,6 @@ class FileHub:
                     _origin(intent.callback),
                     intent.secret,
                     intent.lease,
-                    intent.echo,
                     intent.requested,
                 ),
             )
@@ -128,11 +124,6 @@ class FileHub:
     def count_intents(self) -> int:
         """Return the number of unconfirmed intents."""
         return self._number("SELECT count(*) FROM intent")
-
-    def has_intent(self, topic: str, callback: str) -> bool:
-        """True if an intent of the receiver waits for confirmation."""
-        text = "SELECT count(*) FROM intent WHERE topic = ? AND callback = ?"
-        return self._number(text, topic, callback) > 0
 
     def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
         """Return the first due intent of each receiver, without the busy ones."""
@@ -203,16 +194,6 @@ class FileHub:
             for topic, origin, end, owed, tries in rows
         ]
 
-    def find(self, topic: str, callback: str) -> Subscription | None:
-        """Return one subscription."""
-        text = (
-            f"SELECT {_SUBSCRIPTION} FROM subscription"  # noqa: S608 - our own
-            " WHERE topic = ? AND callback = ?"
-        )
-        with self._database.reading() as connection:
-            row = connection.execute(text, (topic, callback)).fetchone()
-        return None if row is None else _subscription(row)
-
     def due_deliveries(
         self, now: int, most: int, *, busy: Collection[int], full: Collection[str], late: bool
     ) -> list[Subscription]:
@@ -263,11 +244,11 @@ class FileHub:
             _prune_payloads(connection, topic)
         return True
 
-    def payloads(self, topic: str, after: int) -> Sequence[Payload]:
-        """Return the newest 4 MiB of a topic's payloads after a number, oldest first."""
+    def next_payload(self, topic: str, after: int) -> Payload:
+        """Return the first stored payload of a topic after a number."""
         with self._database.reading() as connection:
-            rows = connection.execute(_OWED, (topic, after, _MOST_BYTES)).fetchall()
-        return [Payload(number=row[0], media_type=row[1], body=row[2]) for row in rows]
+            row = connection.execute(_NEXT, (topic, after)).fetchone()
+        return Payload(number=row[0], media_type=row[1], body=row[2])
 
     def prune(self, now: int, oldest_intent: int) -> None:
         """Delete expired leases, old intents and payloads that all have; store the time."""
@@ -334,7 +315,7 @@ def _subscription(row: tuple[Any, ...]) -> Subscription:
 
 
 def _intent(row: tuple[Any, ...]) -> SubscriptionIntent:
-    number, mode, topic, callback, secret, lease, echo, asked, attempts, since = row
+    number, mode, topic, callback, secret, lease, asked, attempts, since = row
     return SubscriptionIntent(
         number=number,
         mode=mode,
@@ -342,7 +323,6 @@ def _intent(row: tuple[Any, ...]) -> SubscriptionIntent:
         callback=callback,
         secret=secret,
         lease=lease,
-        echo=echo,
         requested=asked,
         attempts=attempts,
         since=since,

@@ -301,9 +301,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
     def own_hub(self, clock: Clock, *, private: bool = False) -> OwnHub:
         """Open the hub of the tree, see ``open_own_hub``."""
         current = CurrentTree(self)
-        return open_own_hub(
-            self.root, self.out, lambda: current.find().base, clock, private=private
-        )
+        return open_own_hub(self.root, lambda: current.find().base, clock, private=private)
 
     def _served(self) -> ServedSource:
         file_at = files_by_address(self.root)

@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue, read_note
-from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import document_stores
@@ -29,7 +28,7 @@ from resourcesync.source.naming import SourceNaming
 from resourcesync.source.notifications import Notified
 from resourcesync.source.publication_options import read_settings
 from resourcesync.websub.hub import HubRules
-from resourcesync.websub.messages import MOST_PAYLOAD, link_field
+from resourcesync.websub.messages import link_field
 
 
 class Channels(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +102,7 @@ def hubs_of(root: Path) -> tuple[str, ...]:
 
 
 def open_own_hub(
-    root: Path, out: Path, base: Callable[[], str], clock: Clock, *, private: bool = False
+    root: Path, base: Callable[[], str], clock: Clock, *, private: bool = False
 ) -> OwnHub:
     """Open the hub of a tree; publications of the tree sign their submissions from now on.
 
@@ -117,18 +116,6 @@ def open_own_hub(
             hint="publish it with the address of this hub: "
             f"resourcesync publish {quoted(root, 'DIR')} --hub {first}hub --notify",
         )
-    documents = FolderDocuments(out)
-
-    def read_topic(topic: str) -> bytes | None:
-        names = SourceNaming(base_uri=base())
-        name = next((name for name in naming.CHANNELS.values() if names.uri(name) == topic), "")
-        stream = documents.open(name) if name else None
-        if stream is None:
-            return None
-        with stream:
-            found = stream.read(MOST_PAYLOAD + 1)
-        return found if len(found) <= MOST_PAYLOAD else None
-
     folder = (root / CATALOGUE).parent
     key = hubs.read_key(folder, makes=True)
 
@@ -142,9 +129,7 @@ def open_own_hub(
             plain_secrets=private,
         )
 
-    hub = hubs.open_hub(
-        folder / HUB_STORE, lambda: rules_at(base()), clock, look=read_topic, private=private
-    )
+    hub = hubs.open_hub(folder / HUB_STORE, lambda: rules_at(base()), clock, private=private)
     return OwnHub(path="/" + address.removeprefix(first).strip("/"), hub=hub)
 
 

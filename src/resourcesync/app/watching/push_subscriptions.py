@@ -231,9 +231,7 @@ class PushSubscriptions:
         dice = Random()  # noqa: S311 - jitter
         with closing(CurlFetcher(settings, self._clock, dice)) as fetcher:
             documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)
-            trusted = frozenset(settings.trusted_origins)
-            with closing(open_messenger(self._clock, trusted=trusted)) as messenger:
-                return find_channels(documents, messenger, addresses)
+            return find_channels(documents, addresses)
 
     def _tick(self) -> None:
         while not self._is_over:

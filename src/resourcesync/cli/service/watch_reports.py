@@ -77,14 +77,13 @@ def _subscription_line(fields: Mapping[str, Any]) -> TextLine:
         "verified": f"notifications until {forms.moment(fields['until'] or fields['time'])}",
         "pending": f"requested notifications from {fields['hub']}",
         "refused": f"no notifications from {fields['hub']}",
-        "ending": f"requested the end of notifications from {fields['hub']}",
     }[state]
     parts = [_stamp(fields["time"]), fields["mirror"], said]
     if is_bad:
         parts.append(fields["reason"])
     if fields["refused"]:
         many = forms.counted(fields["refused"], "notification")
-        parts.append(f"{many} refused: {', '.join(sorted({*fields['refusals']} - {'ended'}))}")
+        parts.append(f"{many} refused: {', '.join(sorted(fields['refusals']))}")
     is_news = state == "verified" and fields.get("was") != state
     level = QUIET if is_bad or fields["refused"] else NORMAL if is_news else DETAIL
     return TextLine("  ".join(parts), level=level)

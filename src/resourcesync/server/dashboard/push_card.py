@@ -23,7 +23,6 @@ _HEADS: Final = ("Channel", "State", "Until", "Last delivery", "#Accepted", "#Re
 _LOOKS: Final = {
     SubscriptionStatus.REFUSED: "bad",
     SubscriptionStatus.PENDING: "warn",
-    SubscriptionStatus.ENDING: "calm",
     SubscriptionStatus.VERIFIED: "good",
 }
 """The colours of the states, the worst first."""
