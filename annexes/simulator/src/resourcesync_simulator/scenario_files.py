@@ -35,7 +35,7 @@ SCALE = Annotated[float, Meta(ge=1e-9, le=1e6)]
 Table = dict[str, Any]
 
 
-class Form(NamedTuple):
+class KeyForm(NamedTuple):
     """How a file writes a value.
 
     Attributes:
@@ -117,24 +117,24 @@ def _pairs(mark: str, value: object) -> object:
     return [[_seconds(part.strip()) for part in pair] for pair in pairs]
 
 
-FORMS: Final[Mapping[str, Form]] = {
-    "time": Form('a time such as `"2h"`, or seconds as a number', _seconds),
-    "age": Form('a time such as `"2h"`, or seconds as a number; 0 for none', _age),
-    "rate": Form('a rate such as `"20/h"` or `"1.4/s"`, or a number per second', _rate),
-    "size": Form('a size such as `"64MiB"`, or bytes as a number', _size),
-    "byte rate": Form('bytes per second, such as `"10M"`, or as a number', _size),
-    "moment": Form('a time such as `"2026-01-04T12:00:00Z"`; without a zone it is UTC', _moment),
-    "clock": Form('a time of the day, `"00:00"` to `"23:59"`', _time_of_day),
-    "days": Form('days of the week, such as `"mon"`, `"sun-thu"` or `"sat,sun"`', _weekdays),
-    "spans": Form(
+FORMS: Final[Mapping[str, KeyForm]] = {
+    "time": KeyForm('a time such as `"2h"`, or seconds as a number', _seconds),
+    "age": KeyForm('a time such as `"2h"`, or seconds as a number; 0 for none', _age),
+    "rate": KeyForm('a rate such as `"20/h"` or `"1.4/s"`, or a number per second', _rate),
+    "size": KeyForm('a size such as `"64MiB"`, or bytes as a number', _size),
+    "byte rate": KeyForm('bytes per second, such as `"10M"`, or as a number', _size),
+    "moment": KeyForm('a time such as `"2026-01-04T12:00:00Z"`; without a zone it is UTC', _moment),
+    "clock": KeyForm('a time of the day, `"00:00"` to `"23:59"`', _time_of_day),
+    "days": KeyForm('days of the week, such as `"mon"`, `"sun-thu"` or `"sat,sun"`', _weekdays),
+    "spans": KeyForm(
         'a list of time spans since the beginning, such as `["2d..5d"]`',
         lambda value: _pairs("..", value),
     ),
-    "steps": Form(
+    "steps": KeyForm(
         'a list of times since the beginning, each with a step, such as `["1d:2h"]`',
         lambda value: _pairs(":", value),
     ),
-    "times": Form(
+    "times": KeyForm(
         'a list of times since the beginning, such as `["3d"]`',
         lambda value: [_seconds(text) for text in _texts(value)],
     ),
