@@ -75,6 +75,30 @@ def _enter(folder: int, name: str | bytes) -> int:
         raise OSError(errno.ELOOP, f"{os.fsdecode(name)} is a link, or no folder") from error
 
 
+def link_target(folder: tuple[str, ...], target: str, roots: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that a link in a folder means, from a root on; none if it leads out of it.
+
+    ``..`` goes up from the folder alone: what the target names first may itself be a link.
+    """
+    if target.startswith("/"):
+        inside = (root.rstrip("/") + "/" for root in roots)
+        root = next((root for root in inside if target.startswith(root)), None)
+        if root is None:
+            return ()
+        folder, target = (), target[len(root) :]
+    down = False
+    for name in target.split("/"):
+        if name in {"", "."}:
+            continue
+        if name != "..":
+            folder, down = (*folder, name), True
+        elif folder and not down:
+            folder = folder[:-1]
+        else:  # above the root; or back from a folder that may itself be a link
+            return ()
+    return folder
+
+
 def open_folder(path: Path, mode: int = 0, *, below: tuple[str, ...] = ()) -> int:
     """Return a descriptor of a folder: from ``.resourcesync`` on, no part of its path is a link."""
     named, ours = _parts(path)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.server.files import follow_link, is_hidden, is_plain, read_path
+from resourcesync.own_files import link_target
+from resourcesync.server.files import is_hidden, is_plain, read_path
 
 NAME = st.binary(min_size=1, max_size=12).filter(is_plain)
 NAMES = st.lists(NAME, min_size=1, max_size=6).map(tuple)
@@ -74,29 +75,28 @@ def test_dot_files_and_backups_are_hidden_at_every_depth() -> None:
 @pytest.mark.parametrize(
     ("target", "place"),
     [
-        (b"other", (b"a", b"other")),
-        (b"./other", (b"a", b"other")),
-        (b"../c/other", (b"c", b"other")),
-        (b"b//other", (b"a", b"b", b"other")),
-        (b"../../other", None),
-        (b"..", None),
-        (b"/tree/other", (b"other",)),
-        (b"/real/tree/x/../other", (b"other",)),
-        (b"/tree/../etc/passwd", None),
-        (b"/treehouse/other", None),
-        (b"/tree", None),
-        (b"/etc/passwd", None),
-        (b"", (b"a",)),
+        ("other", ("a", "other")),
+        ("./other", ("a", "other")),
+        ("../c/other", ("c", "other")),
+        ("b//other", ("a", "b", "other")),
+        ("b/../other", ()),  # b may be a link itself
+        ("../../other", ()),
+        ("..", ()),
+        ("/tree/other", ("other",)),
+        ("/real/tree/other", ("other",)),
+        ("/tree/../etc/passwd", ()),
+        ("/treehouse/other", ()),
+        ("/tree", ()),
+        ("/etc/passwd", ()),
+        ("", ("a",)),
     ],
 )
-def test_a_link_is_followed_within_the_tree_alone(
-    target: bytes, place: tuple[bytes, ...] | None
-) -> None:
-    assert follow_link((b"a", b"link"), target, (b"/tree", b"/real/tree/")) == place
+def test_a_link_is_followed_within_the_tree_alone(target: str, place: tuple[str, ...]) -> None:
+    assert link_target(("a",), target, ("/tree", "/real/tree/")) == place
 
 
-@given(NAMES, st.binary(max_size=30))
-def test_where_a_link_leads_is_always_a_plain_place(names: tuple[bytes, ...], text: bytes) -> None:
-    target = follow_link(names, text, (b"/",))
+@given(st.lists(st.text(max_size=5)), st.text(max_size=30))
+def test_where_a_link_leads_is_always_a_plain_place(folder: list[str], text: str) -> None:
+    target = link_target(tuple(name for name in folder if name.strip("./")), text, ("/",))
 
-    assert target is None or not {b"", b".", b".."}.intersection(target)
+    assert not {"", ".", ".."}.intersection(target)

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search
 from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, SourceLists, choose
+from resourcesync.discovery.uris import join
 from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentError, NotAListError, SourceError, UnexpectedDocumentError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.discovery.addresses import join, origin_of
+from resourcesync.discovery.uris import join, origin_if_any
 from resourcesync.model.links import Link
 from resourcesync.model.vocabulary import Relation
 
@@ -72,7 +72,7 @@ def _address(target: str, base: str) -> str:
         len(href) <= MAX_SIGNPOST_LENGTH
         and _WRITABLE.fullmatch(href) is not None
         and href.partition(":")[0].lower() in {"http", "https"}
-        and origin_of(href) is not None
+        and origin_if_any(href) != ""
     )
     return href if is_usable and href != base else ""
 

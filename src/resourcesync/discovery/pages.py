@@ -6,7 +6,7 @@ HTML is read by justhtml, as browsers read it, and at most 64 KiB of it: hostile
 import re
 from typing import BinaryIO, Final, NamedTuple
 
-from resourcesync.discovery.addresses import is_at_home, join
+from resourcesync.discovery.uris import is_at_home, join
 from resourcesync.model.vocabulary import Relation
 
 MAX_PAGE: Final = 64 * 1024

@@ -7,9 +7,9 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from resourcesync.discovery.addresses import is_at_home, join, origin_of
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
+from resourcesync.discovery.uris import is_at_home, join, origin_if_any
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -101,7 +101,7 @@ class Search:
         nothing else. Only what is not there, or is a page, lets the search go on: a list that is
         broken, refused or late must not be replaced by a weaker one.
         """
-        if origin_of(address) is None:
+        if not origin_if_any(address):
             raise ConfigurationError(
                 f"not an http or https address: {address}",
                 hint="write the whole address, such as https://HOST/: "

@@ -15,9 +15,9 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import astuple
 
-from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
+from resourcesync.discovery.uris import join
 from resourcesync.documents.reader import Document, TextRow
 from resourcesync.errors import (
     DocumentError,

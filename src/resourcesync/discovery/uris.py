@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 import msgspec
 
@@ -20,6 +20,7 @@ from resourcesync.errors import OutOfScopeError
 from resourcesync.model.uri_names import MAX_URI
 
 _PORTS: Final = {"http": 80, "https": 443}
+_MAX_REFERENCE: Final = 8_192
 _MAX_HOST: Final = 253
 _MAX_PORT: Final = 65_535
 
@@ -104,6 +105,35 @@ def origin(uri: str) -> str:
     """Return ``scheme://host``, with ``:port`` unless it is the default, normalised."""
     normal = read_address(uri)
     return normal[: normal.index("/", normal.index("://") + 3)]
+
+
+def origin_if_any(uri: str) -> str:
+    """Return the origin of an address; empty for what is no address of http or https."""
+    try:
+        return origin(uri)
+    except OutOfScopeError:
+        return ""
+
+
+def is_at_home(uri: str, homes: Iterable[str]) -> bool:
+    """True if a URI is of the origin of one of the others, or of its twin behind TLS.
+
+    Discovery follows no other link without being asked to: it could be anybody's.
+    """
+    found, known = origin_if_any(uri), set(map(origin_if_any, homes))
+    twin = tls_counterpart(found) if found.startswith("https:") else ""
+    return bool(found) and (found in known or (twin != "" and twin in known))
+
+
+def join(base: str, target: str) -> str | None:
+    """Return ``target`` as an absolute URI, or ``None`` when it is no address at all."""
+    target = target.strip()
+    if not target or len(target) > _MAX_REFERENCE:
+        return None
+    try:
+        return urljoin(base, target)
+    except ValueError:
+        return None
 
 
 def tls_counterpart(home: str) -> str:

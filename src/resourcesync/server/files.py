@@ -7,13 +7,13 @@ links before it opens, serves hidden files, and loses names that are no UTF-8.
 import errno
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, Self, final
 from urllib.parse import unquote_to_bytes
 
 from resourcesync.errors import StorageError
-from resourcesync.own_files import FILE, FOLDER, ROOT, is_regular, open_below
+from resourcesync.own_files import FILE, FOLDER, ROOT, is_regular, link_target, open_below
 
 Names = tuple[bytes, ...]
 """The names from a folder down to a file, decoded, none of them special."""
@@ -209,9 +209,10 @@ class ServedFolder:
             found = _open_real(root, names)
             if not isinstance(found, bytes):
                 return found
-            roots = (self._path, os.path.realpath(self._path))
-            target = follow_link(names, found, roots)
-            if target is None or is_hidden(target) or not self._is_open(target):
+            roots = map(os.fsdecode, (self._path, os.path.realpath(self._path)))
+            folder = tuple(map(os.fsdecode, names[:-1]))
+            target = tuple(map(os.fsencode, link_target(folder, os.fsdecode(found), roots)))
+            if not target or is_hidden(target) or not self._is_open(target):
                 return None
             names = target
         return None
@@ -289,22 +290,3 @@ def is_plain(name: bytes) -> bool:
 def is_hidden(names: Names) -> bool:
     """True if a name is never published: a dot file or folder, or a ``~`` backup."""
     return any(name.startswith(b".") or name.endswith(b"~") for name in names)
-
-
-def follow_link(names: Names, target: bytes, roots: Iterable[bytes]) -> Names | None:
-    """Return the target of a symbolic link at ``names``; ``None`` when it is outside the tree."""
-    stack = list(names[:-1])
-    if target.startswith(b"/"):
-        inside = [root for root in roots if target.startswith(root.rstrip(b"/") + b"/")]
-        if not inside:
-            return None
-        stack = []
-        target = target[len(inside[0].rstrip(b"/")) + 1 :]
-    for part in target.split(b"/"):
-        if part == b"..":
-            if not stack:
-                return None
-            stack.pop()
-        elif part not in {b"", b"."}:
-            stack.append(part)
-    return tuple(stack) or None

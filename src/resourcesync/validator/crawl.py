@@ -7,8 +7,8 @@ from typing import BinaryIO, Final, NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider
+from resourcesync.discovery.uris import join
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher
 from resourcesync.validator.marks import MarkStore

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.discovery.addresses import origin_of
 from resourcesync.discovery.link_header import find_targets
+from resourcesync.discovery.uris import origin_if_any
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
@@ -139,7 +139,7 @@ def judge_hub_links(uri: str, links: str) -> Iterator[RuleFinding]:
     if hubs and len(topics) != 1:
         yield without_place("NT06", f"{len(topics)} self links beside the link to a hub", uri)
     for address in (*hubs, *topics) if hubs else ():
-        if origin_of(address) is None:
+        if not origin_if_any(address):
             yield without_place("NT06", f"{address} is no address of http or https", uri)
 
 

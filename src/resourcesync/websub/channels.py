@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.discovery.addresses import join
 from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
+from resourcesync.discovery.uris import join
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.capabilities import CapabilityEntry, Entry, Header
 from resourcesync.model.vocabulary import Capability

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.discovery.addresses import join
+from resourcesync.discovery.uris import join
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from resourcesync.ports.subscriptions import (

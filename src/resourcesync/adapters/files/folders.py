@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.errors import StorageError
-from resourcesync.own_files import ROOT, open_below
+from resourcesync.own_files import ROOT, link_target, open_below
 
 GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE})
 """Errors for a listed name that is gone, or changed its type."""
@@ -144,7 +144,7 @@ def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str
         target = _read_link(root, names)
         if target is None:
             return names
-        further = _join_link(names[:-1], target, real_root)
+        further = link_target(names[:-1], target, [real_root])
         if not further:
             raise LinkNotFollowedError("a symbolic link out of the tree")
         names = further
@@ -169,23 +169,3 @@ def _read_link(root: int, names: tuple[str, ...]) -> str | None:
         raise LinkNotFollowedError("a broken symbolic link") from error
     finally:
         os.close(folder)
-
-
-def _join_link(folder: tuple[str, ...], target: str, real_root: str) -> tuple[str, ...]:
-    """Return the names that ``target`` means in ``folder``; none when it is not in the tree."""
-    if target.startswith("/"):
-        inside = real_root.rstrip("/") + "/"
-        if not target.startswith(inside):
-            return ()
-        folder, target = (), target[len(inside) :]
-    down = False
-    for name in target.split("/"):
-        if name in {"", "."}:
-            continue
-        if name != "..":
-            folder, down = (*folder, name), True
-        elif folder and not down:
-            folder = folder[:-1]
-        else:  # above the root; or back from a folder that may itself be a link
-            return ()
-    return folder
