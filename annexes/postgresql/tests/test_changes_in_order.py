@@ -94,9 +94,9 @@ class Writers(RuleBasedStateMachine):
 
     @rule(number=WRITER, key=KEYS)
     def note(self, number: int, key: str) -> None:
-        """Nothing that is published changes."""
+        """Nothing that is published changes; that there was a change may be told."""
         key = f"{number}{key}"
-        self._run(number, "UPDATE record SET notes = '{}' WHERE id = %s", set(), key)
+        self._run(number, "UPDATE record SET notes = '{}' WHERE id = %s", {key}, key)
 
     @rule(number=WRITER, key=KEYS, other=KEYS)
     def rename(self, number: int, key: str, other: str) -> None:

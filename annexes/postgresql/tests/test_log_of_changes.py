@@ -11,7 +11,6 @@ import psycopg
 import pytest
 
 from resourcesync.errors import (
-    ConfigurationError,
     DiscontinuityError,
     SourceUnavailableError,
 )
@@ -158,36 +157,6 @@ def test_what_is_pruned_while_it_is_read_is_told(
     monkeypatch.setattr(change_log, "readable_snapshot", check_and_prune)
 
     assert uris(list(opened.changes(position, 0))) == {"b"}
-
-
-def test_a_column_that_the_log_does_not_notice_is_not_published(records: Records) -> None:
-    with (
-        account(records.address, RECORDS | {"type": "notes"}) as found,
-        pytest.raises(ConfigurationError, match="the change log does not cover notes"),
-    ):
-        found.position()
-    with (
-        account(records.address, RECORDS | {"type": "kind"}) as found,
-        pytest.raises(ConfigurationError, match="no column 'kind'"),
-    ):
-        found.position()
-
-
-def test_a_column_that_is_mistyped_or_was_renamed_is_told_as_that(
-    records: Records, opened: ResourceAccount
-) -> None:
-    position = opened.position()
-    with account(records.address, RECORDS | {"columns": "size,digst"}) as found:
-        with pytest.raises(ConfigurationError, match="no column 'digst'"):
-            found.position()
-        with pytest.raises(ConfigurationError, match="no column 'digst'"):
-            list(found.changes(position, 0))
-    records.run("ALTER TABLE record RENAME COLUMN changed TO changed_at")
-    with (
-        account(records.address) as found,
-        pytest.raises(ConfigurationError, match="no column 'changed'"),
-    ):
-        list(found.changes(position, 0))
 
 
 @pytest.mark.parametrize("time", ["infinity", "-infinity", "294276-01-01"])

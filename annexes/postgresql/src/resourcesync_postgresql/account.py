@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
@@ -25,6 +26,11 @@ _BREATH: Final = 1.0
 def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open a table or query; the connection opens on first use."""
     layout = layouts.parse_layout(options.values, options.base_uri)
+    if not layout.query:
+        raise ConfigurationError(
+            "no query is given",
+            hint="give it by the option query (query=file:PATH): --with query='SELECT …'",
+        )
     password = options.values.get("password", "")
     session = PostgresSession(options.address, password, layout.timeout, options.clock)
     try:
@@ -74,7 +80,7 @@ class PostgresAccount:
         told = position = PostgresPosition.parse(after)
         warnings: Sequence[tuple[str, str]] = ()
         until = self._clock.monotonic() + wait
-        if wait > 0 and self._layout.notifies:
+        if wait > 0:
             self._session.listen(self._layout.log[-1])
         while True:
             with self._session.snapshot() as reading:
@@ -135,10 +141,10 @@ class PostgresAccount:
         """Yield the change of each key: its row now, or deleted."""
         keys = len(self._layout.key)
         places = [self._layout.key.index(field) + 1 for field in self._layout.uri.fields]
-        columns = [[row[at] for row in page] for at in places]
+        uris = self._layout.uri.expand([[row[at] for row in page] for at in places])
         present = [row[keys + 2 :] for row in page if row[keys + 1] is not None]
         found = iter(rows.resources(present) if present else ())
-        for row, uri in zip(page, rows.uris(len(page), columns), strict=True):
+        for row, uri in zip(page, uris, strict=True):
             time = moment_of(row[0] or "")
             if row[keys + 1] is None:
                 yield Change(kind=ChangeKind.DELETED, time=time, resource=Resource(uri=uri))
@@ -147,6 +153,6 @@ class PostgresAccount:
 
     def _rows(self, reading: ReadTransaction) -> RowDecoder:
         if self._known_rows is None:
-            types = reading.column_types(statements.described(self._layout))
-            self._known_rows = RowDecoder(self._layout, types)
+            columns = reading.columns(statements.described(self._layout))
+            self._known_rows = RowDecoder(self._layout, columns)
         return self._known_rows

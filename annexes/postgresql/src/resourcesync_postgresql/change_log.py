@@ -10,12 +10,11 @@ from typing import Any, Final, NamedTuple, Self
 import msgspec
 
 from resourcesync.errors import (
-    ConfigurationError,
     DiscontinuityError,
     SourceUnavailableError,
 )
 from resourcesync_postgresql import statements
-from resourcesync_postgresql.layout import TableLayout, check_column
+from resourcesync_postgresql.layout import TableLayout
 from resourcesync_postgresql.session import ReadTransaction
 
 _SNAPSHOT: Final = re.compile(r"([0-9]{1,20}):([0-9]{1,20}):(?:[0-9]{1,20}(?:,[0-9]{1,20})*)?")
@@ -159,13 +158,12 @@ def _read_log_state(reading: ReadTransaction, layout: TableLayout, row: LogRow) 
     assert answer is not None
     snapshot, is_standby, system, timeline, is_there, tables = answer
     triggers = len(statements.triggers_of(layout))
-    if not is_there or len(tables) != triggers * len(layout.watched):
+    if not is_there or len(tables) != triggers:
         return None
     state = reading.fetch_one(statements.state(layout, row))
     if state is None:
         return None
-    incarnation, pruned_to, has_row, compared = state
-    _check_compared(reading, layout, compared)
+    incarnation, pruned_to, has_row = state
     names = ".".join(str(table) for table in sorted(set(tables)))
     if is_standby:  # its running writers are unknown: only rows older than all of them
         snapshot = f"{snapshot_xmin(snapshot)}:{snapshot_xmin(snapshot)}:"
@@ -175,22 +173,6 @@ def _read_log_state(reading: ReadTransaction, layout: TableLayout, row: LogRow) 
         is_standby=is_standby,
         pruned_to=int(pruned_to),
         has_row=has_row,
-    )
-
-
-def _check_compared(reading: ReadTransaction, layout: TableLayout, compared: list[str]) -> None:
-    """Refuse to publish columns that the log ignores: their changes would go unnoticed."""
-    unnoticed = [name for name in layout.compared if name not in compared]
-    if not compared or not (unnoticed or not layout.compared):
-        return
-    there = reading.column_types(statements.watched(layout))
-    for column in unnoticed:
-        check_column(column, there)
-    raise ConfigurationError(
-        f"the change log does not cover {', '.join(unnoticed) or 'all columns'}",
-        evidence=(("noticed", ", ".join(compared)[:500]),),
-        hint="undo the SQL that made it, and print and run the SQL again: "
-        "resourcesync config postgres (prints it)",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync_postgresql import statements
-from resourcesync_postgresql.layout import TableLayout, TableName, parse_layout
+from resourcesync_postgresql.layout import TableLayout, parse_layout
 from resourcesync_postgresql.statements import listed, named, own, quoted, text
 
 _ANY_BASE: Final = "https://example.org/"
@@ -16,16 +16,6 @@ _MARK: Final = "$resourcesync$"
 _EVENTS: Final = {
     "inserted": "INSERT", "updated": "UPDATE", "deleted": "DELETE", "truncated": "TRUNCATE"
 }  # fmt: skip
-_CATALOGUE: Final = """\
-CREATE TABLE {table} (
-    uri text PRIMARY KEY CHECK (uri ~ '^https?://[!-~]+$' AND length(uri) <= 2048),
-    lastmod timestamptz,
-    length bigint CHECK (length >= 0),
-    hash text NOT NULL DEFAULT '',          -- such as 'md5:... sha-256:...'
-    media_type text NOT NULL DEFAULT '',
-    links jsonb NOT NULL DEFAULT '[]'       -- such as [{{"rel": "describedby", "href": "https://..."}}]
-);
-"""
 
 
 def setup_text(values: Mapping[str, str]) -> str:
@@ -38,26 +28,20 @@ def migration(layout: TableLayout) -> str:
     if not layout.table:
         raise ConfigurationError(
             "no table to log is given",
-            hint="give it by the option table, beside the query: --with table=SCHEMA.NAME",
+            hint="give it by the option table: --with table=SCHEMA.NAME",
         )
     return "\n".join(_parts(layout))
 
 
 def _parts(layout: TableLayout) -> Iterator[str]:
-    tables = ", ".join(named(item) for item in layout.watched)
-    yield f"-- By this, resourcesync follows the changes of {tables}. PostgreSQL 13 or later."
+    table = named(layout.table)
+    yield f"-- By this, resourcesync follows the changes of {table}. PostgreSQL 13 or later."
     yield "-- Its owner runs it once: psql -v ON_ERROR_STOP=1 -f THIS DATABASE"
     yield "BEGIN;"
-    for schema in dict.fromkeys(item[0] for item in (layout.log, layout.table) if len(item) > 1):
-        if schema == "resourcesync":
-            yield f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)};"
-    if layout.is_catalogue:
-        yield "\n-- The resources: one row for each URI that is published.\n"
-        yield _CATALOGUE.format(table=named(layout.table))
+    if layout.log[0] == "resourcesync":
+        yield "CREATE SCHEMA IF NOT EXISTS resourcesync;"
     yield _log(layout)
-    yield _triggers(layout, layout.table, layout.key, layout.compared)
-    for table, key in layout.joins:
-        yield _triggers(layout, table, key, ())
+    yield _triggers(layout)
     yield _pruning(layout)
     if layout.reader:
         yield _grants(layout)
@@ -67,7 +51,6 @@ def _parts(layout: TableLayout) -> Iterator[str]:
 
 def _log(layout: TableLayout) -> str:
     log = named(layout.log)
-    compared = f"array[{', '.join(map(text, layout.compared))}]::text[]"
     return f"""
 -- The log: a row for each key that changed, and in which transaction.
 CREATE TABLE {log} AS SELECT {listed(layout.key)} FROM {named(layout.table)} WITH NO DATA;
@@ -81,83 +64,75 @@ CREATE INDEX ON {log} (log_transaction, log_number);
 CREATE TABLE {own(layout, "state")} (
     one integer PRIMARY KEY CHECK (one = 1),
     incarnation uuid NOT NULL DEFAULT gen_random_uuid(),
-    pruned_to xid8 NOT NULL DEFAULT '0',
-    compared text[] NOT NULL  -- the columns whose update is noticed; none for all
+    pruned_to xid8 NOT NULL DEFAULT '0'
 );
-INSERT INTO {own(layout, "state")} (one, compared) VALUES (1, {compared});
+INSERT INTO {own(layout, "state")} (one) VALUES (1);
 """  # noqa: S608 - names are quoted
 
 
-def _triggers(
-    layout: TableLayout, table: TableName, key: tuple[str, ...], compared: tuple[str, ...]
-) -> str:
-    """Return the functions and triggers of one table."""
-    changed = _changed(key, compared)
+def _triggers(layout: TableLayout) -> str:
+    """Return the functions and triggers of the table."""
     new, old = f"NEW TABLE AS {_NEW}", f"OLD TABLE AS {_OLD}"
     emptied = f"    UPDATE {own(layout, 'state')} SET incarnation = gen_random_uuid();\n"  # noqa: S608 - the same
     parts = [
-        f"-- What is written to {named(table)} is logged, once for each statement.",
-        _trigger(layout, table, "inserted", new, _logged(layout, key, _NEW)),
-        _trigger(layout, table, "updated", f"{old} {new}", _logged(layout, key, changed)),
-        _trigger(layout, table, "deleted", old, _logged(layout, key, _OLD)),
-        _trigger(layout, table, "truncated", "", emptied),
+        f"-- What is written to {named(layout.table)} is logged, once for each statement.",
+        _trigger(layout, "inserted", new, _logged(layout, _NEW)),
+        _trigger(layout, "updated", f"{old} {new}", _logged(layout, _changed(layout))),
+        _trigger(layout, "deleted", old, _logged(layout, _OLD)),
+        _trigger(layout, "truncated", "", emptied),
     ]
     return "\n".join(parts) + "\n"
 
 
-def _changed(key: tuple[str, ...], compared: tuple[str, ...]) -> str:
+def _changed(layout: TableLayout) -> str:
     """Return the rows of an update that differ, before and after it.
 
     They are compared as text: some types have no equality operator, some compare different texts
     as equal, and an error in a trigger would fail the statement of another program.
     """
-
-    def select_rows(rows: str) -> str:
-        row = f"ROW({listed(compared)})" if compared else rows
-        return f"SELECT {listed(key)}, {row}::text AS said FROM {rows}"  # noqa: S608 - the same
-
+    key, row = listed(layout.key), f"ROW({listed(layout.columns)})" if layout.columns else ""
+    old, new = (
+        f"SELECT {key}, {row or rows}::text AS said FROM {rows}"  # noqa: S608 - the same
+        for rows in (_OLD, _NEW)
+    )
     return f"""(
-            ({select_rows(_OLD)}
-                EXCEPT {select_rows(_NEW)})
+            ({old} EXCEPT {new})
             UNION ALL
-            ({select_rows(_NEW)}
-                EXCEPT {select_rows(_OLD)})
+            ({new} EXCEPT {old})
         ) AS changed"""
 
 
-def _logged(layout: TableLayout, key: tuple[str, ...], rows: str) -> str:
-    texts = ", ".join(f'{quoted(name)}::text COLLATE "C"' for name in key)
-    there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key)
+def _logged(layout: TableLayout, rows: str) -> str:
+    texts = ", ".join(f'{quoted(name)}::text COLLATE "C"' for name in layout.key)
+    there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in layout.key)
     return f"""\
     INSERT INTO {named(layout.log)} ({listed(layout.key)})
-        SELECT DISTINCT ON ({texts}) {listed(key)}
+        SELECT DISTINCT ON ({texts}) {listed(layout.key)}
         FROM {rows}
         WHERE {there};
 """  # noqa: S608 - the same
 
 
-def _trigger(layout: TableLayout, table: TableName, event: str, rows: str, body: str) -> str:
+def _trigger(layout: TableLayout, event: str, rows: str, body: str) -> str:
     """Return a function and its trigger."""
-    name, function = statements.triggers_of(layout)[event], _function(layout, table, event)
-    wake = ""
-    if layout.notifies:
-        channel = text(layout.log[-1])
-        wake = f"    IF FOUND THEN\n        PERFORM pg_notify({channel}, '');\n    END IF;\n"
+    name, function, table = (
+        quoted(statements.triggers_of(layout)[event]),
+        own(layout, event),
+        named(layout.table),
+    )
     referencing = f"\n    REFERENCING {rows}" if rows else ""
     return f"""\
 CREATE FUNCTION {function}() RETURNS trigger
 LANGUAGE plpgsql {_SAFE} AS {_MARK}
 BEGIN
-{body}{wake}    RETURN NULL;
+{body}    IF FOUND THEN
+        PERFORM pg_notify({text(layout.log[-1])}, '');
+    END IF;
+    RETURN NULL;
 END {_MARK};
-CREATE TRIGGER {quoted(name)} AFTER {_EVENTS[event]} ON {named(table)}{referencing}
+CREATE TRIGGER {name} AFTER {_EVENTS[event]} ON {table}{referencing}
     FOR EACH STATEMENT EXECUTE FUNCTION {function}();
-ALTER TABLE {named(table)} ENABLE ALWAYS TRIGGER {quoted(name)};"""
-
-
-def _function(layout: TableLayout, table: TableName, event: str) -> str:
-    at = layout.watched.index(table)
-    return own(layout, f"{event}_{at}" if at else event)
+ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name};"""
 
 
 def _pruning(layout: TableLayout) -> str:
@@ -191,19 +166,14 @@ REVOKE ALL ON FUNCTION {own(layout, "prune")}(interval) FROM PUBLIC;
 
 def _grants(layout: TableLayout) -> str:
     reader = quoted(layout.reader)
-    schemas = dict.fromkeys(item[0] for item in (layout.log, *layout.watched) if len(item) > 1)
-    tables = [named(layout.log), own(layout, "state"), *map(named, layout.watched)]
+    schemas = dict.fromkeys(item[0] for item in (layout.log, layout.table) if len(item) > 1)
+    tables = ", ".join((named(layout.log), own(layout, "state"), named(layout.table)))
     usage = [f"GRANT USAGE ON SCHEMA {quoted(schema)} TO {reader};" for schema in schemas]
-    return "\n".join((*usage, f"GRANT SELECT ON {', '.join(tables)} TO {reader};"))
+    return "\n".join((*usage, f"GRANT SELECT ON {tables} TO {reader};"))
 
 
 def _undoing(layout: TableLayout) -> str:
-    functions = [
-        _function(layout, table, event)
-        for table in layout.watched
-        for event in statements.triggers_of(layout)
-    ]
-    names = ", ".join(f"{function}()" for function in functions)
+    names = ", ".join(f"{own(layout, event)}()" for event in _EVENTS)
     return f"""
 -- To undo it:
 -- DROP FUNCTION {names} CASCADE;

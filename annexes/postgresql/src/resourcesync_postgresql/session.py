@@ -145,10 +145,11 @@ class ReadTransaction:
         """Return the first row of a result, or ``None``."""
         return self._connection.execute(statement.encode()).fetchone()
 
-    def column_types(self, statement: str) -> dict[str, int]:
-        """Return the columns of a result, and the OIDs of their types."""
-        found = self._connection.execute(statement.encode()).description or ()
-        return {column.name: column.type_code for column in found}
+    def columns(self, statement: str) -> list[str]:
+        """Return the names of the columns of a result."""
+        return [
+            column.name for column in self._connection.execute(statement.encode()).description or ()
+        ]
 
     def copy_rows(self, statement: str) -> Iterator[Sequence["Row"]]:
         """Yield the rows of ``COPY … TO STDOUT`` in batches, as texts."""

@@ -40,19 +40,12 @@ def own(layout: TableLayout, suffix: str) -> str:
 
 def source(layout: TableLayout) -> str:
     """Return the FROM clause."""
-    if layout.query:
-        return f"(\n{layout.query}\n) AS {ROW}"
-    return f"{named(layout.table)} AS {ROW}"
+    return f"(\n{layout.query}\n) AS {ROW}"
 
 
 def described(layout: TableLayout) -> str:
     """Return a statement without rows, for the names and types of the columns."""
     return f"SELECT * FROM {source(layout)} LIMIT 0"  # noqa: S608 - names are quoted
-
-
-def watched(layout: TableLayout) -> str:
-    """Return a statement without rows, for the columns of the logged table."""
-    return f"SELECT * FROM {named(layout.table)} LIMIT 0"  # noqa: S608 - names are quoted
 
 
 def all_rows(layout: TableLayout, expressions: Iterable[str]) -> str:
@@ -66,8 +59,6 @@ def all_rows(layout: TableLayout, expressions: Iterable[str]) -> str:
 
 def server_state(layout: TableLayout) -> str:
     """Return the statement for the state of the server and the log."""
-    tables = ", ".join(f"to_regclass({text(named(item))})" for item in layout.watched) or "NULL"
-    triggers = ", ".join(text(name) for name in triggers_of(layout).values())
     return f"""
 SELECT pg_current_snapshot()::text, pg_is_in_recovery(),
     (SELECT system_identifier::text FROM pg_control_system()),
@@ -77,7 +68,7 @@ SELECT pg_current_snapshot()::text, pg_is_in_recovery(),
         AND to_regclass({text(own(layout, "state"))}) IS NOT NULL,
     array(
         SELECT tgrelid::bigint FROM pg_trigger
-        WHERE tgrelid IN ({tables}) AND tgname IN ({triggers}) AND tgenabled IN ('O', 'A')
+        WHERE {_logging(layout)} AND tgenabled IN ('O', 'A')
         ORDER BY tgrelid
     )
 """  # noqa: S608 - the same
@@ -88,14 +79,18 @@ def weak_triggers(layout: TableLayout) -> str:
 
     They are created with ENABLE ALWAYS. Disabling and enabling them, as pg_dump does, loses that.
     """
-    tables = ", ".join(f"to_regclass({text(named(item))})" for item in layout.watched) or "NULL"
-    triggers = ", ".join(text(name) for name in triggers_of(layout).values())
     return f"""
 SELECT coalesce(string_agg(format(
     'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', tgrelid::regclass, tgname
 ), ' ' ORDER BY tgrelid, tgname), '') FROM pg_trigger
-WHERE tgrelid IN ({tables}) AND tgname IN ({triggers}) AND tgenabled = 'O'
+WHERE {_logging(layout)} AND tgenabled = 'O'
 """  # noqa: S608 - the same
+
+
+def _logging(layout: TableLayout) -> str:
+    """Return the condition for the triggers of the log."""
+    names = ", ".join(text(name) for name in triggers_of(layout).values())
+    return f"tgrelid = to_regclass({text(named(layout.table))}) AND tgname IN ({names})"
 
 
 def triggers_of(layout: TableLayout) -> dict[str, str]:
@@ -105,13 +100,13 @@ def triggers_of(layout: TableLayout) -> dict[str, str]:
 
 
 def state(layout: TableLayout, row: tuple[int, int]) -> str:
-    """Return the statement for the identity and scope of the log, and whether it has a row."""
+    """Return the statement for the identity of the log, and whether it has a row."""
     transaction, number = row
     return f"""
 SELECT incarnation::text, pruned_to::text, EXISTS (
     SELECT FROM {named(layout.log)}
     WHERE log_number = {number} AND log_transaction = {xid(transaction)}
-), compared FROM {own(layout, "state")}
+) FROM {own(layout, "state")}
 """  # noqa: S608 - the same
 
 
@@ -154,14 +149,13 @@ def page(
 ) -> str:
     """Return the statement for the current rows of a page, oldest change first.
 
-    The columns: time of the key's last change, the key, whether the row exists, the expressions.
+    Without OFFSET the planner would compute all of a query that groups, and then join. The columns:
+    time of the key's last change, the key, whether the row exists, the expressions.
     """
     transaction, number = end
     keys = [f"{quoted(name)}::text" for name in layout.key]
     same = " AND ".join(f"{ROW}.{name} = told.{name}" for name in map(quoted, layout.key))
     same += "".join(f" AND {ROW}.{key} = told.{key}" for key in keys)  # equal may be another URI
-    # Without OFFSET the planner would compute all of a query that groups, and then join.
-    by_key = " OFFSET 0" if layout.query else ""
     found = ", ".join(f"{name} AS found_{at}" for at, name in enumerate(expressions))
     columns = ", ".join(f"found.found_{at}" for at in range(len(expressions)))
     return f"""
@@ -175,7 +169,7 @@ COPY (
         ORDER BY {", ".join(keys)}, log_at DESC
     ) AS told
     LEFT JOIN LATERAL (
-        SELECT true AS is_there, {found} FROM {source(layout)} WHERE {same}{by_key}
+        SELECT true AS is_there, {found} FROM {source(layout)} WHERE {same} OFFSET 0
     ) AS found ON true
     ORDER BY told.log_at
 ) TO STDOUT
