@@ -12,13 +12,9 @@ from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange
 class ChangeLogReader(msgspec.Struct, kw_only=True):
     """Reader of the changes of a mirror that continues from its position.
 
-    Attributes:
-        state: The mirror's state; read-only is enough.
-        position: The position after the last change that was yielded: stored with what was done
-            with the change, it continues there. ``None`` before the first change of a program that
-            starts with everything.
-        include_touched: Yield also resources fetched again with the same bytes.
-        restart: The command by which the reader starts over, for errors; empty if unknown.
+    ``position`` is that after the last change that was yielded: stored with what was done with the
+    change, it continues there. It is ``None`` before the first change of a program that starts with
+    everything. ``restart`` is the command by which the reader starts over.
     """
 
     state: SqliteMirrorState

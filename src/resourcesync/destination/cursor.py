@@ -47,26 +47,15 @@ _INCOMPLETE: Final = frozenset({Phase.BASELINE_DUE, Phase.ROLLED_BACK})
 class Cursor(msgspec.Struct, frozen=True, kw_only=True):
     """Position of a mirror in the Source's history. Moments are microseconds.
 
-    Attributes:
-        phase: State of the work.
-        checkpoint: T: every change up to it is known; ``None`` until the first baseline completes.
-        list_clock: T by the clock of the lists.
-        head: The Change List or its index.
-        is_of_dump: The head is a Change Dump, whose packages stand for lists.
-        processed: The lists behind the head that were open when they were read last; if none was,
-            the newest one. Each with its processed prefix.
-        last_changes: The resource whose change was listed last, with the time of that change.
-        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
-        moments: Moments of the last Resource List and of its parts.
-        window: The Change List that was processed, if it gives no interval; else ``None``.
-        complete_reading: The last reading of a Resource List that proved absence, and left nothing
-            open.
-        positions_at: ``at`` of the Resource List that ``positions`` belong to.
-        positions: Number of changes in each Change List when that list was first read.
-        first_window: What ``window`` was then.
-        generation: Number of the last reading of the Source.
-        completed_generation: Number of the last reading that was stored to the end.
-        closed_lists_checked_at: Time of the last check of closed Change Lists.
+    ``checkpoint`` is T: every change up to it is known; ``None`` until the first baseline
+    completes. ``list_clock`` is T by the clock of the lists. ``head`` is the Change List, its
+    index, or a Change Dump (``is_of_dump``). ``processed`` are the lists behind it that were open
+    when they were read last, or else the newest one, each with its processed prefix. ``window``
+    stands for a processed list that gives no interval. ``complete_reading`` is the last reading of
+    a Resource List that proved absence, and left nothing open. ``positions`` are the numbers of
+    changes in each list when the Resource List of ``positions_at`` was first read, ``first_window``
+    what ``window`` was then. ``completed_generation`` is the last reading that was stored to the
+    end.
     """
 
     phase: Phase = Phase.FOLLOWING
@@ -205,11 +194,7 @@ class Unproven(msgspec.Struct, frozen=True):
 
 
 class Rewritten(msgspec.Struct, frozen=True):
-    """Verdict: nothing proves that the lists still have what was processed.
-
-    Attributes:
-        uri: The list that does not.
-    """
+    """Verdict: nothing proves that the lists still have what was processed."""
 
     uri: str
 
@@ -217,10 +202,8 @@ class Rewritten(msgspec.Struct, frozen=True):
 class Stale(msgspec.Struct, frozen=True):
     """Verdict: the lists are complete to an earlier moment than the processed ones.
 
-    They are old copies, or the Source was restored from an older state.
-
-    Attributes:
-        reported: That moment, by the clock of the lists; microseconds.
+    They are old copies, or the Source was restored from an older state. ``reported`` is by the
+    clock of the lists.
     """
 
     reported: int

@@ -38,14 +38,7 @@ LinkFields = tuple[str, str, int | None, int | None]
 
 
 class LinkTarget(NamedTuple):
-    """Target of a link.
-
-    Attributes:
-        href: Its address, as written.
-        hash: Its ``hash``, in canonical form.
-        length: Its bytes, or ``None``.
-        modified: Time of its last modification, microseconds, or ``None``.
-    """
+    """Target of a link."""
 
     href: str
     hash: str
@@ -56,9 +49,7 @@ class LinkTarget(NamedTuple):
 class LinkFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Filter of the links to follow.
 
-    Attributes:
-        relations: Relation types; registered names ignore case.
-        scope: Scope of the targets: the Source's and the operator's.
+    Registered relations ignore case.
     """
 
     relations: frozenset[str]
@@ -126,12 +117,7 @@ def encode_entry_links(resource: Resource) -> str:
 class PatchLink(NamedTuple):
     """Patch that leads to a listed version.
 
-    Attributes:
-        media_type: Its format.
-        uri: Its address.
-        hash: Its own ``hash``, in canonical form.
-        length: Its bytes, or their upper limit; see ``is_exact``.
-        is_exact: The length is the link's own.
+    ``length`` is an upper limit unless ``is_exact``.
     """
 
     media_type: str

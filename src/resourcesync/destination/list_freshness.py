@@ -67,8 +67,7 @@ def _find_changed(pull: SyncSession) -> str:
 class NewerListCheck:
     """Check for a newer Resource List.
 
-    Attributes:
-        known: Versions that need not be requested again, once `check` found nothing newer.
+    ``known``: versions that need not be requested again, once `check` found nothing newer.
     """
 
     def __init__(

@@ -200,17 +200,9 @@ def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
 class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
     """Rows of what a Source lists now: its Resource List and the changes since.
 
-    Attributes:
-        sorters: The rows of both.
-        at: The Source's time up to which they are complete, microseconds; ``None`` if no list
-            states one.
-        checkpoint: The same; 0 if no list states one.
-        has_gap: The changes since do not reach back to the Resource List, or a part is outdated.
-        proves_absence: What is not listed is really gone.
-        absent_at: Moment up to which the rows are all that is listed, microseconds.
-        linked: Link targets of the entries; ``None`` if no links are followed.
-        unread_parts: Number of parts that could not be read: what they list is unknown.
-        was_read: A pull read these very lists, to the end.
+    ``at`` is ``None``, and ``checkpoint`` 0, if no list states a moment. ``has_gap``: the changes
+    do not reach back to the list, or a part is outdated. Up to ``absent_at`` the rows are all that
+    is listed. ``was_read``: a pull read these very lists, to the end.
     """
 
     sorters: list[ExternalSorter[ListedEntry]]

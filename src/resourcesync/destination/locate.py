@@ -28,10 +28,8 @@ _log = logging.getLogger(__name__)
 class SourcePlace(msgspec.Struct, frozen=True, kw_only=True):
     """Address of a Source, and its lists as far as they are known.
 
-    Attributes:
-        lists: The lists; ``None``: they are to be discovered.
-        are_stored: They were found by an earlier run: the Source may have moved them since.
-        is_due: Only a baseline can go on from them.
+    ``lists`` are to be discovered if ``None``. ``are_stored``: an earlier run found them, and the
+    Source may have moved them since. ``is_due``: only a baseline can go on from them.
     """
 
     address: str
@@ -203,8 +201,7 @@ class _ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
 class CapabilityListProbe:
     """Probe of the Capability List for lists that moved.
 
-    Attributes:
-        found: Lists that the Source offers now, once `probe` returned true.
+    ``found`` are the lists that the Source offers now, once `probe` returned true.
     """
 
     def __init__(self, pull: SyncSession) -> None:

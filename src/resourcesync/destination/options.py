@@ -128,33 +128,13 @@ def discard_findings() -> Iterator[FindingWriter]:
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a Destination.
 
-    Attributes:
-        folder: The mirror's folder, as displayed.
-        source: Address of the Source, as given; ``None``: that of the last pull.
-        fetcher: The network.
-        copies: The mirror's files.
-        state: The mirror's state.
-        clock: Time.
-        cancel: The request to stop, and the time limit of a run.
-        report: Receives events.
-        scratch: Opens an unnamed temporary file on the mirror's disk.
-        check_folder: Raises if the mirror's folder is not the known one.
-        purge: Removes one file of the trash for good.
-        drop_parts: Removes partial downloads that a later run could continue.
-        is_case_sensitive: The file system of a new mirror distinguishes case and the Unicode forms
-            of a letter.
-        traffic: Returns requests sent and bytes received so far.
-        certificate_until: Returns the end of the first TLS certificate of the servers of the
-            Source's lists, by the connections so far; ``None`` without TLS.
-        room: Returns the bytes free on the mirror's disk; ``None`` if unknown.
-        patches: Formats of patches that can be applied, by media type.
-        mappers: Returns a plug-in's mapper factory by name.
-        is_expected: A first pull that fails is recorded: there is to be a mirror.
-        workers: The network by workers, for the resources of a plan; ``None``: this machine
-            fetches them.
-        findings: Opens the writer of the findings of an audit; the default discards them.
-        resource_fetcher: The network without the measurement of clocks by the answers with
-            documents; ``None``: ``fetcher``.
+    ``source`` is the given address (``None``: that of the last pull). ``scratch`` opens an unnamed
+    temporary file on the mirror's disk, ``purge`` removes one file of the trash for good,
+    ``drop_parts`` the partial downloads that a later run could continue. ``traffic`` returns
+    requests sent and bytes received, ``room`` the free bytes, ``certificate_until`` the end of the
+    first TLS certificate of the servers of the lists. ``is_expected``: a first pull that fails is
+    recorded. ``workers`` fetch the resources of a plan. ``resource_fetcher`` is the network without
+    the measurement of clocks.
     """
 
     folder: str

@@ -73,8 +73,7 @@ _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 class PathAssignment:
     """Assignment of unique paths to the resources of a mirror.
 
-    Attributes:
-        renamed: Number of files moved; in a dry run, to be moved.
+    ``renamed`` files were moved; in a dry run, are to be moved.
     """
 
     def __init__(

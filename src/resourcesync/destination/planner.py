@@ -51,28 +51,17 @@ ALWAYS_ALLOWED_DELETIONS: Final = 25
 class ListedEntry(NamedTuple):
     """Entry of the Source for one resource, ready to be compared with a copy.
 
-    Attributes:
-        uri: Its URI, normalised: the sort key.
-        loc: Its URI as the Source wrote it, for requests.
-        path: Its path in the mirror.
-        hash: The ``hash`` as the Source wrote it, in canonical form.
-        length: Bytes, or ``None``.
-        lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``. Of a
-            deletion the time of the change first.
-        change: Empty in a Resource List, else a ``ChangeKind`` or one of the values above.
-        mirrors: Other addresses of the same bytes, preferred first (§14.2).
-        memento: Address of the listed version (§14.6); empty if there is none.
-        patch: Patch from the version before (§14.4); fields of a ``PatchLink``.
-        links: Link targets to be mirrored too; fields of a ``LinkTarget``.
-        via: Listed resource that links to it; empty for a resource with its own entry.
-        entry: Links to store, as in ``EntryRow.links``; empty if there are none.
-        undated: A change of which it is unknown whether the Resource List includes it.
-        rivals: Candidates for the content, each by hash and length: lists contradict each other,
-            and it is unknown which is later. The first is that of the Resource List. Empty if
-            ``hash`` decides.
-        is_older: The change that the Resource List contradicts is dated before it, or an earlier
-            pull acted on it. Neither decides an order, but what only this change says replaces no
-            copy as the list has it.
+    ``uri`` is normalised, the sort key; ``loc`` is as written. ``lastmod`` may be the time of the
+    change, which of a deletion comes first. ``change`` is empty in a Resource List, else a
+    ``ChangeKind`` or one of the values above. ``patch`` has the fields of a ``PatchLink``,
+    ``links`` those of ``LinkTarget`` s, and ``entry`` is as ``EntryRow.links``. ``via`` is the
+    listed resource that links to it; empty for one with its own entry.
+
+    It is unknown whether the Resource List includes an ``undated`` change. ``rivals`` are
+    candidates for the content, each by hash and length, the first that of the Resource List: lists
+    contradict each other, and it is unknown which is later. ``is_older``: the change that the list
+    contradicts is dated before it, or an earlier pull acted on it. Neither decides an order, but
+    what only this change says replaces no copy as the list has it.
     """
 
     uri: str
@@ -273,18 +262,11 @@ class Absence(Enum):
 class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Policy of the decisions of one run.
 
-    Attributes:
-        absence: Meaning of a copy that has no row.
-        delete: Deletion policy, as in ``PullOptions``.
-        prunes: Copies that no longer match the filters are deleted.
-        deletes_restored: Copies restored by hand are deleted, too.
-        counts_until: Last reading of the Source whose deletions still count, if all that is listed
-            is read again: they may have been withdrawn since. -1: none do.
-        absent_at: Moment up to which the rows are all that is listed, by the Source's clock: a
-            copy of a resource that existed later is not absent. Microseconds.
-        is_old_reading: The rows come from lists that report less than was processed: what they
-            call deleted may have been made again since.
-        now: Tasks that are due by then are tried, microseconds.
+    ``counts_until`` is the last reading of the Source whose deletions still count, if all that is
+    listed is read again: they may have been withdrawn since (-1: none do). Up to ``absent_at`` the
+    rows are all that is listed: a copy of a resource that existed later is not absent.
+    ``is_old_reading``: the lists report less than was processed, and what they call deleted may
+    have been made again since. Tasks that are due by ``now`` are tried.
     """
 
     absence: Absence
@@ -306,11 +288,7 @@ class DecisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 class Fetch(NamedTuple):
     """Decision to fetch and install a resource.
 
-    Attributes:
-        listed: The Source's entry.
-        before: The present copy, or ``None``.
-        is_conditional: The Source may answer "not modified" (a conditional request).
-        is_missing: The copy has no file.
+    ``is_conditional``: the Source may answer "not modified". ``is_missing``: the copy has no file.
     """
 
     listed: ListedEntry
@@ -341,9 +319,8 @@ class Delete(NamedTuple):
 class Retain(NamedTuple):
     """Decision to keep a copy that is no longer listed, or no longer matches the filters.
 
-    Attributes:
-        listed: The Source lists it, so that a held deletion is withdrawn.
-        reason: Reason of deletion under another policy; empty if there is none.
+    ``listed``: the Source lists it, so that a held deletion is withdrawn. ``reason`` is that of a
+    deletion under another policy.
     """
 
     copy: Copy
@@ -521,13 +498,9 @@ def _is_same(copy: Copy, row: ListedEntry) -> bool:
 class DecisionCounts(NamedTuple):
     """Counts of the decisions of a run.
 
-    Attributes:
-        retained: Number of copies that are not listed, and retained.
-        missed: Number of those that a later reading decides about.
-        filtered: Number of copies that are listed, and do not match the filters.
-        postponed: Number of resources that are not due yet.
-        outdated: Number of those that have a copy.
-        unsure: Some entry alone cannot show that a copy is still good.
+    Of the ``retained`` a later reading decides about the ``missed``. ``filtered`` copies are
+    listed, and do not match the filters; ``postponed`` resources are not due yet, and ``outdated``
+    of them have a copy. ``unsure``: some entry alone cannot show that a copy is still good.
     """
 
     plan: PlanSummary
@@ -694,9 +667,7 @@ def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
 class DeletionLimit(msgspec.Struct, frozen=True, kw_only=True):
     """Limit of deletions in one run.
 
-    Attributes:
-        count: A number; overrides ``percent``.
-        percent: Share of the copies before the run, 0 to 100.
+    A number, or else a share of the copies before the run, 0 to 100.
     """
 
     count: int | None = None

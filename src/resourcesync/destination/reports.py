@@ -41,14 +41,8 @@ class Mode(StrEnum):
 class PlanSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Plan of a pull, in numbers.
 
-    Attributes:
-        mode: Baseline or incremental.
-        same, create, update, delete: Resources.
-        unsignalled: Deletions that no Change List reports: a list lacks the resource.
-        size: Bytes to fetch, as far as the lists give them.
-        unsized: Resources to fetch without a listed length.
-        absent: Of those to create or update, those that the Source did not serve to an earlier run,
-            where that is accepted: they are requested again. Counted in a dry run only.
+    ``unsignalled`` deletions are reported by no Change List. ``unsized`` fetches have no listed
+    length. ``absent``, counted in a dry run, were not served to an earlier run, which is accepted.
     """
 
     mode: Mode

@@ -52,11 +52,7 @@ _MAX_MESSAGE: Final = 2_000
 
 
 class MirrorRun:
-    """Run that may write to the mirror; it begins with this object.
-
-    Attributes:
-        id: Its id.
-    """
+    """Run that may write to the mirror; it begins with this object."""
 
     def __init__(self, equipment: Dependencies) -> None:
         self._dependencies = equipment

@@ -56,15 +56,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Origins that a Source may list, and the operator's filters.
 
     Missing fields exclude nothing: an entry without a type, length or time passes the filter for it
-    (plain sitemaps have none of them).
-
-    Attributes:
-        origins: Origins that the Source may list: its own and those the operator allows.
-        include: Globs; if there are any, one must match.
-        exclude: Globs; none may match.
-        types: Media types such as ``text/html`` or ``text/*``; if there are any, one must match.
-        max_size: Largest number of bytes of a resource.
-        since: Only resources modified at this moment or later.
+    (plain sitemaps have none of them). ``origins`` are the Source's own and those that the operator
+    allows. Types are such as ``text/html`` or ``text/*``.
     """
 
     origins: frozenset[str]

@@ -72,21 +72,10 @@ NO_CHANGES: Final = (
 class SyncOutcome(msgspec.Struct, kw_only=True):
     """Outcome of a pull, before it is reported.
 
-    Attributes:
-        mode: Mode of the pull.
-        tally: Counts of the transfer.
-        retained_count: Copies that the Source no longer lists and that policy retains.
-        filtered_count: Copies that do not match the filters; ``None``: as many as are stored.
-        is_complete: The plan was executed to the end.
-        selected_count: Number of selected resources in the whole list; ``None`` if it was not read.
-        refused_count: Number of entries of that list that cannot be used.
-        unread_parts: Number of parts of that list that could not be read.
-        are_deletions_done: Deletions were executed as far as allowed.
-        spent: Limit that the run reached, if any.
-        rechecked: Number of copies that were requested again though no list says that they changed.
-        stale_dates: Those of them that had changed.
-        postponed: Number of resources that are not due yet, and of those that have a copy.
-        is_written: What is to be done is stored; not so in a dry run.
+    ``None``: ``selected_count`` if the whole list was not read, ``filtered_count`` if it is as
+    stored. ``is_complete``: the plan was executed to the end. ``postponed`` are resources that are
+    not due yet, and those of them that have a copy. ``is_written``: what is to be done is stored;
+    not so in a dry run.
     """
 
     mode: Mode

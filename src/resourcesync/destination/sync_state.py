@@ -42,15 +42,9 @@ MOVING: Final = "moving"
 class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Identity of a mirror, fixed by its first pull.
 
-    Attributes:
-        source: The given address of the Source.
-        base: URI of the mirror's root.
-        origins: Origins that the Source may list by itself.
-        profile: Profile of the mapping.
-        set_uri: The set that the operator chose; empty if there was no choice.
-        mapper: Mapper of URIs to paths: ``tree``, a plug-in's name, or a rule.
-        moved: Pairs of the Source's new base and the one that the mirror knows, each ending in a
-            slash: what is listed at the first was listed at the second.
+    ``base`` is the URI of the mirror's root. ``mapper`` is ``tree``, a plug-in's name, or a rule.
+    ``moved`` has pairs of the Source's new base and the one that the mirror knows, each ending in a
+    slash: what is listed at the first was listed at the second.
     """
 
     source: str

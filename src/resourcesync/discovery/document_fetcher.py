@@ -59,15 +59,9 @@ class _FileSink:
 class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A fetched document: all its bytes, not parsed yet. Close it after use.
 
-    Attributes:
-        uri: The requested address; it identifies the document.
-        final_uri: Its address after redirects.
-        stream: Its bytes.
-        etag, last_modified: For conditional requests.
-        links: The answer's ``Link`` fields, joined with commas.
-        media_type: The answer's ``Content-Type``.
-        served: Time of the answer by the server's clock (``Date``), less its ``Age`` in a cache,
-            microseconds; ``None`` if absent.
+    ``uri`` is the requested address, which identifies it. ``links`` joins the answer's ``Link``
+    fields with commas. ``served`` is the time of the answer by the server's clock, less its ``Age``
+    in a cache.
     """
 
     uri: str

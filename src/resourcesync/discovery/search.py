@@ -81,9 +81,8 @@ class _Try(NamedTuple):
 class Search:
     """One search, with all tries and their outcomes.
 
-    Attributes:
-        found_by: The way to the first document, in words; empty when it is the address itself.
-        is_of_site: True if the document is not at the address nor below it, but the site's own.
+    ``found_by`` is the way to the first document, in words. ``is_of_site``: it is not at the
+    address nor below it, but the site's own.
     """
 
     def __init__(self, documents: DocumentProvider, allowed: Iterable[str] = ()) -> None:

@@ -102,11 +102,8 @@ class OfferedSet(msgspec.Struct, frozen=True, kw_only=True):
 class SetChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The choice of a set where a Source offers several.
 
-    Attributes:
-        requested: The operator's choice: a URI, a name or a number; empty for none.
-        pinned: The set followed so far: the default.
-        is_bound: True if the operator chose that set, so that no other one can take its place.
-        folder: The mirror's folder, for the commands that an error shows; empty shows none.
+    ``requested`` is a URI, a name or a number; ``pinned`` the set followed so far, which no other
+    can replace if ``is_bound``. ``folder`` is for the commands that an error shows.
     """
 
     requested: str = ""

@@ -48,19 +48,8 @@ _MOST_NAMES: Final = 200
 class DocumentSurvey(msgspec.Struct, kw_only=True):
     """The counts of one document or of several.
 
-    Attributes:
-        entries: Entries that can be used.
-        refused: Entries that cannot.
-        size: The sum of all lengths that are listed, in bytes.
-        sized: Number of entries that list a length.
-        uri_bytes: The sum of the lengths of the URIs of the entries, in characters.
-        hashed: Number of entries that list a hash by which the bytes can be verified.
-        unprovable: Number of entries whose hashes cannot be used: of an unknown algorithm, or of a
-            value that is not its hex.
-        media_types: Number of entries by media type, without parameters.
-        algorithms: Number of entries with a usable hash, by algorithm.
-        changes: Number of entries by kind of change.
-        newest: The latest time that an entry lists, UTC.
+    ``sized`` entries list a length, ``hashed`` a usable hash, ``unprovable`` only hashes that
+    cannot be used.
     """
 
     entries: int = 0
@@ -199,12 +188,7 @@ Skipped = Literal["", "seen", "channel", "unknown", "unread", "budget"]
 class DocumentReading(msgspec.Struct, frozen=True, kw_only=True):
     """The content of one document, read to its end.
 
-    Attributes:
-        uri: The requested address.
-        final_uri: Its address after redirects.
-        media_type: Its ``Content-Type``.
-        survey: Its counts.
-        children: The documents or packages that it lists, in its order.
+    ``children`` are the documents or packages that it lists, in its order.
     """
 
     uri: str
@@ -228,16 +212,10 @@ class ListedChild(msgspec.Struct, frozen=True):
 class SourceNode(msgspec.Struct, frozen=True, kw_only=True):
     """One place in the tree.
 
-    Attributes:
-        uri: The document's address.
-        branches: Its position in the tree; empty for the first document.
-        label: Its capability in the document above; empty for none.
-        reading: Its content; ``None`` when it was not read.
-        error: Reason why it could not be read.
-        skipped: Reason why it was not read: met before, a channel of notifications, of a capability
-            unknown (in the entry or in its own root), too many documents.
-        found_by: The way to the first document, in words; empty when it is the address itself.
-        package: The entry of a package in a dump; it is no document and is not fetched.
+    ``branches`` is its position in the tree; ``label`` its capability in the document above.
+    ``skipped`` is the reason why it was not read: met before, a channel of notifications, of an
+    unknown capability, too many documents. ``package`` is the entry of a package in a dump, which
+    is not fetched.
     """
 
     uri: str
@@ -258,12 +236,7 @@ class SourceNode(msgspec.Struct, frozen=True, kw_only=True):
 class PartsTotal(msgspec.Struct, frozen=True, kw_only=True):
     """The total of all parts of an index, an archive or a dump; comes after the last.
 
-    Attributes:
-        uri: The document that lists them.
-        branches: Its position in the tree.
-        parts: Number of parts that were read; of a dump, of copies of manifests.
-        listed: Number of parts that it lists.
-        survey: Their counts.
+    ``parts`` were read, of ``listed``; of a dump, copies of manifests.
     """
 
     uri: str

@@ -40,14 +40,9 @@ _CHILDREN: Final = "The text of the entry contains an element"
 class EntryAssembler:
     """An assembler of elements and texts into complete entries.
 
-    Attributes:
-        depth: Elements open now; 1 is the root.
-        began: True if the first entry has started: from then on the header is complete.
-        metadata: Names and values of the root's ``rs:md``; ``None`` as long as there is none.
-        links: The same for each ``rs:ln`` of the root.
-        foreign: Elements of other communities under the root, before the first entry.
-        entry: The entry that is open; ``None`` outside of entries.
-        items: Complete entries that were not read yet.
+    ``depth`` counts open elements. Once it ``began`` an entry the header is complete. ``metadata``
+    has names and values of the root's ``rs:md``, ``links`` those of each ``rs:ln``; ``items`` are
+    complete entries that were not read yet.
     """
 
     def __init__(self, *, limits: Limits, context: ReadingContext) -> None:

@@ -115,14 +115,8 @@ class RefusalError(Exception):
 class ReadingContext:
     """State of reading one document.
 
-    Attributes:
-        longest: Most characters of a URI.
-        tolerated: The faults tolerated so far, by their codes.
-        counts: Number of entries or other places that have each.
-        is_plain: True if the document is a plain sitemap, as soon as its header is known.
-        dropped: Number of values that could not be read; they count as absent.
-        version_marks: Marks of a version that were met; see `_dialects`.
-        line, column: The place of the entry that is being read.
+    ``counts`` are the numbers of entries or other places that have each tolerated fault,
+    ``dropped`` that of values that could not be read. ``version_marks`` were met; see `dialects`.
     """
 
     def __init__(

@@ -396,11 +396,8 @@ _OF_CHANGES: Final = {
 class EntryFamily(msgspec.Struct, frozen=True, kw_only=True):
     """A family of entries: those of one kind of document, and how they are read.
 
-    Attributes:
-        known: Attributes of ``rs:md`` that are values, not extra.
-        is_regular: True if its entries fit into columns.
-        has_changes: True if each entry must name its change.
-        make: Makes the value of any entry from its change, if it names one, and the document.
+    ``known`` attributes of ``rs:md`` are values, not extra. ``is_regular``: its entries fit into
+    columns.
     """
 
     known: frozenset[str] = frozenset()

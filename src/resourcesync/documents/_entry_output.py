@@ -119,11 +119,7 @@ def _rows(
 
 
 class _RowColumns:
-    """Columns that become rows, in loops that are C.
-
-    Attributes:
-        attributes: Those of ``rs:md``: the text before, the values, and the text after.
-    """
+    """Columns that become rows, in loops that are C."""
 
     def __init__(self) -> None:
         self.attributes: list[_Column] = []

@@ -146,13 +146,8 @@ class XmlFaultKind(Enum):
 class XmlFault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that ends the reading of a document.
 
-    Attributes:
-        detail: The reason by expat, the declared encoding, the name in the DOCTYPE, or what is
-            limited, in the plural.
-        line, column: Its place, 1-based.
-        offset: The same in bytes.
-        limit: The limit; 0 if the document is not over one.
-        code: The code of expat; 0 if it has none.
+    ``detail`` is the reason by expat, the declared encoding, the name in the DOCTYPE, or what is
+    limited, in the plural. ``offset`` is in bytes; ``limit`` and ``code`` are 0 if there is none.
     """
 
     kind: XmlFaultKind
@@ -169,12 +164,7 @@ class XmlDriver:
 
     Nothing is expanded: a DOCTYPE ends the reading. Names are reported as namespace, `SEPARATOR`,
     local name; the encoding is decided before (see `_blocks`), and no document changes it.
-
-    Attributes:
-        parser: The parser, for its handlers of elements and texts.
-        fed: Bytes fed so far.
-        declared: The encoding that the XML declaration names; empty for none.
-        closed: True if the end of the document was reached and found good.
+    ``declared`` is the encoding that the XML declaration names.
     """
 
     def __init__(

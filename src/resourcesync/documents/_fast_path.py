@@ -72,13 +72,7 @@ _FILLING: Final = 65_536
 
 
 class PlainForm(msgspec.Struct, frozen=True):
-    """What plain entries of a document may have; only names that expat has met.
-
-    Attributes:
-        elements: Elements behind ``loc``, by their numbers.
-        attributes: Attributes of ``rs:md``, in the order in which they are written.
-        links: Attributes of ``rs:ln``, in any order.
-    """
+    """What plain entries of a document may have; only names that expat has met."""
 
     elements: frozenset[int] = frozenset()
     attributes: tuple[str, ...] = ()
@@ -108,10 +102,9 @@ def _merge(known: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
 class EntryPattern:
     """A regular expression that matches the plain entries of a document.
 
-    Attributes:
-        opening: The start of every plain entry; empty if the document has none.
-        expression: Its first group is the entry with the blanks behind it.
-        fields: The column that each other group belongs to.
+    ``opening`` is the start of every plain entry; empty if the document has none. The first group
+    of ``expression`` is the entry with the blanks behind it; ``fields`` are the columns of the
+    others.
     """
 
     def __init__(self, form: PlainForm, namespaces: Mapping[str, str]) -> None:

@@ -107,8 +107,7 @@ def text_element(namespace: str, local: str, text: str) -> str:
 class ForeignFragment:
     """One element, written as its parts arrive.
 
-    Attributes:
-        is_over: True if it is longer than its budget; then it is dropped.
+    ``is_over``: it is longer than its budget, and dropped.
     """
 
     def __init__(self, budget: int) -> None:

@@ -29,13 +29,8 @@ _OLD_DESCRIPTION: Final = "resourcesync"
 class RawRoot(msgspec.Struct, frozen=True, kw_only=True):
     """The root of a document before its entries, as written.
 
-    Attributes:
-        is_index: True if the root is ``sitemapindex``.
-        metadata: Names and values of ``rs:md`` in turn; ``None`` without one.
-        links: The same for each ``rs:ln``.
-        foreign: Elements of other communities, as XML.
-        kind: The kind of document that the root of a draft names.
-        modified: The time of a draft.
+    ``metadata`` has names and values of ``rs:md`` in turn; ``links`` the same for each ``rs:ln``.
+    ``kind`` and ``modified`` are those of a draft.
     """
 
     is_index: bool

@@ -19,14 +19,9 @@ K = TypeVar("K")
 class RawEntry(msgspec.Struct, eq=False):
     """One entry with all its parts, as written.
 
-    Attributes:
-        line, column: Its place, 1-based.
-        texts: The text of each text element, by its number.
-        metadata: Names and values of ``rs:md`` in turn; ``None`` without one.
-        links: The same for each ``rs:ln``.
-        given: The same for the text elements of drafts, by their number.
-        foreign: Elements of other communities, as XML.
-        fault: Code, reason and broken rule when it cannot be used.
+    ``metadata`` has names and values of ``rs:md`` in turn; ``links`` the same for each ``rs:ln``,
+    ``given`` for the text elements of drafts. ``fault`` has code, reason and broken rule when it
+    cannot be used.
     """
 
     line: int
@@ -48,19 +43,8 @@ class TextRow(NamedTuple):
 
     ``None`` means absent. Links and foreign attributes are left out.
 
-    Attributes:
-        uri: ``loc``, surrounding blanks removed.
-        lastmod_text: ``lastmod`` as written; not yet checked, as all texts here.
-        hash_text: ``hash`` as written.
-        length_text: ``length`` as written.
-        media_type: ``type`` as written.
-        encoding: ``encoding`` as written.
-        changefreq: ``changefreq`` as written.
-        change: ``change``; in a Change List always a term of the specification.
-        datetime_text: ``datetime`` as written.
-        line: 1-based line of the entry.
-        column: 1-based column of the entry.
-        path: ``path`` as written; in manifests only.
+    ``None`` means absent. Links and foreign attributes are left out; nothing is checked yet but
+    ``change`` of a Change List.
     """
 
     uri: str

@@ -104,15 +104,8 @@ class EntryScanner(Protocol):
 class DocumentScanner:
     """A scanner that feeds one document through expat into an assembler.
 
-    Attributes:
-        form: The form of the document; known once the root has started.
-        is_index: True if the root is ``sitemapindex``; known once the root has started.
-        namespaces: The namespaces that the root declares, by their prefixes; the empty one is the
-            default.
-        header_place: Line and column of the root's ``rs:md``; zeros until one is read.
-        context: The document.
-        kind: The kind of document that the root of a draft names; empty for none.
-        modified: The time of a draft; empty for none.
+    ``form`` and ``is_index`` are known once the root has started. ``header_place`` is line and
+    column of the root's ``rs:md``. ``kind`` and ``modified`` are those of a draft.
     """
 
     def __init__(

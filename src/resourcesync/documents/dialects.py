@@ -51,18 +51,10 @@ _SINCE_0_9_1: Final = frozenset(
 class DialectForm(msgspec.Struct, frozen=True, kw_only=True):
     """The form of one dialect; the defaults are those of 1.1.
 
-    Attributes:
-        dialect: Its name.
-        times: The attribute of a list's time; ``modified`` comes alone.
-        has_entry_times: True if entries of indexes, archives and dumps have their own times.
-        is_dated: True if changes have a ``datetime``; else their ``lastmod`` is that time.
-        links_down: True if ``resourcesync`` means ``up``, and ``up`` means ``index``.
-        unsaid: Relations that it lacks.
-        description: Its name for a Source Description; empty when it has none.
-        archives_are_indexes: True if an archive is an index of what it archives.
-        nests_manifests: True if manifests may be indexes.
-        has_notifications: True if there are Change and Framework Notifications.
-        is_plain: True if it lacks ResourceSync altogether.
+    ``times`` are the attributes of a list's time. Without ``is_dated`` the ``lastmod`` of a change
+    is its time. ``links_down``: ``resourcesync`` means ``up``, and ``up`` means ``index``.
+    ``unsaid`` relations are lacking. ``archives_are_indexes``: of what they archive. ``is_plain``:
+    it lacks ResourceSync altogether.
     """
 
     dialect: Dialect

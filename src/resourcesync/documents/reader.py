@@ -153,12 +153,7 @@ def _actual_header(
 
 
 class _ChangeOrder:
-    """The order of changes: oldest first (§12.1), or newest first, as many Sources write them.
-
-    Attributes:
-        rises: True if a change was met that is later than the one before it.
-        falls: True if one was met that is earlier.
-    """
+    """The order of changes: oldest first (§12.1), or newest first, as many Sources write them."""
 
     def __init__(self) -> None:
         self.rises = False

@@ -22,9 +22,7 @@ _CHUNK: Final = 1 << 18
 class EntryEdit(NamedTuple):
     """An edit of one entry.
 
-    Attributes:
-        uri: Its URI.
-        row: The entry as `writer.rows` returns it; empty to remove it.
+    ``row`` is as `writer.rows` returns it; empty to remove the entry.
     """
 
     uri: str
@@ -40,13 +38,7 @@ class _ByteSlice(NamedTuple):
 
 
 class EntrySlices(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries as they are in a document, one after the other.
-
-    Attributes:
-        count: Their number.
-        size: Their bytes.
-        slices: The places of these bytes.
-    """
+    """Entries as they are in a document, one after the other."""
 
     count: int
     size: int

@@ -26,16 +26,11 @@ def _is_none(_name: str) -> bool:
 class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The selection of files to publish.
 
-    Attributes:
-        include: Globs of the path below the root; if there are any, only files that match one are
-            published.
-        exclude: Globs; files that match one are not published.
-        skip: Files and folders that are never scanned, relative to the root, such as the folder of
-            the documents.
-        signs: Files that a folder in the tree has if it is published by itself. Then the folder of
-            the first, which has its documents, is never scanned either.
-        is_own: True for the name of a file at the top that is never scanned, either.
-        hidden: Publish names that begin with a dot or end with ``~``.
+    Only files that match ``include``, if there is any, and not ``exclude`` are published. ``skip``
+    are never scanned, such as the folder of the documents, nor files at the top for which
+    ``is_own``. A folder with ``signs`` is published by itself: then the folder of the first, which
+    has its documents, is not scanned either. ``hidden``: publish names that begin with a dot or end
+    with ``~``.
     """
 
     include: tuple[str, ...] = ()
@@ -165,12 +160,7 @@ _MIXER: Final = 2_654_435_761
 
 
 class _RereadState(msgspec.Struct, frozen=True):
-    """State from one scan to the next.
-
-    Attributes:
-        at: Time of the last scan, microseconds.
-        place: Progress of the round.
-    """
+    """State from one scan to the next."""
 
     at: int
     place: int
@@ -179,12 +169,8 @@ class _RereadState(msgspec.Struct, frozen=True):
 class RereadSchedule(NamedTuple):
     """The files that one scan reads again; by default none.
 
-    Attributes:
-        now: Time of the scan, microseconds.
-        place: Start of the scan in the round.
-        width: Share of the round that is due.
-        written_after: Files modified after this time, nanoseconds,
-        written_until: and up to this one, are all due.
+    ``width`` is the share of the round that is due from ``place`` on; files modified after
+    ``written_after`` and up to ``written_until``, nanoseconds, are all due.
     """
 
     now: int = 0

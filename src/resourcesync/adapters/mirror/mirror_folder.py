@@ -191,12 +191,7 @@ _DECOMPOSED: Final = "e\u0301"
 
 
 class FileSystem(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a file system; ``None`` for what could not be tried.
-
-    Attributes:
-        distinguishes_case: ``a`` and ``A`` are two files.
-        preserves_unicode_forms: The two Unicode forms of one letter are two files.
-    """
+    """Properties of a file system; ``None`` for what could not be tried."""
 
     distinguishes_case: bool | None = None
     preserves_unicode_forms: bool | None = None

@@ -61,9 +61,7 @@ def holder_of(lock: int) -> str:
 class StateVersion(NamedTuple):
     """The version of a mirror's state: as long as it is the same, the state is the same.
 
-    Attributes:
-        file: Inode, size and time of the state file.
-        log: The same of its write-ahead log.
+    Each is inode, size and time.
     """
 
     file: tuple[int, int, int]
@@ -115,9 +113,7 @@ _Sets = Annotated[tuple["FollowedSet", ...], msgspec.Meta(max_length=MAX_SETS)]
 class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
     """A set, and the folder of its mirror.
 
-    Attributes:
-        uri: The URI that identifies it: its Capability List.
-        folder: The name of its mirror's folder.
+    ``uri`` is that of its Capability List.
     """
 
     uri: str
@@ -127,11 +123,8 @@ class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
 class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
     """The sets that a folder of mirrors follows.
 
-    Attributes:
-        source: The Source's address, as given.
-        every: New sets of the Source are followed too.
-        looked: Time of the last request for the Source's sets, microseconds since 1970.
-        version: The format of the file.
+    ``every``: new sets of the Source are followed too. ``looked`` is the time of the last request
+    for them, microseconds.
     """
 
     source: str

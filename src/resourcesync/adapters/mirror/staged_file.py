@@ -66,9 +66,7 @@ class PartNotes(Protocol):
 class StagedFile:
     """A staged copy: few bytes in memory until they are synced, more in a temporary file.
 
-    Attributes:
-        is_noted: There is a note of this part.
-        algorithms: Digests to compute.
+    ``is_noted``: there is a note of this part.
     """
 
     def __init__(

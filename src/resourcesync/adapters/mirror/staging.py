@@ -44,14 +44,7 @@ _LARGEST_NOTE: Final = 32 * 1024
 
 
 class SavedPart(msgspec.Struct, frozen=True):
-    """A saved part of a resource.
-
-    Attributes:
-        name: Its file in the folder of temporary files.
-        validator: The validator of the body that it is a part of.
-        length: Bytes.
-        written: Time of the last write, seconds since 1970.
-    """
+    """A saved part of a resource."""
 
     name: str
     validator: str

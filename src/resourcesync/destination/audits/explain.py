@@ -100,27 +100,9 @@ _URI_SAFE: Final = "/%?&=;:@!$'()*+,"
 class Explanation(msgspec.Struct, kw_only=True):
     """Facts known of one resource.
 
-    Attributes:
-        source: The Source's address.
-        uri: Its URI in the mirror, normalised; as given if it cannot be normalised.
-        address: Its present address: another one, if the Source moved.
-        path: Its path in the mirror; empty if it has none.
-        copy: The copy, as recorded in the mirror's state.
-        is_present: A file is there.
-        file_content: Length and digests of the file, as read now; ``None`` if there is none.
-        is_altered: The bytes read now are not those that were installed.
-        listed: The Source's entry; ``None`` if there is none, or the lists were not read.
-        list_uri: URI of the list with the entry.
-        is_source_read: The lists were read.
-        source_error: Reason why the lists could not be read.
-        pending: Pending task.
-        is_accepted: The Source does not serve it, and the mirror accepts that.
-        refused: Reason why the Source's entry cannot be used.
-        trash: Trash row of its last copy.
-        finding: Finding of the last audit that had any.
-        via: The first entries that link to it, if it is mirrored only for that.
-        patched: Result of its last patch.
-        quarantined: Places of files that were moved away from its path, newest last.
+    ``uri`` is in the normal form of the mirror, as given if it has none; ``address`` is the present
+    one at the Source. ``finding`` is that of the last audit that had any; ``quarantined`` has files
+    that were moved away from its path, newest last.
     """
 
     source: str

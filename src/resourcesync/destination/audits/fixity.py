@@ -53,11 +53,7 @@ _GROUP: Final = 256
 
 
 class SuspectMarker:
-    """Writer of the suspect marks that an audit sets and clears.
-
-    Attributes:
-        count: Number of copies that are not as installed.
-    """
+    """Writer of the suspect marks that an audit sets and clears."""
 
     def __init__(self, pull: SyncSession, *, offline: bool, is_kept: bool = True) -> None:
         self._pull = pull
@@ -230,10 +226,8 @@ class AuditRolling(msgspec.Struct, frozen=True, kw_only=True):
 class FailedCheck(NamedTuple):
     """Copy that could not be verified.
 
-    Attributes:
-        reason: The finding as a sentence.
-        is_local: The file is not as installed, whatever the Source serves.
-        code: Error code of the Source's answer; empty if it served the resource.
+    ``is_local``: the file is not as installed, whatever the Source serves. ``code`` is that of the
+    Source's answer; empty if it served the resource.
     """
 
     kind: FindingKind
@@ -245,12 +239,7 @@ class FailedCheck(NamedTuple):
 class FixityResult(msgspec.Struct, kw_only=True):
     """Result of a fixity check.
 
-    Attributes:
-        count: Copies checked.
-        read: Bytes read.
-        failed: Faults by URI.
-        stopped: The check ended early.
-        oldest: Time of the oldest verification after this check, microseconds.
+    ``oldest`` is the time of the oldest verification after this check.
     """
 
     count: int = 0
@@ -389,11 +378,7 @@ class FixityChecker:
 
 
 class ReadBytes(Protocol):
-    """Counts of an audit.
-
-    Attributes:
-        read: Bytes read.
-    """
+    """Counts of an audit."""
 
     read: int
 

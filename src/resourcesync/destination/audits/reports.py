@@ -124,13 +124,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Record of an audit.
-
-    Attributes:
-        ended: End of the audit, microseconds.
-        method: Method of the audit.
-        report: Its counts, without findings.
-    """
+    """Record of an audit."""
 
     ended: Microseconds
     method: str

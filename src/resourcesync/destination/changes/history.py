@@ -16,11 +16,7 @@ from resourcesync.model.timestamps import to_microseconds
 class ReadList(msgspec.Struct, frozen=True):
     """A Change List behind the head, requested or known to be the same.
 
-    Attributes:
-        record: The list as it is now.
-        known: The list as it was processed; ``None`` if it was not.
-        is_intact: It begins with the changes that were processed; also true if none were.
-        has_news: Some of its changes count as new.
+    ``known`` is the list as it was processed. It is intact if it begins with the changes that were.
     """
 
     record: ProcessedDocument
@@ -36,29 +32,13 @@ class ReadList(msgspec.Struct, frozen=True):
 class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
     """Change Lists as read. Moments are microseconds.
 
-    Attributes:
-        head: URI of the Change List or its index.
-        sorter: New changes, in the order of the lists. Close it after use.
-        checkpoint: The new T: everything up to it is in the sorter or was known.
-        list_clock_checkpoint: The new T by the clock of the lists.
-        reported: Latest moment that the lists give by their own clock; ``None`` if they give none.
-        lists: The lists behind the head, oldest first.
-        starts_in_time: The first list begins at the old T or before.
-        is_contiguous: There is no gap between the lists.
-        change_count: Number of new changes.
-        has_undated: A new change has no time that counts.
-        documents: Records of the documents, to be stored.
-        last_changes: The resource whose change was listed last, with the time of that change.
-        has_last_change: The lists have the change that was processed last.
-        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists: its times
-            never say how far the lists report.
-        is_unchanged_head: The head is the same as before: only its open lists were requested.
-        is_of_dump: The manifests of a Change Dump were read in place of lists.
-        archive: URI of the archive of older lists, if a list links to it.
-        window: The last list, if it gives no interval; else ``None``.
-        is_continuous: Such a list proves that no change before it is missing.
-        is_older: Such a list is an older copy of the one that was processed.
-        may_be_old: Some of the new changes may be older than the Resource List.
+    Moments are microseconds; ``checkpoint`` is the new T, ``list_clock_checkpoint`` the same by the
+    clock of the lists, ``reported`` the latest moment that they give by their own clock.
+    ``has_undated``: a new change has no time that counts. ``is_resource_clock_ahead``: times of
+    resources never say how far the lists report. ``is_unchanged_head``: only its open lists were
+    requested. ``window`` is the last list, if it gives no interval: then ``is_continuous`` says
+    that no change before it is missing, and ``is_older`` that it is an older copy of the processed
+    one. ``may_be_old``: some changes may be older than the Resource List.
     """
 
     head: str

@@ -66,16 +66,10 @@ _MIXED: Final = "mixed-copies"
 class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a reader of Change Lists.
 
-    Attributes:
-        selection: Turns entries into rows.
-        cancel: The request to stop, and the clock.
-        new_sorter: Opens an empty sorter.
-        packages: Fetches the manifests of a Change Dump, which take the place of the lists of a
-            Source that has no others; ``None`` refuses a dump.
-        archive: URI of the archive of Change Lists, or else of Change Dumps, if the Capability List
-            has one. It is read only where the other lists do not reach back to T.
-        positions: Number of changes in each list when the Resource List was first read, for reading
-            the changes since. Changes behind these count, whatever their time.
+    Without ``packages`` a Change Dump, which takes the place of lists of a Source that has no
+    others, is refused. ``archive`` is read only where the other lists do not reach back to T.
+    ``positions`` are for reading the changes since a Resource List: changes behind these count,
+    whatever their time.
     """
 
     documents: DocumentFetcher

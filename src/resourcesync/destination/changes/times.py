@@ -22,12 +22,8 @@ DAY: Final = 24 * 3_600_000_000
 class ChangeListSpan(msgspec.Struct, frozen=True, kw_only=True):
     """URI of a Change List and the interval that it covers, in microseconds.
 
-    Attributes:
-        uri: The list's URI.
-        from_: Start of the interval; ``None`` if unknown.
-        until: End of the interval; ``None`` if the list is open, or the end is unknown.
-        announced: An index gave the interval, so the list itself must agree.
-        version: Version of a package among those of its name.
+    ``None`` is an unknown start, and an open or unknown end. ``announced``: an index gave the
+    interval, so the list itself must agree.
     """
 
     uri: str
@@ -43,11 +39,9 @@ class LatestChangeTime:
     Times that may be those of resources count only where no change has its own: the clock of the
     resources may be ahead of that of the lists, and what is listed next would seem known.
 
-    Attributes:
-        change_time: Latest time that a change has of its own; ``None`` if none has. T if all are
-            earlier.
-        reported: The same, though it be earlier than T.
-        is_resource_clock_ahead: A resource was modified after its change, by both clocks.
+    ``change_time`` is the latest time that a change has of its own, T if all are earlier;
+    ``reported`` is the same, though it be earlier. ``is_resource_clock_ahead``: a resource was
+    modified after its change, by both clocks.
     """
 
     def __init__(self, since: int, now: int) -> None:
@@ -154,12 +148,7 @@ OLD_COPY: Final = "run again; if it repeats, check the Source's lists"
 
 
 class Chain(msgspec.Struct, frozen=True, kw_only=True):
-    """Change Lists to read, oldest first, and whether they reach back to T without a gap.
-
-    Attributes:
-        starts_in_time: The first list begins at T or before.
-        is_contiguous: There is no gap between the lists.
-    """
+    """Change Lists to read, oldest first, and whether they reach back to T without a gap."""
 
     lists: tuple[ChangeListSpan, ...]
     starts_in_time: bool = True
@@ -271,19 +260,10 @@ if TYPE_CHECKING:
 class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
     """Moment from which Change Lists are read. Moments are microseconds.
 
-    Attributes:
-        checkpoint: T: everything up to here is known.
-        list_clock: T by the clock of the lists.
-        is_resource_list: It is the moment of a Resource List, which has all up to it: earlier
-            changes are older than its entries. Else a list may add a change of the second before
-            late.
-        resource_list_at: Moment of the last Resource List that was processed; ``None`` if unknown.
-        head: The Change List or its index that was processed; empty if none was.
-        processed: Lists that were processed and may have grown since.
-        open_lists: URIs of those that are behind an index.
-        last_changes: The change that was listed last.
-        is_resource_clock_ahead: The clock of the resources is ahead of that of the lists.
-        window: The list that was processed, if it gives no interval; else ``None``.
+    ``checkpoint`` is T, ``list_clock`` the same by the clock of the lists. ``is_resource_list``: it
+    is the moment of a Resource List, which has all up to it, so that earlier changes are older than
+    its entries; else a list may add a change of the second before late. ``open_lists`` are behind
+    an index. ``window`` is the processed list, if it gives no interval.
     """
 
     checkpoint: int
@@ -318,12 +298,9 @@ class ListPositions(msgspec.Struct, frozen=True):
     It is unknown whether the Resource List includes later changes, whatever their times; also if it
     is read again.
 
-    Attributes:
-        stored: The numbers by list, if the Resource List was read before; else ``None``.
-        processed: The lists that the last pull processed.
-        window: The same, of one that gives no interval; else ``None``.
-        first_window: What that was when the Resource List was first read.
-        vouched: The operator vouches for the lists: what was processed says nothing.
+    ``stored`` has the numbers by list, if the Resource List was read before; ``window`` stands for
+    a processed list that gives no interval, ``first_window`` is what that was at the first reading.
+    ``vouched``: the operator vouches for the lists, and what was processed says nothing.
     """
 
     stored: Mapping[str, int] | None = None

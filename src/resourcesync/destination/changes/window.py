@@ -31,11 +31,8 @@ def has_own_time(change: "Change") -> bool:
 class ChangeMark(NamedTuple):
     """A change of a list, as far as continuity depends on it.
 
-    Attributes:
-        uri: The resource.
-        key: Digest of its address, kind, time, hashes and length.
-        time: Its time, microseconds; ``None`` if it has none.
-        is_own: The time cannot be that of its resource.
+    ``key`` is a digest of its address, kind, time, hashes and length. ``is_own``: the time cannot
+    be that of its resource.
     """
 
     uri: str
@@ -81,12 +78,8 @@ def is_newest_first(changes: Sequence[ChangeMark], known: "Window | None") -> bo
 class Window(msgspec.Struct, frozen=True, kw_only=True):
     """The last changes of the list that was processed, oldest first.
 
-    Attributes:
-        keys: Their keys; at most 1,000.
-        is_whole: They are the whole list.
-        is_newest_first: Order of the list; ``None`` if nothing has shown it.
-        last_key, last_time: The change with the latest time of its own, and that time in
-            microseconds; empty and ``None`` if none has one.
+    At most 1,000 ``keys``; ``last_key`` and ``last_time`` are those of the change with the latest
+    time of its own. ``is_newest_first`` is ``None`` if nothing has shown the order.
     """
 
     keys: tuple[str, ...] = ()
@@ -112,10 +105,8 @@ def window_of(changes: Sequence[ChangeMark], *, newest_first: bool | None) -> Wi
 class Continuation(NamedTuple):
     """The new changes of a list.
 
-    Attributes:
-        is_proven: No change between the processed ones and these is missing.
-        news: Positions of the new changes, in the order in which they happened.
-        is_older: The list is an older copy of the one that was processed.
+    ``is_proven``: none between the processed ones and these is missing. ``news`` are positions in
+    the order in which they happened. ``is_older``: the list is an older copy of the processed one.
     """
 
     is_proven: bool

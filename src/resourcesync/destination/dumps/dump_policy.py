@@ -31,10 +31,7 @@ _MIN_SHARE_UNSIZED: Final = 0.5
 class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
     """Number and size of some resources.
 
-    Attributes:
-        count: Number of resources.
-        size: Bytes of those with known length.
-        unsized: Number of those with unknown length.
+    ``size`` is that of those with a known length.
     """
 
     count: int = 0
@@ -60,10 +57,7 @@ class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
 class PackageEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """Estimate of a package before it is fetched.
 
-    Attributes:
-        length: Bytes of the package; ``None`` if unknown.
-        wanted: Needed resources in it.
-        entries: Number of its entries; ``None`` if unknown.
+    ``None`` is unknown.
     """
 
     length: int | None

@@ -22,12 +22,8 @@ MIN_RESUMABLE: Final = 1 << 20
 class FetchLocation(NamedTuple):
     """Location of a resource's bytes.
 
-    Attributes:
-        uri: Its address.
-        is_own: It is the resource's own URI; the Source's answer there counts.
-        uncached: Caches on the way are bypassed.
-        after_mismatch: It helps only after the resource's own URI gave other bytes.
-        is_patch: It is a patch of the present copy, not the resource.
+    ``after_mismatch``: it helps only after the resource's own URI gave other bytes. ``is_patch``:
+    of the present copy.
     """
 
     uri: str
@@ -45,15 +41,8 @@ _new_location: Final[Callable[[tuple[Any, ...]], FetchLocation]] = partial(
 class FetchAttempt(msgspec.Struct):
     """Fetch with its locations and the present one; it is never changed.
 
-    Attributes:
-        fetch: The planned fetch.
-        locations: Locations of the bytes.
-        location: The present location.
-        position: Index of the present location.
-        has_mismatch: The resource's own URI gave bytes that are not as listed.
-        tries: Requests so far.
-        last_failure: Code and reason of the last failure at the resource's own URI.
-        has_waited: It waited for the same bytes of another resource.
+    ``has_mismatch`` and ``last_failure`` are of the resource's own URI. ``has_waited``: for the
+    same bytes of another resource.
     """
 
     fetch: Fetch

@@ -13,14 +13,9 @@ _DAY: Final = 24 * 3_600_000_000
 class ListVersion(msgspec.Struct, frozen=True, kw_only=True):
     """Version of a Resource List, of its index, or of a part of it.
 
-    Attributes:
-        uri: Its address.
-        digest: SHA-256 of its bytes.
-        etag, last_modified: Validators for a conditional request.
-        at: Latest moment that it states, microseconds; ``None`` if it states none.
-        over: End of the interval in which the index dates a part, microseconds; ``None`` if it does
-            not.
-        parts: Parts that the index does not prove to be unchanged; ``None`` if unknown.
+    ``at`` is the latest moment that it states. ``over`` is the end of the interval in which the
+    index dates a part. ``parts`` are those that the index does not prove to be unchanged; ``None``:
+    unknown.
     """
 
     uri: str = ""

@@ -32,13 +32,7 @@ _ONE_STRONG: Final = re.compile(r"sha-256:[0-9a-f]{64}")
 class ManifestRow(NamedTuple):
     """Entry of a manifest.
 
-    Attributes:
-        uri: The resource, normalised.
-        package: Number of the package in its batch.
-        position: Position in the manifest.
-        hash: The ``hash``, in canonical form.
-        length: Bytes, or ``None``.
-        lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
+    ``package`` is its number in a batch. ``lastmod`` may be the time of the change.
     """
 
     uri: str
@@ -52,10 +46,8 @@ class ManifestRow(NamedTuple):
 class PackageTrust(NamedTuple):
     """Trust in a package's entries where no digest proves them.
 
-    Attributes:
-        complete_until: Time up to which the package is complete, microseconds; -1 if unknown.
-        is_near: The package is at the origin of its dump.
-        is_list: The wanted entries were read from its own manifest.
+    Up to ``complete_until`` it is complete (-1: unknown). ``is_near``: at the origin of its dump.
+    ``is_list``: the wanted entries were read from its own manifest.
     """
 
     complete_until: int

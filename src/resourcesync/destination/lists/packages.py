@@ -56,11 +56,8 @@ _MAX_RETAINED: Final = 32
 class DumpPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Package of a dump.
 
-    Attributes:
-        uri: Its address, absolute.
-        entry: Its entry in the dump.
-        contents: Address of a separate copy of its manifest; empty if there is none.
-        is_near: It is at the origin of its dump, so that the Source speaks for it.
+    ``contents`` is the address of a separate copy of its manifest. ``is_near``: at the origin of
+    its dump, so that the Source speaks for it.
     """
 
     uri: str
@@ -86,8 +83,7 @@ class DumpPackage(msgspec.Struct, frozen=True, kw_only=True):
 class DumpPackages:
     """Packages of dumps.
 
-    Attributes:
-        packed_change_lists: Change Lists read so far whose entries are packages, as requested.
+    ``packed_change_lists`` are the Change Lists read so far whose entries are packages.
     """
 
     def __init__(self, equipment: Dependencies, documents: DocumentFetcher) -> None:

@@ -44,11 +44,8 @@ class Announcement(Protocol):
 class ReadPart(NamedTuple):
     """A part of an index, or a package of a dump, as it was read.
 
-    Attributes:
-        uri: Its address.
-        announced: What its index says of it.
-        at: The moment that it states itself, microseconds; ``None`` if it states none.
-        has_listed_hash: The index gives a hash, and the bytes that were read have it.
+    ``at`` is the moment that it states itself. ``has_listed_hash``: the bytes have the hash that
+    the index gives.
     """
 
     uri: str
@@ -92,9 +89,7 @@ def is_as_announced(announced: Announcement, at: int | None, end: int) -> bool:
 class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
     """The moments that one reading of a list states, microseconds.
 
-    Attributes:
-        head: That of the list or index itself; ``None`` if it states none.
-        parts: Those of parts, by address.
+    ``head`` is that of the list or index itself, ``parts`` those of parts, by address.
     """
 
     head: Microseconds | None = None
@@ -140,10 +135,7 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
 class CompleteReading(msgspec.Struct, frozen=True, kw_only=True):
     """The last reading that proved absence and left nothing open.
 
-    Attributes:
-        moments: What it stated.
-        absent_at: What existed later was not absent in it, microseconds.
-        entries: Number of its entries.
+    What existed after ``absent_at`` was not absent in it.
     """
 
     moments: ListMoments = ListMoments()
@@ -167,19 +159,12 @@ def _rollback(subject: str, known: int, at: int) -> RollbackError:
 class ListReading(msgspec.Struct, frozen=True, kw_only=True):
     """A reading of a list and of the changes since, as far as absence depends on it.
 
-    Attributes:
-        is_complete: Every part was read, fits its index, and is of the requested host; each entry
-            could be used.
-        is_one_moment: The list was read as it was at one moment.
-        moments: What the list states.
-        served: Time of the oldest answer that it was read from, by the Source's clock; the present
-            moment if unknown.
-        through: Moment up to which the changes since report, by the clock of the lists; that of the
-            list itself without changes. ``None`` if there is a gap.
-        accepts_undated: The operator vouches for a list that states no moment.
-        accepts_older: The operator vouches for a Source that was restored from an older state.
-        has_moved: The operator says that the Source moved: older lists of its address are no
-            question, and prove nothing.
+    ``is_complete``: every part was read, fits its index, and is of the requested host, and each
+    entry could be used. ``served`` is the time of the oldest answer, by the Source's clock. Up to
+    ``through`` the changes since report, by the clock of the lists; ``None`` if there is a gap. The
+    operator may vouch for a list that states no moment, or for a Source that was restored from an
+    older state, or say that it moved: then older lists of its address are no question, and prove
+    nothing.
     """
 
     is_complete: bool

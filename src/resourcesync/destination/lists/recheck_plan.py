@@ -32,21 +32,12 @@ _SAMPLE: Final = 100
 class RecheckState(msgspec.Struct, frozen=True, kw_only=True):
     """State of the walk. Times are microseconds.
 
-    Attributes:
-        base: Period that was chosen; 0: nothing is requested again.
-        period: Present period: within it each copy is requested once.
-        began: Start of the present round.
-        paced: Time up to which the walk is where it should be.
-        pulled: Start of the last pull.
-        after: The last copy of the present round so far; empty at its start.
-        rounds: Number of complete rounds.
-        lasted: Duration of the last complete round; 0 before one is complete.
-        clean: Rechecks since the last stale copy, or since the period changed.
-        unvalidated: Copies without a validator that the present round met.
-        unvalidated_before: Those of the last round.
-        by_request: Copies that no hash proves and that the last pull requested.
-        counts: Numbers of copies that no hash proves.
-        counted: Number of the last logged change when they were counted: there are many.
+    ``base`` is the chosen period (0: none), ``period`` the present one, within which each copy is
+    requested once. ``paced`` is the time up to which the walk is where it should be; ``after`` the
+    last copy of the round so far. ``lasted`` is the duration of the last round, ``clean`` the
+    number of rechecks since the last stale copy, ``unvalidated`` that of copies without a validator
+    in this round. ``counted`` is the last logged change when ``counts`` were made: there are many
+    copies.
     """
 
     base: int

@@ -55,19 +55,10 @@ PART_UNREAD: Final = "part-unread"
 class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Resource List as read.
 
-    Attributes:
-        moments: Moments of the list and of its parts.
-        entries: Number of entries.
-        proves_absence: Every part fits its index and came from the requested host.
-        is_one_moment: The list was read as it was at one moment.
-        served: Time of the oldest answer by the server's clock, less its age in a cache,
-            microseconds; ``None`` if unknown.
-        dialect: Dialect of the list.
-        documents: Record of the document, for a conditional request; empty for an index, whose
-            parts may change without it.
-        unread_parts: Number of parts that could not be read: their content is unknown.
-        outdated_parts: Number of parts older than the index says: their present content is unknown.
-        version: Version of the list, or of its index; ``None`` if unknown.
+    ``proves_absence``: every part fits its index and came from the requested host. ``served`` is
+    the time of the oldest answer by the server's clock, less its age in a cache. ``documents`` is
+    empty for an index, whose parts may change without it. The content of unread and outdated parts
+    is unknown.
     """
 
     moments: ListMoments

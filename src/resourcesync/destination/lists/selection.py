@@ -65,16 +65,8 @@ class Refusals:
     """Entries that cannot be used: all are counted, the first thousand are stored.
 
     An entry that the Source deletes later, or lists later in a usable form, is withdrawn.
-
-    Attributes:
-        count: Number of refusals of this reading.
-        new_count: Number of those that no earlier reading had.
-        dropped: Number of unreadable values: their entries are used without them.
-        example: The first of them, and its position.
-        encoded: Number of addresses with invalid characters, which are encoded.
-        encoded_example: The first of them.
-        withdrawn: Earlier refusals that are withdrawn.
-        leniencies: What the reading tolerated.
+    ``new_count`` are those that no earlier reading had, ``dropped`` unreadable values, whose
+    entries are used without them, ``encoded`` addresses with invalid characters.
     """
 
     def __init__(self, tell: Callable[[RefusedRow], None], known: Iterable[str] = ()) -> None:
@@ -178,11 +170,8 @@ class Refusals:
 class ResourceSelection:
     """Selection of a Source's entries, and their paths.
 
-    Attributes:
-        has_entries: An entry so far has links to store.
-        has_twins: An entry so far is on a twin of the Source's host: then the lists prove no
-            absence.
-        mapping: Mapping from URI to path.
+    ``has_entries``: an entry so far has links to store. ``has_twins``: one is on a twin of the
+    Source's host, so that the lists prove no absence.
     """
 
     def __init__(

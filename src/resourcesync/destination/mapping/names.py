@@ -106,10 +106,7 @@ def _plain_name(profile: FileSystemProfile) -> re.Pattern[str]:
 class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Mapping from URIs to paths in one mirror.
 
-    Attributes:
-        base: URI of the mirror's root: normalised, ending in ``/``.
-        profile: Profile of the mirror's file system.
-        relocated: URIs that cannot have their names, normalised.
+    ``base`` is normalised, and ends in ``/``. ``relocated`` URIs cannot have their names.
     """
 
     base: str

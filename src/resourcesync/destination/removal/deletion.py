@@ -44,11 +44,7 @@ _HELD_GONE: Final = "held-gone"
 class DeletionResult(msgspec.Struct, kw_only=True):
     """Result of the deletions of a run.
 
-    Attributes:
-        deleted: Copies moved to the trash.
-        held: Deletions above the limit of a run, not done.
-        held_of: Number of copies when they were first held.
-        failures: Copies that could not be deleted.
+    ``held`` are above the limit of a run; there were ``held_of`` copies when they were first held.
     """
 
     deleted: int = 0

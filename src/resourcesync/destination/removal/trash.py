@@ -36,13 +36,7 @@ _ALGORITHM: Final = "sha-256"
 class TrashDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a trash; the mirror must be locked.
 
-    Attributes:
-        copies: The mirror's files.
-        state: The mirror's state.
-        clock: Time.
-        purge: Removes one file of the trash for good.
-        size: Returns the bytes of one file of the trash; ``None`` if there is none.
-        report: Receives events.
+    ``size`` returns the bytes of one file of the trash; ``None`` if there is none.
     """
 
     copies: Copies
@@ -54,13 +48,7 @@ class TrashDependencies(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrashResult(msgspec.Struct, kw_only=True):
-    """Result of a restoration or purge, done or planned.
-
-    Attributes:
-        files: Number of files.
-        size: Their bytes.
-        failed: Number of files that could not be restored.
-    """
+    """Result of a restoration or purge, done or planned."""
 
     files: int = 0
     size: int = 0

@@ -14,10 +14,7 @@ class Budget:
     """Limit of the bytes that a run may fetch, and the reason why a run ended early.
 
     At least one resource is always fetched, however large: the next run would get no further.
-
-    Attributes:
-        spent: The limit that was reached; empty while every request could be sent.
-        is_limited: There is a limit of bytes: requests must reserve theirs.
+    ``spent`` is the limit that was reached.
     """
 
     def __init__(

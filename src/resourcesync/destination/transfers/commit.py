@@ -68,20 +68,12 @@ _RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Strictness and limits of a transfer.
 
-    Attributes:
-        lenient: Keep bytes that differ from the list, marked ``unverified``.
-        own_algorithm: Digest computed of every copy, besides those that the Source gives.
-        accepts_missing: Resources that the Source does not serve are no failure.
-        deletes: A copy goes when the Source itself reports the resource gone.
-        fail_fast: Stop at the first failure.
-        generation: Reading of the Source that the plan comes from.
-        at: The Source's time of that reading, microseconds.
-        listed_at: The same by the clock of the lists: what they name existed then.
-        began: Start of the run, microseconds: whatever it fetches is no older.
-        is_old_reading: The plan comes from lists that report less than was processed: a resource
-            that is not served may be missing on an older replica only.
-        due_notes: Notes that a baseline is due, stored with a resource that lists contradict.
-        budget: Limits of the run.
+    ``lenient`` keeps bytes that differ from the list. ``deletes``: a copy goes when the Source
+    itself reports the resource gone. ``at`` is the Source's time of the reading that the plan comes
+    from, ``listed_at`` the same by the clock of the lists: what they name existed then. What a run
+    fetches is no older than ``began``. ``is_old_reading``: the lists report less than was
+    processed, and what is not served may be missing on an older replica only. ``due_notes``, that a
+    baseline is due, are stored with a resource that lists contradict.
     """
 
     lenient: bool = False
@@ -162,15 +154,10 @@ def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferT
 class StagedResource(msgspec.Struct):
     """Resource with verified bytes that waits for its group.
 
-    Attributes:
-        fetch: The planned fetch.
-        copy: The copy to record; its signature is known once it is installed.
-        staged: The bytes; ``None`` if they are in place already.
-        counts: Count it as news: false if the Source answered that the copy is still good.
-        local: The bytes are those of another copy in the mirror, not fetched.
-        patched: Bytes of the patch that was applied to the previous copy; ``None`` without one.
-        contradicts: Difference between the bytes and the list, where they are kept all the same.
-        has_bad_digest: The server sent a digest of them that cannot be read, and was ignored.
+    ``staged`` is ``None`` if the bytes are in place. ``counts`` is false if the Source answered
+    that the copy is still good. ``local``: of another copy in the mirror. ``patched`` are the bytes
+    of the patch. ``contradicts`` is the difference from the list, where bytes are kept all the
+    same. ``has_bad_digest``: the server's digest cannot be read, and was ignored.
     """
 
     fetch: Fetch

@@ -90,10 +90,8 @@ def wanted_fields(own: str) -> tuple[tuple[str, str], ...]:
 class AnswerProof(NamedTuple):
     """The result of ``verify_answer``.
 
-    Attributes:
-        is_verified: True if a digest of the server is that of the bytes.
-        mismatch: ``None`` or ``(code, expected, actual)``.
-        is_malformed: True if a digest field was ignored, since it cannot be read.
+    ``mismatch`` is ``(code, expected, actual)``. ``is_malformed``: a digest field cannot be read,
+    and was ignored.
     """
 
     is_verified: bool = False
@@ -123,13 +121,7 @@ def verify_answer(
 class ReceivedBytes(NamedTuple):
     """Staged bytes, compared with what is listed.
 
-    Attributes:
-        staged: The sealed bytes.
-        length: Their number.
-        found: Their digests.
-        fixity: How well they are proven.
-        wrong: ``None`` or ``(code, expected, actual)``.
-        has_bad_digest: The server sent a digest of them that cannot be read.
+    ``wrong`` is ``None`` or ``(code, expected, actual)``.
     """
 
     staged: StagedCopy

@@ -17,10 +17,8 @@ _FAULTS = {
 class PackedMember(NamedTuple):
     """One member as the package declares it.
 
-    Attributes:
-        name: Its name; looked up, never used as a path.
-        size: Its bytes, unpacked.
-        fault: Code of the reason why its bytes cannot be used, or empty.
+    ``name`` is looked up, never used as a path. ``fault`` is the code of why its bytes cannot be
+    used.
     """
 
     name: str
@@ -31,10 +29,8 @@ class PackedMember(NamedTuple):
 class PackageContainer(Protocol):
     """An open package of one format, whose structure was found sound.
 
-    Attributes:
-        kind: ``zip`` or ``tar``.
-        is_sequential: True if going back to an earlier member is expensive.
-        budget: Bytes that may be unpacked from it in one pass.
+    ``is_sequential``: going back to an earlier member is expensive. ``budget`` are the bytes that
+    may be unpacked in one pass.
     """
 
     kind: str

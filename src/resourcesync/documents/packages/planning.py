@@ -29,10 +29,8 @@ ManifestEntry = Resource | Change
 class PackageSize(msgspec.Struct, frozen=True, kw_only=True):
     """The maximal size of one package.
 
-    Attributes:
-        max_entries: Entries, 1 to 50,000: a manifest is a document like any other (§7).
-        max_bytes: Bytes of all contents, not compressed; one larger entry still gets a package.
-        max_manifest: Bytes of the manifest, 1 to 52,428,800.
+    A manifest is a document like any other (§7): at most 50,000 entries. One entry larger than
+    ``max_bytes`` still gets a package.
     """
 
     max_entries: int = MAX_ENTRIES

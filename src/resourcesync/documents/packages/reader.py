@@ -83,11 +83,9 @@ def open_package(
 class ManifestMember:
     """The member of a package for one entry of its manifest.
 
-    Attributes:
-        index: The position of the entry, from 0; `PackageReader.members` can start there again.
-        fault: Reason why the package has no usable bytes for the entry, as far as is known before
-            they are read; then its URI is to be fetched. ``None`` if they can be read.
-        is_deletion: True if the entry is a deletion, so that there are no bytes.
+    ``index`` is the position of the entry; `PackageReader.members` can start there again. ``fault``
+    is why the package has no usable bytes for it, as far as is known before they are read: then its
+    URI is to be fetched.
     """
 
     def __init__(
@@ -119,11 +117,7 @@ class ManifestMember:
 
 @final
 class PackageReader:
-    """An open package.
-
-    Attributes:
-        uri: Its address.
-    """
+    """An open package."""
 
     def __init__(self, container: PackageContainer, *, uri: str, limits: PackageLimits) -> None:
         self.uri = uri

@@ -24,10 +24,7 @@ _LEAST_MEMBER: Final = 4096
 class UnpackedFile:
     """A file's unpacked bytes, at a position that can be set; backward means from the start again.
 
-    Attributes:
-        position: The position of the next `read`.
-        is_packed: True if it is compressed, so that going back is expensive.
-        rewinds: Number of times it went back.
+    ``is_packed``: going back is expensive. ``rewinds`` counts that.
     """
 
     def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:

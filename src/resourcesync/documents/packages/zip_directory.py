@@ -72,15 +72,9 @@ class DirectoryBounds(NamedTuple):
 class CentralRecord(NamedTuple):
     """The record of one member in the directory.
 
-    Attributes:
-        name: The name as text, without the leading slash that a few writers give it.
-        raw: The name as bytes.
-        flags, method, crc: As written.
-        packed, size: Bytes in the package and unpacked.
-        offset: Offset of its local header.
-        fault: Code of the reason why its bytes cannot be used, or empty.
-        header: The local header with the same values, and the name; empty where they cannot be
-            equal.
+    ``name`` is without the leading slash that a few writers give it. ``fault`` is the code of why
+    its bytes cannot be used. ``header`` is the local header with the same values; empty where they
+    cannot be equal.
     """
 
     name: str

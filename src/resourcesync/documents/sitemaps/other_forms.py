@@ -62,16 +62,8 @@ def is_text_sitemap(start: bytes) -> bool:
 class TextSitemapScanner:
     """A scanner of a text sitemap: one address on each line (sitemaps.org, "Text file").
 
-    Attributes:
-        form: The form of the document.
-        is_index: False: it lists no sitemaps.
-        namespaces: None are declared.
-        header_place: Zeros: it has no header.
-        kind, modified: Empty.
-        closed: True if the end was reached.
-        lists_all: True if the last line has an end, and each is an address: a text that was cut
-            has none, as a rule, and a program that fails in the middle prints its error.
-        is_between_entries: False: no part of it is XML.
+    ``lists_all``: the last line has an end, and each is an address. A text that was cut has no end,
+    as a rule, and a program that fails in the middle prints its error.
     """
 
     form = SitemapForm.TEXT
