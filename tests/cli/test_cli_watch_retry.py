@@ -240,22 +240,3 @@ def test_sighup_tries_at_once_what_waits_after_a_failure(source: TinySource) -> 
     service.run(
         service.mend, hang_up, lambda: files_of(Path("copies/museum")) == MIRRORED
     )  # it would take most of a minute otherwise
-
-
-def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> None:
-    service = Service(source)
-
-    def pull() -> bool:
-        return resourcesync("pull", "museum", cwd=Path.cwd()).code == 0
-
-    seen: list[dict[str, Any]] = []
-
-    def is_scheduled() -> bool:
-        seen.append(service.next_pull())
-        return bool(seen[-1]["reason"] == "scheduled")
-
-    service.run(service.mend, pull, is_scheduled)
-
-    wait = datetime.fromisoformat(seen[-1]["at"]) - datetime.now(UTC)
-    assert wait > timedelta(minutes=115)
-    assert seen[-1]["tries"] == 0

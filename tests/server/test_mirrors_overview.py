@@ -19,8 +19,7 @@ from resourcesync.server.dashboard.mirror_selection import (
 from resourcesync.server.dashboard.views import MirrorSummary
 from resourcesync.server.metrics import Metric
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.watch.loop import NextPull
-from resourcesync.watch.scheduler import PullReason
+from resourcesync.watch.scheduler import NextPull, PullReason
 from tests.support.dashboard_values import HOUR, NOW, Seen, overview
 
 

@@ -1,6 +1,5 @@
 """What an operator requests of the scheduler: a pull now, a pause, and both."""
 
-from math import inf
 from random import Random
 
 from resourcesync.watch.scheduler import (
@@ -11,6 +10,7 @@ from resourcesync.watch.scheduler import (
     MirrorHistory,
     MirrorJob,
     MirrorSchedule,
+    NextPull,
     Now,
     PullReason,
     Scheduler,
@@ -40,7 +40,7 @@ def begun(found: Scheduler, steady: float) -> list[JobKind]:
 
 
 def reason(found: Scheduler) -> PullReason | None:
-    planned = found.next_pull("m")
+    planned = found.next_pull("m", 0.0)
     return None if planned is None else planned.reason
 
 
@@ -77,13 +77,13 @@ def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
     found.hint("m")
     found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE, at(3))
     assert set(begun(found, 5_000)) <= {JobKind.HAND_OVER}
-    planned = found.next_pull("m")
+    planned = found.next_pull("m", 0.0)
     assert planned is not None
-    assert (planned.due, planned.reason, planned.is_paused) == (inf, PullReason.PAUSED, True)
+    assert planned == NextPull(None, PullReason.PAUSED, 0, is_paused=True)
 
     found.pause(frozenset({"other"}))
     assert JobKind.PULL in begun(found, 5_001)
-    other = found.next_pull("other")
+    other = found.next_pull("other", 0.0)
     assert other is not None
     assert other.is_paused
 

@@ -1,7 +1,7 @@
 """The loop: it begins what is due, is woken, and ends in good order."""
 
 import os
-import socket
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.watch.loop import FinishedJob, WakeUp, WatchLoop
+from resourcesync.watch.loop import FinishedJob, WatchLoop
 from resourcesync.watch.scheduler import (
     PULL_TURN,
     Cron,
@@ -23,7 +23,6 @@ from resourcesync.watch.scheduler import (
     MirrorSchedule,
     Scheduler,
 )
-from tests.support.waiting import once
 
 GOOD = JobOutcome(status=JobStatus.DONE)
 
@@ -67,7 +66,6 @@ def test_a_fault_of_the_work_is_a_failure_and_no_more() -> None:
 
     assert {job.job.mirror: job.failures for job in told} == {"bad": 1, "good": 0}
     assert watch.finish(1)
-    watch.close()
 
 
 def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
@@ -91,7 +89,6 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
 
     assert busy[1] == 3
     assert watch.finish(1)
-    watch.close()
 
 
 def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later() -> None:
@@ -127,7 +124,6 @@ def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later(
         watch.run_once(0.01)
     assert {job.job.mirror for job in told[2:]} == {"a slow one", "a slow two"}
     assert watch.finish(1)
-    watch.close()
 
 
 def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
@@ -157,31 +153,24 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
     assert time.monotonic() - began > 0.1
     go_on.set()
     assert watch.finish(5)
-    watch.close()
 
 
-def test_a_hint_wakes_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hint_wakes_the_loop() -> None:
     told: list[FinishedJob] = []
     watch = watch_of(lambda _errand, _stop: (GOOD, None), told, _SetClock())
     watch.configure({"m": MirrorSchedule(pull=Every(600), accepts_hints=True)}, {})
     while not told:
         watch.run_once(5)
 
-    waits, wait = threading.Event(), watch.wake_up.wait
-
-    def noticed(seconds: float) -> None:
-        waits.set()
-        wait(seconds)
-
-    monkeypatch.setattr(watch.wake_up, "wait", noticed)
     began = time.monotonic()
-    with once(waits.wait, lambda: watch.hint("m")):
-        while len(told) < 2:
-            watch.run_once(30)
+    timer = threading.Timer(0.2, watch.hint, ("m",))
+    timer.start()
+    while len(told) < 2:
+        watch.run_once(30)
+    timer.join()
 
     assert time.monotonic() - began < 20
     assert watch.finish(1)
-    watch.close()
 
 
 def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
@@ -201,7 +190,6 @@ def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
     assert [job.job.mirror for job in told] == ["good"]
     go_on.set()
     assert watch.finish(5)
-    watch.close()
 
 
 def test_work_that_does_not_hear_a_stop_is_not_waited_for_as_long_as_work_that_ends(
@@ -228,7 +216,6 @@ def test_work_that_does_not_hear_a_stop_is_not_waited_for_as_long_as_work_that_e
         go_on.set()
         assert watch.finish(5)
         go_on.clear()
-        watch.close()
 
 
 def test_a_mirror_that_is_taken_away_and_back_is_not_worked_on_twice() -> None:
@@ -255,7 +242,6 @@ def test_a_mirror_that_is_taken_away_and_back_is_not_worked_on_twice() -> None:
         watch.run_once(5)
     assert began == ["m"]
     assert watch.finish(1)
-    watch.close()
 
 
 def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
@@ -276,22 +262,17 @@ def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
     assert planned.time is not None
     assert planned.time - clock.now().timestamp() < 12
     assert watch.finish(1)
-    watch.close()
 
 
-def test_a_bell_is_heard_where_many_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard, rope = socket.socketpair()
-    high = 1_500  # more than ``select`` can name
+def test_a_signal_wakes_the_loop() -> None:
+    watch = watch_of(lambda _errand, _stop: (GOOD, None), [], _SetClock())
+    before = signal.signal(signal.SIGUSR1, lambda _number, _frame: watch.wake())
+    began = time.monotonic()
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+    timer.start()
     try:
-        os.dup2(heard.fileno(), high)
-    except OSError:
-        pytest.skip("fewer files may be open here")
-    heard.close()
-    heard = socket.socket(fileno=high)
-    monkeypatch.setattr(socket, "socketpair", lambda: (heard, rope))
-    bell = WakeUp()
-    bell.wake()
-    bell.wait(20)
-    with pytest.raises(BlockingIOError):
-        heard.recv(1)
-    bell.close()
+        watch.run_once(30)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        timer.join()
+    assert time.monotonic() - began < 20

@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 from cronsim import CronSim, CronSimError
-from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError
 
@@ -25,12 +24,7 @@ _FIELDS: Final = 5
 
 
 class Now(NamedTuple):
-    """A moment by both clocks.
-
-    Attributes:
-        wall: Seconds since 1970, UTC; this clock may be set.
-        steady: Seconds that never go back; all that is due is counted in them.
-    """
+    """A moment in seconds by the wall clock, and by the steady one, in which all is due."""
 
     wall: float
     steady: float
@@ -43,34 +37,21 @@ class Jitter(Protocol):
         """Return any number from ``a`` to ``b``."""
 
 
-class Timetable(Protocol):
-    """Computes the next time that something is due."""
-
-    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
-        """Return the moment, by the steady clock, from which it is due again."""
-
-
 class Every(msgspec.Struct, frozen=True):
-    """A fixed interval after the last start, with a random extension.
-
-    Attributes:
-        seconds: The interval.
-    """
+    """A fixed interval after the last start, with a random extension."""
 
     seconds: float
 
-    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
-        """Return the moment; at once when it is long past (``Timetable``)."""
+    def next_due(self, last: float, now: Now, dice: Jitter) -> float:
+        """Return the moment, at once when it is long past; all by the steady clock."""
         spread = min(self.seconds * MAX_JITTER_SHARE, _MAX_JITTER_SECONDS)
-        return max(last.steady + self.seconds, now.steady) + dice.uniform(0, spread)
+        return max(last + self.seconds, now.steady) + dice.uniform(0, spread)
 
 
 class Cron(msgspec.Struct, frozen=True, dict=True):
-    """At the minutes that a line of ``crontab`` names, such as ``5 2 * * *``.
+    """At the minutes that a line of ``crontab`` names, such as ``5 2 * * * Europe/Vienna``.
 
-    Attributes:
-        line: Five fields, and the name of a time zone when it is not UTC, such as
-            ``5 2 * * * Europe/Vienna``. Around a change of the clock it does as Debian's cron does.
+    Without a time zone it is UTC. Around a change of the clock it does as Debian's cron does.
     """
 
     line: str
@@ -87,12 +68,11 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
         zone = " ".join(self.line.split()[_FIELDS:])
         return _zone_of(zone) if zone else UTC
 
-    def next_due(self, last: Now, now: Now, dice: Jitter) -> float:
-        """Return the moment (``Timetable``); a time missed while not running is due now."""
-        due = self._after(datetime.fromtimestamp(last.wall, UTC)).timestamp()
-        following = self._after(datetime.fromtimestamp(now.wall, UTC)).timestamp()
-        wait = max(min(due, following) - now.wall, 0.0)
-        return now.steady + wait + dice.uniform(0, 10.0)
+    def next_due(self, last: float, now: Now, dice: Jitter) -> float:
+        """Return the moment by the steady clock; a time missed while not running is due now."""
+        since = now.wall - max(now.steady - last, 0.0)
+        due = self._after(datetime.fromtimestamp(since, UTC)).timestamp()
+        return now.steady + max(due - now.wall, 0.0) + dice.uniform(0, 10.0)
 
     def _after(self, moment: datetime) -> datetime:
         try:
@@ -103,6 +83,9 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
                 evidence=(("got", str(error) or "no such day"),),
                 hint="write five fields: minute hour day month weekday, such as 5 2 * * *",
             ) from error
+
+
+Timetable = Every | Cron
 
 
 def _zone_of(name: str) -> tzinfo:
@@ -180,30 +163,17 @@ class PullReason(StrEnum):
     RUNNING = "running"
 
 
-class PlannedPull(NamedTuple):
-    """The next pull of a mirror.
+class NextPull(NamedTuple):
+    """The next pull of a mirror, in seconds since 1970, UTC (``None`` if unknown), and why then."""
 
-    Attributes:
-        due: Its time, by the steady clock; ``inf`` when it is not known.
-        reason: Reason of that time.
-        failures: Number of failures in a row.
-        is_paused: True if an operator paused the mirror.
-    """
-
-    due: float
+    time: float | None
     reason: PullReason
     failures: int
     is_paused: bool = False
 
 
 class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """The configured schedule of one mirror.
-
-    Attributes:
-        audit: Timetable of audits; ``None`` for none.
-        hands_over: True if another program gets its changes.
-        accepts_hints: True if its Source may call for a pull.
-    """
+    """The configured schedule of one mirror; another program gets its changes if ``hands_over``."""
 
     pull: Timetable
     audit: Timetable | None = None
@@ -212,11 +182,7 @@ class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MirrorHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """The recorded runs of a mirror at the start of watching, by the wall clock.
-
-    Attributes:
-        pulled, audited: Seconds since 1970, UTC; ``None`` when never.
-    """
+    """The last runs of a mirror at the start of watching, by the wall clock; ``None`` for never."""
 
     pulled: float | None = None
     audited: float | None = None
@@ -230,13 +196,7 @@ class MirrorJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a job.
-
-    Attributes:
-        status: Its kind, which decides on the next try.
-        retry_after: Seconds that the Source asks to wait; 0 for none.
-        changed: True if there may be changes to hand over to the next program.
-    """
+    """The outcome of a job: ``retry_after`` are seconds that the Source asks to wait."""
 
     status: JobStatus
     retry_after: float = 0.0
@@ -255,14 +215,14 @@ _REASONS: Final = {
     JobStatus.LOCKED: PullReason.LOCKED,
     JobStatus.PREEMPTED: PullReason.PREEMPTED,
 }
-_NO_HISTORY: Final = MirrorHistory()
 
 
 class _ScheduleRow(msgspec.Struct):
+    """A mirror: when its jobs are due and began last, by the steady clock."""
+
     schedule: MirrorSchedule
-    history: MirrorHistory
-    due: dict[JobKind, float]
-    began: dict[JobKind, Now] = msgspec.field(default_factory=dict)
+    began: dict[JobKind, float]
+    due: dict[JobKind, float] = msgspec.field(default_factory=dict)
     failures: dict[JobKind, int] = msgspec.field(default_factory=dict)
     running: set[JobKind] = msgspec.field(default_factory=set)
     hinted: bool = False
@@ -271,18 +231,26 @@ class _ScheduleRow(msgspec.Struct):
     hints_from: float = -inf
     retry_from: float = -inf
     reason: PullReason = PullReason.SCHEDULED
-    failed: float = -inf
     preemptions: int = 0
     is_stopping: bool = False
 
     @property
     def turn_ends(self) -> float:
-        """End of the time slice of its pull, by the steady clock."""
-        if JobKind.PULL not in self.running or JobKind.PULL not in self.began:
+        """End of the time slice of its pull."""
+        if JobKind.PULL not in self.running:
             return inf
-        return self.began[JobKind.PULL].steady + PULL_TURN * 2.0 ** min(
-            self.preemptions, _MOST_DOUBLINGS
-        )
+        doublings = min(self.preemptions, _MOST_DOUBLINGS)
+        return self.began.get(JobKind.PULL, inf) + PULL_TURN * 2.0**doublings
+
+    def table(self, kind: JobKind) -> Timetable | None:
+        """The timetable of a kind of jobs; a hand-over has that of pulls."""
+        return self.schedule.audit if kind is JobKind.AUDIT else self.schedule.pull
+
+    def is_wanted(self, kind: JobKind) -> bool:
+        """True if there are jobs of a kind."""
+        if kind is JobKind.HAND_OVER:
+            return self.schedule.hands_over
+        return self.table(kind) is not None
 
     def is_free(self, kind: JobKind) -> bool:
         """True if nothing blocks it: one pull or audit at a time, one hand-over."""
@@ -313,10 +281,13 @@ class Scheduler:
         for name, schedule in wanted.items():
             row = self._rows.get(name)
             if row is None:
-                row = self._new(schedule, past.get(name, _NO_HISTORY), now)
+                row = _ScheduleRow(schedule, _began(past.get(name), now))
+                self._plan(row, now)
                 row.running = self._left.pop(name, row.running)
             elif row.schedule != schedule:
-                row = self._changed(row, schedule, now)
+                row.schedule = schedule
+                row.hinted = row.hinted and schedule.accepts_hints
+                self._plan(row, now)
             row.is_paused = name in self._paused
             rows[name] = row
         for name, row in self._rows.items():
@@ -324,47 +295,26 @@ class Scheduler:
                 self._left[name] = row.running
         self._rows = rows
 
-    def _new(self, schedule: MirrorSchedule, past: MirrorHistory, now: Now) -> _ScheduleRow:
-        """Return a row; audits and hand-overs begin with the first pull, if there was none."""
-        due = {JobKind.PULL: self._first(schedule.pull, past.pulled, now)}
-        if schedule.audit is not None:
-            is_known = past.audited is not None
-            due[JobKind.AUDIT] = self._first(schedule.audit, past.audited, now) if is_known else inf
-        if schedule.hands_over:
-            due[JobKind.HAND_OVER] = inf if past.pulled is None else now.steady
-        return _ScheduleRow(schedule=schedule, history=past, due=due)
-
-    def _first(self, timetable: Timetable, last: float | None, now: Now) -> float:
-        """Return the first time that something is due; what is overdue is due at once."""
-        if last is None:
-            return now.steady
-        gone = max(now.wall - last, 0.0)
-        return timetable.next_due(Now(now.wall - gone, now.steady - gone), now, self._dice)
-
-    def _changed(self, row: _ScheduleRow, schedule: MirrorSchedule, now: Now) -> _ScheduleRow:
-        fresh = self._new(schedule, row.history, now)
-        for kind in fresh.due:
-            table = schedule.audit if kind is JobKind.AUDIT else schedule.pull
-            last = row.began.get(kind)
-            if kind is JobKind.HAND_OVER or row.failures.get(kind):
-                fresh.due[kind] = row.due.get(kind, now.steady)
-            elif last is not None and table is not None:
-                fresh.due[kind] = table.next_due(last, now, self._dice)
-        return replace(
-            row, schedule=schedule, due=fresh.due, hinted=row.hinted and schedule.accepts_hints
-        )
-
     def recompute(self, now: Now) -> None:
         """Compute all times again, after the wall clock was set."""
         for row in self._rows.values():
-            for kind in row.due.keys() - row.running - row.failures.keys():
-                last = row.began.get(kind)
-                table = row.schedule.audit if kind is JobKind.AUDIT else row.schedule.pull
-                if last is not None and table is not None and kind is not JobKind.HAND_OVER:
-                    since = now.steady - last.steady
-                    row.due[kind] = table.next_due(
-                        Now(now.wall - since, last.steady), now, self._dice
-                    )
+            self._plan(row, now)
+
+    def _plan(self, row: _ScheduleRow, now: Now) -> None:
+        """Compute when jobs are due, but for those that run or wait after a failure.
+
+        Audits and hand-overs begin with the first pull, if there was none.
+        """
+        row.due = {kind: due for kind, due in row.due.items() if row.is_wanted(kind)}
+        for kind in filter(row.is_wanted, JobKind):
+            last, table = row.began.get(kind), row.table(kind)
+            is_set = kind in row.due and (kind in row.running or kind in row.failures)
+            if kind is JobKind.HAND_OVER:
+                row.due.setdefault(kind, now.steady if JobKind.PULL in row.began else inf)
+            elif last is None:
+                row.due.setdefault(kind, now.steady if kind is JobKind.PULL else inf)
+            elif table is not None and not is_set:
+                row.due[kind] = table.next_due(last, now, self._dice)
 
     def retry(self, now: Now) -> None:
         """End all pauses after failures, except those that a Source asked for."""
@@ -394,29 +344,17 @@ class Scheduler:
         if row is not None:
             row.requested_at = now.steady
 
-    def failing(self) -> dict[str, float]:
-        """Return the mirrors that wait after a failed pull, and its end by the wall clock."""
-        return {
-            name: row.failed
-            for name, row in self._rows.items()
-            if row.failures.get(JobKind.PULL) and JobKind.PULL not in row.running
-        }
+    def next_pull(self, mirror: str, ahead: float) -> NextPull | None:
+        """Return the next pull of a mirror; ``None`` for an unknown one.
 
-    def record_pull(self, mirror: str, wall: float, now: Now) -> None:
-        """Record that another program pulled a mirror: its pause after a failure is over."""
-        row = self._rows.get(mirror)
-        if row is not None and row.failures.pop(JobKind.PULL, 0):
-            row.due[JobKind.PULL] = max(self._first(row.schedule.pull, wall, now), row.retry_from)
-            row.reason = PullReason.SCHEDULED
-
-    def next_pull(self, mirror: str) -> PlannedPull | None:
-        """Return the next pull of a mirror, with the reason; ``None`` for an unknown mirror."""
+        The wall clock is so many seconds ahead of the steady one.
+        """
         row = self._rows.get(mirror)
         if row is None:
             return None
         failures = row.failures.get(JobKind.PULL, 0)
         if JobKind.PULL in row.running:
-            return PlannedPull(inf, PullReason.RUNNING, failures, row.is_paused)
+            return NextPull(None, PullReason.RUNNING, failures, row.is_paused)
         due = row.due[JobKind.PULL]
         moment = _begin_moment(row, JobKind.PULL, due)
         reason = row.reason if moment == due else PullReason.NOTIFIED
@@ -424,7 +362,8 @@ class Scheduler:
             reason = PullReason.PAUSED
         if row.requested_at <= moment < inf:
             reason = PullReason.REQUESTED
-        return PlannedPull(moment, reason, failures, row.is_paused)
+        time = moment + ahead if moment < inf else None
+        return NextPull(time, reason, failures, row.is_paused)
 
     def preempt(self, now: Now, room: int) -> list[str]:
         """Return the mirrors whose pulls are to stop, since others wait for their workers."""
@@ -460,7 +399,7 @@ class Scheduler:
                 continue
             left[is_telling] -= 1
             row.running.add(kind)
-            row.began[kind] = now
+            row.began[kind] = now.steady
             row.hinted = row.hinted and kind is not JobKind.PULL
             if kind is JobKind.HAND_OVER:
                 row.due[kind] = inf
@@ -499,13 +438,11 @@ class Scheduler:
             default=inf,
         )
 
-    def hint(self, mirror: str) -> bool:
-        """Record that a Source reports a change; return True if it is accepted."""
+    def hint(self, mirror: str) -> None:
+        """Record that a Source reports a change."""
         row = self._rows.get(mirror)
-        if row is None or not row.schedule.accepts_hints:
-            return False
-        row.hinted = True
-        return True
+        if row is not None:
+            row.hinted = row.schedule.accepts_hints
 
     def record_end(self, errand: MirrorJob, how: JobOutcome, now: Now) -> float:
         """Record the outcome of a job."""
@@ -548,10 +485,8 @@ class Scheduler:
         )
         # A request stays until a pull that began after it ran to its end, also of a paused mirror.
         is_cut = outcome.status in {JobStatus.LOCKED, JobStatus.PREEMPTED}
-        began = row.began.get(JobKind.PULL)  # none for a mirror that was taken away meanwhile
-        if began is not None and row.requested_at <= began.steady:
+        if row.requested_at <= row.began.get(JobKind.PULL, -inf):
             row.requested_at = row.due[JobKind.PULL] if is_cut else inf
-        row.failed = now.wall
         row.is_stopping = False
         row.preemptions = row.preemptions + 1 if outcome.status is JobStatus.PREEMPTED else 0
         is_first = JobKind.AUDIT not in row.began and row.due.get(JobKind.AUDIT) == inf
@@ -559,7 +494,7 @@ class Scheduler:
             row.due[JobKind.AUDIT] = now.steady
 
     def _next_due(self, row: _ScheduleRow, kind: JobKind, outcome: JobOutcome, now: Now) -> float:
-        table = row.schedule.audit if kind is JobKind.AUDIT else row.schedule.pull
+        table = row.table(kind)
         if outcome.status is JobStatus.LOCKED:
             return now.steady + LOCKED_PAUSE
         if outcome.status is JobStatus.PREEMPTED:
@@ -572,17 +507,24 @@ class Scheduler:
             return now.steady + pause * self._dice.uniform(1.0 - _SPREAD, 1.0)
         if kind is JobKind.HAND_OVER:
             return row.due[kind]  # a new request in the meantime
-        return inf if table is None else table.next_due(row.began.get(kind, now), now, self._dice)
+        if table is None:
+            return inf
+        return table.next_due(row.began.get(kind, now.steady), now, self._dice)
 
     def failures(self, mirror: str, kind: JobKind) -> int:
         """Return the number of failures in a row."""
         row = self._rows.get(mirror)
         return 0 if row is None else row.failures.get(kind, 0)
 
-    def running(self, mirror: str) -> frozenset[JobKind]:
-        """Return the running jobs of a mirror."""
-        row = self._rows.get(mirror)
-        return frozenset() if row is None else frozenset(row.running)
+
+def _began(past: MirrorHistory | None, now: Now) -> dict[JobKind, float]:
+    """Return when the last jobs began, by the steady clock, as far as it is known."""
+    known = {} if past is None else {JobKind.PULL: past.pulled, JobKind.AUDIT: past.audited}
+    return {
+        kind: now.steady - max(now.wall - last, 0.0)
+        for kind, last in known.items()
+        if last is not None
+    }
 
 
 def _begin_moment(row: _ScheduleRow, kind: JobKind, due: float) -> float:

@@ -14,7 +14,7 @@ from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.fixity import AuditRolling
-from resourcesync.destination.reports import FailedRun, MirrorState
+from resourcesync.destination.reports import FailedRun
 from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
@@ -28,7 +28,6 @@ from resourcesync.watch.scheduler import MirrorHistory
 
 _LOG = logging.getLogger(__name__)
 _SECOND = 1_000_000
-_MINUTE = 60.0
 
 
 class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,34 +91,6 @@ def record_failed_pull(
             _LOG.warning("the failed pull of %s cannot be recorded: %s", path, error)
             unrecorded[path] = failure
     return unrecorded
-
-
-def last_good_pull(folder: Path, since: float) -> float | None:
-    """Return the time of a mirror's last pull; ``None`` if it failed or nothing was written.
-
-    Of a folder with a mirror for each set, all must be good, and the one that waits longest counts.
-    """
-    found = [path for path in mirror_state.each_mirror([folder]) if mirror_state.is_mirror(path)]
-    moment = _earliest([_last_good_pull(path, since) for path in found])
-    return moment if moment is not None and moment > since else None
-
-
-def _last_good_pull(folder: Path, since: float) -> float | None:
-    path = folder / OWN_FOLDER / STATE_FILE
-    if not any(
-        _modified_at(path) > since - _MINUTE for path in (path, path.with_name(f"{path.name}-wal"))
-    ):
-        return None
-    with SqliteMirrorState(path, read_only=True) as state:
-        last, word = state.last_run(), SyncState(state).last_state
-    return None if last is None or word is MirrorState.FAILING else last.ended / _SECOND
-
-
-def _modified_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _read_mirror_history(folder: Path) -> MirrorHistory:

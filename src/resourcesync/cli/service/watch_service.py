@@ -13,7 +13,7 @@ from resourcesync.app import machine
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching import service
 from resourcesync.app.watching.service import StateCache, accept_requests
-from resourcesync.app.watching.watch_jobs import last_good_pull, read_history
+from resourcesync.app.watching.watch_jobs import read_history
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, resolve_folder
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -29,15 +29,10 @@ from resourcesync.cli.service.watch_status import WatchFigures, WatchPages
 from resourcesync.cli.signals import Interrupted
 from resourcesync.cli.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.errors import ResourceSyncError, StateError
-from resourcesync.watch.loop import FinishedJob, NextPull, WatchLoop
-from resourcesync.watch.scheduler import (
-    Every,
-    JobKind,
-    MirrorHistory,
-)
+from resourcesync.watch.loop import FinishedJob, WatchLoop
+from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory, NextPull
 
 _TURN_SECONDS: Final = 30.0
-_CHECK_SECONDS: Final = 5.0
 _STUCK_SECONDS: Final = 120.0
 _PARTS: Final = 3
 
@@ -45,30 +40,30 @@ _PARTS: Final = 3
 class _SignalFlags:
     """The requests of signals: to stop, or to read the configuration again."""
 
-    def __init__(self) -> None:
+    def __init__(self, wake: Callable[[], None]) -> None:
         self.stop = False
         self.reload = False
+        self._wake = wake
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Record a signal; the loop was woken up already."""
+        """Record a signal, and wake up the loop."""
         if number == signal.SIGHUP:
             self.reload = True
         elif self.stop and number == signal.SIGINT:
             raise Interrupted  # the second Ctrl-C: do not wait for the grace
         else:
             self.stop = True
+        self._wake()
 
 
 @contextmanager
-def _handling_signals(signals: _SignalFlags, wake_up: int) -> Iterator[None]:
-    """Record signals and wake up the loop, within the block; none of them raises."""
+def _handling_signals(signals: _SignalFlags) -> Iterator[None]:
+    """Record signals within the block; none of them raises."""
     numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, signals.handle) for number in numbers}
-    old = signal.set_wakeup_fd(wake_up, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        signal.set_wakeup_fd(old)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -155,7 +150,6 @@ class _WatchService:
             settings.configuration.state_file("paused", settings.state_folder()), self.watch.pause
         )
         self._requests = _OperatorRequests(self.watch, self._pages, paused)
-        self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
 
     def _watched(self) -> tuple[tuple[str, ...], MirrorConfiguration]:
@@ -242,28 +236,12 @@ class _WatchService:
         pulse = self._watchdog / _PARTS if self._watchdog else _TURN_SECONDS
         self._supervisor.notify(READY=1, STATUS=self._status())
         while not signals.stop:
-            self.watch.run_once(min(pulse, _CHECK_SECONDS) if self.watch.failing() else pulse)
-            self._check_external_pulls()
+            self.watch.run_once(pulse)
             self._push.report_changes()
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
                 self._reload(read_settings)
-
-    def _check_external_pulls(self) -> None:
-        """Record good pulls by other processes, of mirrors that wait after a failure."""
-        now = self._clock.monotonic()
-        if now - self._checked_at < _CHECK_SECONDS:
-            return
-        self._checked_at = now
-        for name, failed in self.watch.failing().items():
-            try:
-                folder = self._settings.configuration.folder(name)
-                moment = self._cache.apart(str(folder), partial(last_good_pull, folder, failed))
-            except ResourceSyncError:  # the next pull reports it
-                continue
-            if moment is not None:
-                self.watch.record_pull(name, moment)
 
     def finish(self) -> None:
         """Stop all work cleanly, within the grace."""
@@ -330,17 +308,11 @@ def run_service(
     first: WatchSettings, read_settings: Callable[[], WatchSettings], screen: Screen
 ) -> CommandOutcome:
     """Keep mirrors in sync until a signal to stop."""
-    signals = _SignalFlags()
     watching = _WatchService(first, screen)
-    try:
-        with (
-            _handling_signals(signals, watching.watch.wake_up.fileno()),
-            watching.listening(),
-        ):
-            watching.apply(first)
-            watching.run_loop(signals, read_settings)
-            watching.finish()
-    finally:
-        watching.watch.close()
+    signals = _SignalFlags(watching.watch.wake)
+    with _handling_signals(signals), watching.listening():
+        watching.apply(first)
+        watching.run_loop(signals, read_settings)
+        watching.finish()
     line = TextLine("cleanly; a restart continues where it left off.", "Stopped", QUIET)
     return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": watching.runs})

@@ -37,8 +37,7 @@ from resourcesync.server.dashboard.views import (
 )
 from resourcesync.server.metrics import Metric
 from resourcesync.settings.mirror import FreshnessSettings
-from resourcesync.watch.loop import NextPull
-from resourcesync.watch.scheduler import JobKind, MirrorJob
+from resourcesync.watch.scheduler import JobKind, MirrorJob, NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 
 _BUILD: Final[Mapping[Labels, float]] = {(("version", __version__), ("command", "watch")): 1}

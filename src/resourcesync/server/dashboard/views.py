@@ -9,7 +9,7 @@ import msgspec
 from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
 from resourcesync.ports.subscriptions import TopicSubscriber
-from resourcesync.watch.loop import NextPull
+from resourcesync.watch.scheduler import NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport
 
 
