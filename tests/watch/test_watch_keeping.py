@@ -23,6 +23,7 @@ from resourcesync.watch.scheduler import (
     MirrorSchedule,
     Scheduler,
 )
+from tests.support.waiting import once
 
 GOOD = JobOutcome(status=JobStatus.DONE)
 
@@ -162,12 +163,10 @@ def test_a_hint_wakes_the_loop() -> None:
     while not told:
         watch.run_once(5)
 
-    began = time.monotonic()
-    timer = threading.Timer(0.2, watch.hint, ("m",))
-    timer.start()
-    while len(told) < 2:
-        watch.run_once(30)
-    timer.join()
+    began, beat = time.monotonic(), watch.beat
+    with once(lambda: watch.beat != beat, lambda: watch.hint("m")):
+        while len(told) < 2:
+            watch.run_once(30)
 
     assert time.monotonic() - began < 20
     assert watch.finish(1)
@@ -267,12 +266,10 @@ def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
 def test_a_signal_wakes_the_loop() -> None:
     watch = watch_of(lambda _errand, _stop: (GOOD, None), [], _SetClock())
     before = signal.signal(signal.SIGUSR1, lambda _number, _frame: watch.wake())
-    began = time.monotonic()
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
-    timer.start()
+    began, beat = time.monotonic(), watch.beat
     try:
-        watch.run_once(30)
+        with once(lambda: watch.beat != beat, lambda: os.kill(os.getpid(), signal.SIGUSR1)):
+            watch.run_once(30)
     finally:
         signal.signal(signal.SIGUSR1, before)
-        timer.join()
     assert time.monotonic() - began < 20
