@@ -242,7 +242,7 @@ PUBLICATION: list[Step] = [
     ("Read and hash a file that differs", "adapters.files.tree:FileTreeOriginals.measure"),
     (
         "Record the changes, each at its own time",
-        "adapters.catalogue.sqlite_catalogue:FileRecording.finish",
+        "catalogue.recording:CatalogueRecording.finish",
     ),
     ("Compare the catalogue with the last plan", "source.publisher:ListPublisher.publish"),
     ("Assign new changes to Change Lists", "source.change_list:extend"),

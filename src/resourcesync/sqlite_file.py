@@ -177,7 +177,10 @@ class SqliteErrors:
 
 
 class SqliteFile:
-    """An open SQLite file of this package, with its one connection."""
+    """An open SQLite file of this package, with its one connection.
+
+    The path ``""`` is a temporary file, which is in memory while it is small.
+    """
 
     def __init__(
         self,
@@ -187,9 +190,10 @@ class SqliteFile:
         read_only: bool = False,
         immutable: bool = False,
     ) -> None:
-        self.errors = SqliteErrors(path, kind)
+        self._path, self._kind = path, kind
+        self.errors = SqliteErrors(path or "a temporary file", kind)
         """The context for reading; ``writing`` has it already."""
-        if not read_only and kind.is_private:
+        if path and not read_only and kind.is_private:
             _create_private(Path(path), kind.folder_mode)
         with self.errors:
             self.connection = _connect(path, kind, read_only=read_only, immutable=immutable)
@@ -251,17 +255,38 @@ class SqliteFile:
             self.connection.close()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, *, commits: bool = True) -> Iterator[Connection]:
         """Run the block in a transaction: all that it writes is durable after it, or nothing."""
         connection = self.connection
         with self.errors:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
-                connection.execute("COMMIT")
+                if commits:
+                    connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Open the file as it is at this moment, by a connection that cannot change it.
+
+        That of a temporary file has what an open transaction wrote, too.
+        """
+        if self._path:
+            with open_snapshot(Path(self._path), self._kind) as connection:
+                yield connection
+            return
+        with closing(self.clone()) as copied, copied.errors:
+            yield copied.connection
+
+    def clone(self) -> "SqliteFile":
+        """Return a copy in memory."""
+        copied = SqliteFile("", self._kind)
+        with self.errors:
+            copied.connection.deserialize(self.connection.serialize())
+        return copied
 
     def note(self, key: str) -> str | None:
         """Return a note; ``None`` for none."""
@@ -329,7 +354,8 @@ def _connect(
     path: Path | str, kind: SqliteFormat, *, read_only: bool, immutable: bool = False
 ) -> Connection:
     waits = kind.durability is not Durability.EXCLUSIVE
-    _check_place(path)
+    if path:
+        _check_place(path)
     more = "&immutable=1" if immutable or (read_only and _is_unchangeable(Path(path))) else ""
     return sqlite3.connect(
         f"{Path(path).absolute().as_uri()}?mode=ro{more}" if read_only else path,

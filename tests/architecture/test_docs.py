@@ -4,7 +4,7 @@ import re
 import sqlite3
 from pathlib import Path
 
-from resourcesync.adapters.catalogue import database
+from resourcesync.catalogue import schema
 from resourcesync.validator.rule import FAMILIES, RULES, Level
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +86,7 @@ def test_a_decision_that_the_code_names_has_a_page() -> None:
 def test_every_column_that_other_programs_may_use_is_explained() -> None:
     explained = set(re.findall(r"`(\w+)`", (DOCS / "reference" / "files.md").read_text("utf-8")))
     store = sqlite3.connect(":memory:")
-    store.executescript(database.SCHEMA)
+    store.executescript(schema.SCHEMA)
     used = ("resource", "change", "post")
     columns = [row[1] for item in used for row in store.execute(f"PRAGMA table_info({item})")]
     store.close()

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync import Catalogue, Change, ChangeKind, Resource
-from resourcesync.adapters.catalogue.bad_rows import BadRow, mend_rows
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import catalogues
+from resourcesync.catalogue.bad_rows import BadRow, mend_rows
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.source.publication_options import PublishRequest

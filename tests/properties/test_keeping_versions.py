@@ -12,11 +12,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters import version_files
-from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.catalogue import version_files
+from resourcesync.catalogue.reader import CatalogueReader
+from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource
@@ -85,8 +85,8 @@ class Life:
         moment = parse_stamp(stamp)
         assert moment is not None
         assert resource.uri == BASE + path
-        past = FileVersionReader(self.root / ".resourcesync/catalogue.db")
-        version = past.find(resource.uri, moment)
+        past = CatalogueReader(self.root / ".resourcesync/catalogue.db")
+        version = past.version(resource.uri, moment)
         if version is None or version.sha256 not in kept:
             return False
         assert [(digest.algorithm, digest.value) for digest in resource.digests] == [
@@ -178,7 +178,9 @@ def test_room_for_a_patch_is_not_made_of_the_version_that_it_leads_to(tmp_path: 
     [memento] = {
         resource.memento.href for resource in life.listed()[-1:] if resource.memento is not None
     }
-    newest = FileVersionReader(tmp_path / ".resourcesync/catalogue.db").at(BASE + "a.json", None)
+    newest = CatalogueReader(tmp_path / ".resourcesync/catalogue.db").version_at(
+        BASE + "a.json", None
+    )
     assert newest is not None
     assert newest.sha256 in life.kept(), memento
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.adapters.in_memory import MemoryCatalogue
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Resource, ResourceRun
@@ -89,7 +89,7 @@ def scanned(
     anew: bool,
 ) -> tuple[list[ScanReport], list[tuple[str, str, Resource | None]], list[tuple[str, str]]]:
     """Scan originals in one state after the other; return what was recorded."""
-    catalogue, clock, reports = MemoryCatalogue(), ManualClock(), []
+    catalogue, clock, reports = Catalogue(), ManualClock(), []
     for number, state in enumerate(states):
         for uri in NAMES:
             if uri not in state:

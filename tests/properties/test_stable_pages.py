@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.adapters.in_memory import MemoryCatalogue
+from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.snapshot import CatalogueSnapshot
 from resourcesync.documents import reader
 from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import Entry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher
@@ -145,7 +145,7 @@ def test_a_list_made_out_of_the_last_one_says_what_the_catalogue_says(
     assert listed(source) == held(source)
 
 
-class Watched(MemoryCatalogue):
+class Watched(Catalogue):
     """A catalogue that notes which ranges of resources were read to be written."""
 
     def __init__(self) -> None:

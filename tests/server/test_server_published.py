@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
+from resourcesync.catalogue import reader as catalogue_reader
 from resourcesync.errors import StateError, StorageError
 from resourcesync.settings.publication import NOTE
 from tests.support.servers.asgi import ask
@@ -127,8 +127,8 @@ def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(
 
     with monkeypatch.context() as unwritable:
         unwritable.setattr(sqlite3, "connect", connected)
-        note = database.read_note(path, NOTE)
-        assert database.read_note(path, "nothing") is None
+        note = catalogue_reader.read_note(path, NOTE)
+        assert catalogue_reader.read_note(path, "nothing") is None
 
     assert note is not None
-    assert note == database.read_note(path, NOTE)
+    assert note == catalogue_reader.read_note(path, NOTE)

@@ -18,7 +18,7 @@ LAST_PRIORITY: Final = 999_999
 """The priority of a link without one: lower numbers come first (§14.2)."""
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A link to a related resource or document.
 
     Attributes:

@@ -1,16 +1,13 @@
-"""Ports of a Source: the originals, the catalogue of them, and a place for documents."""
+"""Ports of a Source: the originals, and a place for documents."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
 import msgspec
 
-from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.resources import Resource
 
-MIN_ALLOWED_LOSS: Final = 10
-"""Number of resources that may always be deleted at once, however few there are."""
 BAD_ROW: Final = "catalogue-row"
 """The code of errors that one row of a catalogue is the reason of."""
 
@@ -69,104 +66,6 @@ class Originals(Protocol):
         """Return the files that the last scan omitted."""
 
 
-class CatalogueRecording(Protocol):
-    """One transaction that brings the catalogue in step with the originals."""
-
-    def created(self, resource: Resource, fingerprint: str) -> None:
-        """Record a new resource, and the change unless this is the first recording."""
-
-    def created_run(self, resources: ResourceRun, fingerprints: Sequence[str]) -> None:
-        """Record new resources, each with its fingerprint, as ``created`` does."""
-
-    def updated(self, resource: Resource, fingerprint: str) -> None:
-        """Record new bytes of a known resource, and the change."""
-
-    def deleted(self, resource: Resource) -> None:
-        """Record that a resource is gone, and the change."""
-
-    def touched(self, resource: Resource, fingerprint: str) -> None:
-        """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
-
-    def advance_time(self) -> None:
-        """Record that the moment of this recording is over: all later changes are later."""
-
-
-class CatalogueSnapshot(Protocol):
-    """One consistent view of the catalogue: a read transaction."""
-
-    @property
-    def at(self) -> datetime:
-        """The moment that this view includes every change up to; all later changes are later."""
-
-    def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
-        """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
-
-    def batches(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
-        """Yield the same, some hundred at a time: as ``ResourceRun`` where that is quicker."""
-
-    def edits(self) -> Iterator[tuple[str, Resource | None]]:
-        """Yield each URI whose resource was written or removed since edits were last forgotten.
-
-        In rising URI order, with the resource as it is now, ``None`` when it is gone. It may be as
-        it was before. The first recording is no edit.
-        """
-
-    def last_edit(self) -> int:
-        """Return the number up to which the edits of this view may be forgotten."""
-
-    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
-        """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
-
-    def count(self, most: int | None = None) -> int:
-        """Return the number of resources, or ``most`` when there are more."""
-
-    def last_change(self) -> int:
-        """Return the newest change's sequence number, 0 when there is none."""
-
-
-class CatalogueStore(Protocol):
-    """The Source's catalogue: a snapshot of the resources and the log of their changes."""
-
-    def fingerprints(self) -> Iterator[tuple[str, str]]:
-        """Yield the URI of each resource with the fingerprint of its original, in URI order.
-
-        Both are as they were when the reading began. The fingerprint is empty where there is none.
-        """
-
-    def find(self, uri: str) -> Resource | None:
-        """Return a resource as it was last recorded; ``None`` if it is not known."""
-
-    def record(self, now: datetime) -> AbstractContextManager[CatalogueRecording]:
-        """Open the one writing transaction; it commits when the block ends without an error.
-
-        Every change gets a time of its own, strictly later than all before it, at least ``now``.
-        """
-
-    def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
-        """Open a consistent view."""
-
-    def forget_edits(self, last: int) -> None:
-        """Forget the edits up to a number: the published Resource List has them."""
-
-    def forget_changes(self, last: int) -> bool:
-        """Forget some thousand of the oldest changes; return whether more are left.
-
-        Numbers are not used again.
-        """
-
-    def latest(self) -> datetime | None:
-        """Return the latest moment that was given away, ``None`` before the first."""
-
-    def rewind(self, moment: datetime) -> None:
-        """Remove the changes dated later than a moment; later ones are dated from there again."""
-
-    def note(self, key: str) -> str | None:
-        """Return a value of the publisher's own bookkeeping, or ``None``."""
-
-    def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Store values of the publisher's own bookkeeping, all or none."""
-
-
 class Posted(msgspec.Struct, frozen=True, kw_only=True):
     """The effect of resources posted by a program.
 
@@ -185,70 +84,6 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
 
 TOP_LEVEL_PREFIX: Final = "resourcesync-"
 """Prefix of documents that are in no folder, where foreign files are, too."""
-
-
-class LossLimit(NamedTuple):
-    """A limit on the deletions of several batches of changes.
-
-    Attributes:
-        resources: Number of resources before.
-        gone: Number by which there are fewer now.
-        limit: Number by which there may be fewer.
-    """
-
-    resources: int
-    gone: int
-    limit: int
-
-
-class FillableCatalogue(Protocol):
-    """A catalogue that is filled from elsewhere: by changes, or by all resources."""
-
-    def note(self, key: str) -> str | None:
-        """Return a note; ``None`` if there is none."""
-
-    def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Store notes durably."""
-
-    def count(self) -> int:
-        """Return the number of resources."""
-
-    def find(self, uri: str) -> Resource | None:
-        """Return a resource; ``None`` if it is not known."""
-
-    def post(
-        self,
-        changes: Iterable[Change],
-        now: datetime,
-        *,
-        notes: Mapping[str, str] | None = None,
-        keeps_times: bool = False,
-        loss: LossLimit | None = None,
-    ) -> Posted:
-        """Record changes of some resources: the rows, the changes and the notes, all or nothing.
-
-        Raises:
-            ConfigurationError: More would be deleted than ``loss`` allows (code ``many-gone``).
-            StorageError: Nothing was recorded.
-        """
-
-    def fill(
-        self,
-        resources: Iterable[Resource],
-        now: datetime,
-        *,
-        is_all: bool = True,
-        notes: Mapping[str, str] | None = None,
-        most_gone: float = 1.0,
-        allow_empty: bool = False,
-    ) -> Posted:
-        """Record the resources as they are, all or nothing; order does not matter.
-
-        Raises:
-            ConfigurationError: A larger part than ``most_gone`` would be deleted; or all would,
-                because there is no resource, without ``allow_empty``.
-            StorageError: Nothing was recorded.
-        """
 
 
 class DocumentStore(Protocol):

@@ -25,9 +25,10 @@ from anyio import to_thread
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from resourcesync.catalogue.reader import CatalogueReader
+from resourcesync.catalogue.versions import ResourceVersion
 from resourcesync.errors import StorageError
 from resourcesync.model.digest_fields import WANTED
-from resourcesync.ports.versions import ResourceVersion, VersionReader
 from resourcesync.server.asgi import (
     FOREVER,
     NO_CACHE,
@@ -73,7 +74,7 @@ class ServedVersions(msgspec.Struct, frozen=True, kw_only=True):
         is_published: Returns true for such a path whose file is published.
     """
 
-    index: VersionReader
+    index: CatalogueReader
     contents: ServedFolder
     names: VersionNames
     uri_of: Callable[[str], str]
@@ -146,7 +147,7 @@ class MementoApplication:
         moment, uri = parse_stamp(stamp.decode("latin-1")), self._uri(names)
         if moment is None or uri is None:
             return None
-        return await to_thread.run_sync(self._index.find, uri, moment)
+        return await to_thread.run_sync(self._index.version, uri, moment)
 
     def _memento_headers(self, version: ResourceVersion) -> Mapping[str, str]:
         return {
@@ -179,7 +180,7 @@ class MementoApplication:
                 reason = "Accept-Datetime is not a date such as Thu, 01 Jan 2026 00:00:00 GMT."
                 return refuse(400, reason, _VARY)
             moment = seconds * _SECOND + _SECOND - 1  # any time within that second
-        version = await to_thread.run_sync(self._index.at, uri, moment)
+        version = await to_thread.run_sync(self._index.version_at, uri, moment)
         if version is None:
             return _absent(_VARY)
         first, last = await to_thread.run_sync(self._index.first_and_last, version)

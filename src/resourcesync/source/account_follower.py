@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.filling import MIN_ALLOWED_LOSS, LossLimit
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -23,13 +25,7 @@ from resourcesync.ports.accounts import (
     ResourceAccount,
     TolerantAccount,
 )
-from resourcesync.ports.catalogue import (
-    MIN_ALLOWED_LOSS,
-    FillableCatalogue,
-    LossLimit,
-    Omission,
-    Posted,
-)
+from resourcesync.ports.catalogue import Omission, Posted
 from resourcesync.source.plan import read_note
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
@@ -128,7 +124,7 @@ class AccountFollower:
         self,
         followed: FollowSettings,
         account: ResourceAccount,
-        catalogue: FillableCatalogue,
+        catalogue: Catalogue,
         publish: Callable[[PublishRequest], PublicationResult],
         clock: Clock,
     ) -> None:

@@ -7,12 +7,12 @@ from itertools import chain, count, takewhile
 
 from msgspec.structs import replace
 
+from resourcesync.catalogue.snapshot import CatalogueSnapshot
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.paging import Block, PageLimits, Paginator

@@ -9,8 +9,9 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.catalogue.version_files import FolderVersions
+from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.ports.catalogue import DocumentStore
-from resourcesync.ports.versions import VersionIndex, VersionStore
 from resourcesync.source import naming
 from resourcesync.source.plan import GRACE
 
@@ -62,7 +63,7 @@ class VersionRetention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def drop_unlisted_versions(
-    index: VersionIndex, store: VersionStore, retention: VersionRetention, reach: int, now: int
+    index: VersionIndex, store: FolderVersions, retention: VersionRetention, reach: int, now: int
 ) -> None:
     """Drop former versions that no document leads to any more."""
     before = min(reach, now) - GRACE

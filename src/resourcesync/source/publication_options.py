@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Reporter
-from resourcesync.ports.catalogue import CatalogueStore, Omission
+from resourcesync.ports.catalogue import Omission
 from resourcesync.ports.second_process import SecondProcess
 from resourcesync.settings.publication import PublicationSettings, decode_settings
 from resourcesync.source.paging import PageLimits
@@ -86,7 +87,7 @@ def entry_settings_of(settings: PublicationSettings) -> tuple[object, ...]:
     return (settings.hashes, settings.links, settings.versions)
 
 
-def read_settings(catalogue: CatalogueStore, note: str) -> PublicationSettings:
+def read_settings(catalogue: Catalogue, note: str) -> PublicationSettings:
     """Return the settings in a note, or the defaults of a first publication."""
     return decode_settings(catalogue.note(note))
 

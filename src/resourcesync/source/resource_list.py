@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.catalogue.snapshot import CatalogueSnapshot
 from resourcesync.documents import splice, writer
 from resourcesync.documents.splice import EntryEdit, EntrySlices
 from resourcesync.model.capabilities import Header, Part
@@ -22,7 +23,6 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter, checking_entries
 from resourcesync.source.paging import Block, PageLimits, Paginator

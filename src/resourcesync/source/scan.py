@@ -11,6 +11,8 @@ from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
+from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.recording import CatalogueRecording
 from resourcesync.compare import (
     Created,
     Deleted,
@@ -23,7 +25,7 @@ from resourcesync.compare import (
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.resources import Resource
-from resourcesync.ports.catalogue import CatalogueRecording, CatalogueStore, Original, Originals
+from resourcesync.ports.catalogue import Original, Originals
 from resourcesync.ports.originals import (
     BatchedOriginals,
     BatchMeasuredOriginals,
@@ -87,7 +89,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(
     originals: Originals,
-    catalogue: CatalogueStore,
+    catalogue: Catalogue,
     now: datetime,
     *,
     anew: bool = False,
@@ -137,7 +139,7 @@ class _Scan:
     """
 
     def __init__(
-        self, originals: Originals, catalogue: CatalogueStore, recording: CatalogueRecording
+        self, originals: Originals, catalogue: Catalogue, recording: CatalogueRecording
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.left: list[LeftFile] = []

@@ -1,24 +1,17 @@
 """Publication of a tree that is open: scan, dumps, lists and notices; and a dry run of it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.model.resources import Resource, ResourceRun
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import (
-    CatalogueRecording,
-    CatalogueSnapshot,
-    CatalogueStore,
-    DocumentStore,
-    Omission,
-)
+from resourcesync.ports.catalogue import DocumentStore, Omission
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.settings.publication import NOTE, PublicationSettings
 from resourcesync.source import naming
@@ -57,7 +50,7 @@ class OpenTree(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     settings: PublicationSettings
-    catalogue: CatalogueStore
+    catalogue: Catalogue
     documents: DocumentStore
     originals: ScannableOriginals
     contents: AbstractContextManager[ResourceContents]
@@ -156,72 +149,3 @@ def _is_reported(omission: Omission) -> bool:
     name = omission.name.rstrip("/").rpartition("/")[2]
     is_hidden = name.startswith(".") and name not in {".", ".."}
     return not is_hidden and not name.endswith("~")
-
-
-class ReadOnlyCatalogue:
-    """A read-only view of a catalogue, for a dry run."""
-
-    def __init__(self, catalogue: CatalogueStore) -> None:
-        self._catalogue = catalogue
-
-    def fingerprints(self) -> Iterator[tuple[str, str]]:
-        """Yield the URI of each resource with the fingerprint of its original."""
-        return self._catalogue.fingerprints()
-
-    def find(self, uri: str) -> Resource | None:
-        """Return a resource as it was last recorded."""
-        return self._catalogue.find(uri)
-
-    @contextmanager
-    def record(self, now: datetime) -> Iterator[CatalogueRecording]:
-        """Open a recording without effect."""
-        del now
-        yield _NullRecording()
-
-    def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
-        """Open a view of the recorded state."""
-        return self._catalogue.snapshot()
-
-    def note(self, key: str) -> str | None:
-        """Return a note."""
-        return self._catalogue.note(key)
-
-    def forget_edits(self, last: int) -> None:
-        """Do nothing."""
-
-    def forget_changes(self, last: int) -> bool:
-        """Do nothing."""
-        del last
-        return False
-
-    def latest(self) -> datetime | None:
-        """Return the latest recorded moment."""
-        return self._catalogue.latest()
-
-    def rewind(self, moment: datetime) -> None:
-        """Do nothing."""
-
-    def write_notes(self, notes: Mapping[str, str]) -> None:
-        """Do nothing."""
-
-
-class _NullRecording:
-    """A recording without effect."""
-
-    def created(self, resource: Resource, fingerprint: str) -> None:
-        """Do nothing."""
-
-    def created_run(self, resources: ResourceRun, fingerprints: Sequence[str]) -> None:
-        """Do nothing."""
-
-    def updated(self, resource: Resource, fingerprint: str) -> None:
-        """Do nothing."""
-
-    def deleted(self, resource: Resource) -> None:
-        """Do nothing."""
-
-    def touched(self, resource: Resource, fingerprint: str) -> None:
-        """Do nothing."""
-
-    def advance_time(self) -> None:
-        """Do nothing."""

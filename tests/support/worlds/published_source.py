@@ -3,7 +3,8 @@
 import copy
 from typing import Self
 
-from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.ports import FetchRequest
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
@@ -26,7 +27,7 @@ class PublishedSource:
     def __init__(self, *, max_entries: int = 50_000) -> None:
         self.clock = ManualClock()
         self.files = ServedFiles(self.clock)
-        self.catalogue = MemoryCatalogue()
+        self.catalogue = Catalogue()
         self.limits = PageLimits(max_entries=max_entries)
         self.policy = Policy()
 
@@ -69,7 +70,7 @@ class PublishedSource:
 
     def begin_again(self) -> None:
         """Forget all lists, and what was in them."""
-        self.catalogue = MemoryCatalogue()
+        self.catalogue = Catalogue()
         self.files.documents = MemoryDocuments()
 
     def contents(self) -> dict[str, bytes]:
@@ -86,4 +87,5 @@ class PublishedSource:
 
     def saved(self) -> Self:
         """Return a backup of the Source; time goes on for both."""
-        return copy.deepcopy(self, {id(self.clock): self.clock})
+        shared = {id(self.clock): self.clock, id(self.catalogue): self.catalogue.clone()}
+        return copy.deepcopy(self, shared)

@@ -207,7 +207,7 @@ def test_rows_and_position_are_recorded_together_or_not_at_all(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("resourcesync.adapters.catalogue.posted_catalogue.write_notes", crash)
+        broken.setattr("resourcesync.catalogue.database.write_notes", crash)
         with pytest.raises(KeyboardInterrupt):
             follower.publish()
     assert list(follower.recorded()) == ["https://h/a"]

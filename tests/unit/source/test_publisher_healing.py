@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
@@ -169,11 +169,11 @@ def run(source: Source, rounds: int) -> None:
 def test_a_publisher_killed_at_any_step_is_healed_by_the_next(rounds: int, meanwhile: str) -> None:
     before = Source(limits=SMALL)
     run(before, rounds)
-    undisturbed = copy.deepcopy(before)
+    undisturbed = copy.deepcopy(before, {id(before.catalogue): before.catalogue.clone()})
     undisturbed.publish()
     outcomes = []
     for steps in range(100):
-        source = copy.deepcopy(before)
+        source = copy.deepcopy(before, {id(before.catalogue): before.catalogue.clone()})
         dying = DyingDocuments(source.documents, steps)
         try:
             source.publish(dying)
@@ -200,7 +200,7 @@ def test_a_publisher_killed_at_any_step_is_healed_by_the_next(rounds: int, meanw
     assert len(outcomes) >= 3
 
 
-class Forgetful(MemoryCatalogue):
+class Forgetful(Catalogue):
     """A catalogue whose process is killed when it takes its n-th note from now on."""
 
     kills_in = 0
@@ -315,12 +315,12 @@ def test_a_reader_that_follows_links_always_finds_a_consistent_set() -> None:
 # --- on the disk --------------------------------------------------------------------------------
 
 
-def on_disk(tmp_path: Path, catalogue: FileCatalogue) -> Source:
+def on_disk(tmp_path: Path, catalogue: Catalogue) -> Source:
     return Source(limits=SMALL, catalogue=catalogue, documents=FolderDocuments(tmp_path))
 
 
 def test_a_document_altered_on_the_disk_is_noticed_and_written_again(tmp_path: Path) -> None:
-    with FileCatalogue(tmp_path / ".resourcesync/catalogue.db", ManualClock()) as catalogue:
+    with Catalogue(tmp_path / ".resourcesync/catalogue.db", ManualClock()) as catalogue:
         source = on_disk(tmp_path, catalogue)
         run(source, 4)
         source.publish()

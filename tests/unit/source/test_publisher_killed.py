@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import MemoryDocuments
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import Omission, Original
@@ -114,7 +114,7 @@ def test_memory_does_not_grow_with_the_number_of_originals(tmp_path: Path) -> No
     peaks = []
     for count in (2_500, 5_000):
         clock = ManualClock()
-        with FileCatalogue(tmp_path / f"{count}/catalogue.db", clock) as catalogue:
+        with Catalogue(tmp_path / f"{count}/catalogue.db", clock) as catalogue:
             originals = Endless(count)
             publisher = ListPublisher(catalogue, Discarding(), base_uri=BASE, clock=clock)
             tracemalloc.start()

@@ -7,20 +7,21 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.catalogue.database import PublishLock
+from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.lock import PublishLock
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from tests.support.in_memory import ManualClock
 from tests.support.sources.recording import NOW, TICK, changes, record_first, resource
 from tests.support.storage.sqlite_connections import prepared
 
 
-def open_file(path: Path) -> FileCatalogue:
-    return FileCatalogue(path, ManualClock(NOW))
+def open_file(path: Path) -> Catalogue:
+    return Catalogue(path, ManualClock(NOW))
 
 
 def test_what_was_recorded_is_there_after_closing(tmp_path: Path) -> None:
@@ -69,9 +70,9 @@ def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     program = (
         "import sys, pathlib\n"
-        "from resourcesync.adapters.catalogue import FileCatalogue\n"
+        "from resourcesync.catalogue.database import Catalogue\n"
         "from tests.support.in_memory import ManualClock\n"
-        "with FileCatalogue(pathlib.Path(sys.argv[1]), ManualClock()):\n"
+        "with Catalogue(pathlib.Path(sys.argv[1]), ManualClock()):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n"
     )
@@ -202,3 +203,18 @@ def test_a_full_disk_does_not_keep_the_lock_from_being_held(tmp_path: Path) -> N
     finally:
         limits.setrlimit(limits.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_dry_run_takes_every_step_and_records_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.db"
+    with open_file(path) as catalogue:
+        record_first(catalogue, resource("a"))
+    with Catalogue(path, ManualClock(NOW), dry_run=True) as rehearsed:
+        with rehearsed.record(NOW) as recording:
+            recording.created(resource("b"), "f")
+        rehearsed.write_notes({"key": "value"})
+        rehearsed.rewind(NOW - timedelta(days=1))
+
+    with open_file(path) as catalogue:
+        assert [uri for uri, _ in catalogue.fingerprints()] == [resource("a").uri]
+        assert (catalogue.note("key"), catalogue.latest()) == (None, NOW)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
-from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.adapters.system import SystemClock
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.originals import MeasuredRun, OriginalRun
@@ -146,7 +146,7 @@ def test_what_vanishes_during_the_scan_is_simply_gone(tmp_path: Path) -> None:
 
 def test_what_vanishes_before_it_is_read_is_left_for_the_next_scan(tmp_path: Path) -> None:
     put(tmp_path, "a", "b", "c")
-    found, catalogue = originals(tmp_path), MemoryCatalogue()
+    found, catalogue = originals(tmp_path), Catalogue()
 
     class Vanishing:
         """Files one of which is removed once they are listed."""

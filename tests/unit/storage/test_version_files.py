@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.version_files import FolderVersions
+from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.errors import DiskFullError, StorageError
 
 BODY = b"a version"

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.catalogue import FileCatalogue, FileVersionReader, FileVersions
+from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.reader import CatalogueReader
+from resourcesync.catalogue.versions import ResourceVersion, VersionIndex, VersionPatch
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports.versions import ResourceVersion, VersionPatch
 from tests.support.in_memory import ManualClock
 
 A, B = "https://h/a", "https://h/b"
@@ -37,8 +38,8 @@ def version(uri: str, moment: int, content: int, patch: int | None = None) -> Re
     )
 
 
-def opened(folder: Path) -> FileCatalogue:
-    return FileCatalogue(folder / "catalogue.db", ManualClock())
+def opened(folder: Path) -> Catalogue:
+    return Catalogue(folder / "catalogue.db", ManualClock())
 
 
 steps = st.lists(
@@ -85,7 +86,7 @@ def test_contents_are_let_go_exactly_when_no_version_needs_them(
             assert {name for name, _ in gone} == before - after
             assert all(not index.is_needed(name) for name, _ in gone)
             assert all(index.is_needed(name) for name in after)
-        past = FileVersionReader(folder / "catalogue.db")
+        past = CatalogueReader(folder / "catalogue.db")
         for uri in (A, B):
             told = [(version.uri, version.moment) for version in past.versions(uri, 0, 99)]
             assert told == [(row[0], row[1]) for row in model.rows if row[0] == uri]
@@ -96,8 +97,8 @@ def _count_later(rows: list[list[int | str | None]], row: list[int | str | None]
 
 
 def done(
-    catalogue: FileCatalogue,
-    index: FileVersions,
+    catalogue: Catalogue,
+    index: VersionIndex,
     model: Model,
     what: str,
     uri: str,
@@ -135,7 +136,7 @@ def done(
     return ()
 
 
-def add_in_vain(catalogue: FileCatalogue, index: FileVersions) -> None:
+def add_in_vain(catalogue: Catalogue, index: VersionIndex) -> None:
     with catalogue.record(ManualClock().now()):
         index.add(version(A, 1, 5))
         raise StorageError("the disk is gone")
@@ -173,11 +174,11 @@ def test_a_version_of_a_moment_is_the_last_one_before_it_or_else_the_first(tmp_p
     with opened(tmp_path) as catalogue:
         for moment in (10, 20, 30):
             catalogue.versions().add(version(A, moment, moment))
-        past = FileVersionReader(tmp_path / "catalogue.db")
+        past = CatalogueReader(tmp_path / "catalogue.db")
 
-        found = [past.at(A, moment) for moment in (5, 10, 19, 20, 99, None)]
+        found = [past.version_at(A, moment) for moment in (5, 10, 19, 20, 99, None)]
         assert [version and version.moment for version in found] == [10, 10, 10, 20, 30, 30]
-        assert past.at(B, 10) is None
+        assert past.version_at(B, 10) is None
         assert found[2] is not None
         ends = past.first_and_last(found[2])
         assert [end and end.moment for end in ends] == [10, 30]

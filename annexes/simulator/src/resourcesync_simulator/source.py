@@ -21,7 +21,8 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import DiskFullError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
@@ -188,7 +189,7 @@ class SimulatedAnswer(msgspec.Struct, frozen=True):
 class SavedSource(msgspec.Struct):
     """A former state of a Source: its lists and its resources."""
 
-    catalogue: MemoryCatalogue
+    catalogue: Catalogue
     documents: PackedDocuments
     versions: dict[str, SimulatedVersion]
     listed: dict[str, str]
@@ -220,7 +221,7 @@ class SimulatedSource:
         self._fault_random = random.Random(f"woes {scenario.seed}")  # noqa: S311 - the same
         self._dropped = ""
         self._seed = scenario.seed
-        self._catalogue = MemoryCatalogue()
+        self._catalogue = Catalogue()
         self._documents = documents
         documents.fault_hook = self._maybe_fail
         self._contents = SimulatedContents(origin)
@@ -283,7 +284,7 @@ class SimulatedSource:
     def save(self) -> SavedSource:
         """Return the present state, for a later rollback."""
         return SavedSource(
-            catalogue=copy.copy(self._catalogue),
+            catalogue=self._catalogue.clone(),
             documents=self._documents.clone(),
             versions=dict(self.origin.versions),
             listed=dict(self._listed),

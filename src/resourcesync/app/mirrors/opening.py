@@ -143,7 +143,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
     """
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
-    from resourcesync.adapters.catalogue import read_note  # noqa: PLC0415 - rarely
+    from resourcesync.catalogue.reader import read_note  # noqa: PLC0415 - rarely
     from resourcesync.settings.publication import NOTE, decode_settings  # noqa: PLC0415 - rarely
 
     url = ""

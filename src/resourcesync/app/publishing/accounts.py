@@ -14,10 +14,6 @@ from typing import Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.adapters.catalogue import (
-    FileCatalogue,
-    PostedCatalogue,
-)
 from resourcesync.app.document_access import open_fetcher
 from resourcesync.app.publishing import catalogues, trees
 from resourcesync.app.publishing.account_access import (
@@ -29,6 +25,7 @@ from resourcesync.app.publishing.account_access import (
     resolve_values,
 )
 from resourcesync.app.publishing.mending import mending
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -207,10 +204,10 @@ def import_into_account(
     ):
         account.post(())
         path = Path(folder, "catalogue.db")
-        with PostedCatalogue(path) as catalogue:
+        with Catalogue(path) as catalogue:
             catalogue.fill(account.resources(), clock.now())
             catalogue.fill(resources, clock.now(), is_all=is_all, allow_empty=allow_empty)
-        with closing(FileCatalogue(path, clock)) as known, known.snapshot() as snapshot:
+        with closing(Catalogue(path, clock)) as known, known.snapshot() as snapshot:
             differing = map(_change, snapshot.edits())
             every = list(map(account.post, _change_batches(differing)))
             return Posted(

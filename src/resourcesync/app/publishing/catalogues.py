@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import starmap
 from pathlib import Path
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue, bad_rows
-from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.app.publishing import document_stores, trees
 from resourcesync.app.publishing.mending import mending, publish_mended, report_bad_rows
+from resourcesync.catalogue import bad_rows
+from resourcesync.catalogue.bad_rows import BadRow
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.discovery.uris import origin
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, StorageError, quoted
@@ -45,9 +46,9 @@ _SHOWN_ORIGINS: Final = 3
 
 
 @contextmanager
-def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
+def open_catalogue(path: Path) -> Iterator[Catalogue]:
     """Open a catalogue that other programs fill."""
-    with PostedCatalogue(path) as catalogue:
+    with Catalogue(path) as catalogue:
         if catalogue.note(NOTE) is not None:
             raise ConfigurationError(
                 f"{path} is the catalogue of a folder; the next publish would undo the changes",
@@ -60,7 +61,7 @@ def open_catalogue(path: Path) -> Iterator[PostedCatalogue]:
 def import_lines(
     path: Path, lines: str, *, clock: Clock, is_all: bool = True, allow_empty: bool = False
 ) -> Posted:
-    """Record resources from lines; see ``PostedCatalogue.fill``."""
+    """Record resources from lines; see ``Catalogue.fill``."""
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
         resources = _resources(stream, lines)
@@ -114,9 +115,9 @@ def _check_exists(path: Path) -> None:
 
 
 @contextmanager
-def _open_existing(path: Path) -> Iterator[PostedCatalogue]:
+def _open_existing(path: Path) -> Iterator[Catalogue]:
     _check_exists(path)
-    with PostedCatalogue(path) as catalogue:
+    with Catalogue(path) as catalogue:
         yield catalogue
 
 
@@ -145,7 +146,7 @@ def _publish(
     asked: PublishRequest,
 ) -> PublicationResult:
     with ExitStack() as stack:
-        catalogue = stack.enter_context(closing(FileCatalogue(path, clock)))
+        catalogue = stack.enter_context(Catalogue(path, clock, dry_run=asked.dry_run))
         _refuse_folder(catalogue, path)
         known = read_settings(catalogue, INPUT_NOTE)
         settings = _merge_settings(path, out, known, chosen)
@@ -172,7 +173,7 @@ def _publish(
         )
 
 
-def _refuse_folder(catalogue: FileCatalogue, path: Path) -> None:
+def _refuse_folder(catalogue: Catalogue, path: Path) -> None:
     if catalogue.note(NOTE) is not None:
         raise ConfigurationError(
             f"{path} is the catalogue of a folder",
@@ -181,7 +182,7 @@ def _refuse_folder(catalogue: FileCatalogue, path: Path) -> None:
 
 
 def _write(
-    catalogue: FileCatalogue,
+    catalogue: Catalogue,
     store: DocumentStore,
     settings: PublicationSettings,
     step: PublicationStep,
@@ -200,7 +201,7 @@ def _write(
     return done, notifications.notify_after(catalogue, store, settings, clock, send)
 
 
-def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
+def _foreign_origins(catalogue: Catalogue, url: str) -> tuple[str, ...]:
     """Return the first foreign origins of resources."""
     home, found, start = origin(url), list[str](), ""
     with catalogue.snapshot() as snapshot:

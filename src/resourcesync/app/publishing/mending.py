@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.adapters.catalogue import bad_rows
-from resourcesync.adapters.catalogue.bad_rows import BadRow
+from resourcesync.catalogue import bad_rows
+from resourcesync.catalogue.bad_rows import BadRow
 from resourcesync.errors import StorageError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.catalogue import BAD_ROW

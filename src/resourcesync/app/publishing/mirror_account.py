@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.publishing.published_tree import base_address
+from resourcesync.catalogue.reader import read_note
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.published_addresses import published_tail

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.catalogue import FileEntryReader, read_note
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
 from resourcesync.app import plugins
 from resourcesync.app.publishing import document_stores
+from resourcesync.catalogue.reader import CatalogueReader, read_note
 from resourcesync.destination.mapping.path_mapping import TREE
 from resourcesync.destination.mapping.published_addresses import uri_of_published
 from resourcesync.destination.path_assignment import owner_of
@@ -135,14 +135,14 @@ def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:
     The digests of a mirror's copies are those in its state, which also tells whether a file is
     still the copy. What cannot be read now is not there: the resource itself is served.
     """
-    reader = FileEntryReader(catalogue)
+    reader = CatalogueReader(catalogue)
     naming = SourceNaming(base_uri=base)
     find_copy = _copies_by_path(root) if is_aggregated(root) else None
 
     def find(path: str, tail: str) -> ServedEntry | None:
         uri = naming.base_uri + (tail or "/".join(map(to_segment, path.split("/"))))
         try:
-            known = reader.find(uri)
+            known = reader.entry(uri)
             copy = None if known is None or find_copy is None else find_copy(path)
         except ResourceSyncError:
             return None

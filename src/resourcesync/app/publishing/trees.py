@@ -1,7 +1,7 @@
 """Publication of a tree, with its catalogue."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import structs
 
-from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import locked_documents
 from resourcesync.app.publishing.mending import publish_mended
+from resourcesync.catalogue.database import Catalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import CatalogueStore, DocumentStore
+from resourcesync.ports.catalogue import DocumentStore
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
@@ -37,7 +37,6 @@ from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.tree_publication import (
     REREAD_NOTE,
     OpenTree,
-    ReadOnlyCatalogue,
     TreePublication,
 )
 from resourcesync.source.versions.version_retention import (
@@ -125,7 +124,7 @@ def _globs_of(settings: PublicationSettings) -> list[tuple[str, str]]:
     return included + [("exclude", glob) for glob in settings.exclude]
 
 
-def _refuse_other_input(root: Path, catalogue: CatalogueStore) -> None:
+def _refuse_other_input(root: Path, catalogue: Catalogue) -> None:
     """Refuse a folder with the lists of another input: its resources are not the files there."""
     if catalogue.note(NOTE) is None and catalogue.note(INPUT_NOTE) is not None:
         system = catalogue.note(SYSTEM_NOTE) or f"catalogue:{root / CATALOGUE}"
@@ -149,7 +148,7 @@ def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress
 def _open_tree(
     folders: _Folders,
     settings: PublicationSettings,
-    catalogue: CatalogueStore,
+    catalogue: Catalogue,
     documents: DocumentStore,
     found: originals.OpenedOriginals,
     clock: Clock,
@@ -194,16 +193,15 @@ def _notice_sender(home: Path, clock: Clock) -> "NoticeSender":
 
 
 def _open_versions(
-    folders: _Folders, settings: PublicationSettings, catalogue: CatalogueStore, clock: Clock
+    folders: _Folders, settings: PublicationSettings, catalogue: Catalogue, clock: Clock
 ) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
     names = SourceNaming(base_uri=settings.url)
-    if not isinstance(catalogue, FileCatalogue) or not is_retention_enabled(
-        version_options_of(settings), names, catalogue
-    ):
+    is_enabled = is_retention_enabled(version_options_of(settings), names, catalogue)
+    if catalogue.dry_run or not is_enabled:
         return TreeVersions()
-    from resourcesync.adapters.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
+    from resourcesync.catalogue.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
     from resourcesync.source.versions.version_recording import (  # noqa: PLC0415 - the same
         PatchGenerator,
         VersionNames,
@@ -235,7 +233,7 @@ def _contents(
 
 
 def publisher_of(
-    catalogue: CatalogueStore, documents: DocumentStore, settings: PublicationSettings, clock: Clock
+    catalogue: Catalogue, documents: DocumentStore, settings: PublicationSettings, clock: Clock
 ) -> ListPublisher:
     """Return the publisher of a catalogue."""
     return ListPublisher(
@@ -250,23 +248,16 @@ def publisher_of(
 
 
 @contextmanager
-def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
+def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue]:
     path = home / CATALOGUE
-    if not dry_run:
-        with closing(FileCatalogue(path, clock)) as catalogue:
-            try:
-                yield catalogue
-            except ConfigurationError:
-                if catalogue.latest() is None:
-                    catalogue.remove()  # it is empty: a refused first run leaves nothing
-                raise
-    elif path.exists():
-        with closing(FileCatalogue(path, clock)) as catalogue:
-            yield ReadOnlyCatalogue(catalogue)
-    else:
-        from resourcesync.adapters.in_memory import MemoryCatalogue  # noqa: PLC0415 - rarely needed
-
-        yield MemoryCatalogue()
+    place = None if dry_run and not path.exists() else path
+    with Catalogue(place, clock, dry_run=dry_run) as catalogue:
+        try:
+            yield catalogue
+        except ConfigurationError:
+            if catalogue.latest() is None and not dry_run:
+                catalogue.remove()  # it is empty: a refused first run leaves nothing
+            raise
 
 
 def _is_folder(root: Path) -> bool:
@@ -292,7 +283,7 @@ def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:
 
 
 def refuse_foreign(
-    catalogue: CatalogueStore,
+    catalogue: Catalogue,
     documents: DocumentStore,
     settings: PublicationSettings,
     known: PublicationSettings,

@@ -13,7 +13,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync import __version__
-from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import document_stores
@@ -25,6 +24,7 @@ from resourcesync.app.publishing.published_tree import (
     published_settings,
 )
 from resourcesync.app.serving.push_channels import OwnHub, channel_links, open_own_hub
+from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError, quoted
 from resourcesync.model.capabilities import CapabilityEntry, Part
@@ -61,7 +61,7 @@ def memento_application(
     names = SourceNaming(base_uri=url)
     return MementoApplication(
         ServedVersions(
-            index=FileVersionReader(root / CATALOGUE),
+            index=CatalogueReader(root / CATALOGUE),
             contents=ServedFolder(asked.place(root)),
             names=VersionNames(naming=names),
             uri_of=lambda path: _uri_of(names, path),
@@ -103,7 +103,9 @@ _MOST_SUBSCRIBERS: Final = 50
 class SourceStatus:
     """The state of a tree's documents and catalogue, read again at each call."""
 
-    def __init__(self, address: str, documents: Path, log: FileChangeLog | None, name: str) -> None:
+    def __init__(
+        self, address: str, documents: Path, log: CatalogueReader | None, name: str
+    ) -> None:
         self._address = address
         self._documents = documents
         self._log = log
@@ -120,7 +122,7 @@ class SourceStatus:
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
         if self._log is not None:
-            self._log.last()
+            self._log.last_change()
 
     def view(self, now: datetime, hub: OpenHub | None) -> SourceView:
         """Return the Source as its operators see it."""
@@ -186,9 +188,9 @@ class SourceStatus:
         """Return the numbers of resources and changes, as far as they are known."""
         if self._log is None:
             return None, None
-        last = self._log.last()
+        last = self._log.last_change()
         if self._counted is None or self._counted[0] != last:  # there may be millions
-            self._counted = (last, self._log.resources())
+            self._counted = (last, self._log.count())
         return self._counted[1], last[0]
 
 
@@ -320,9 +322,9 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         documents = self.out / "resourcesync"
         return SourceStatus(self.base, documents, self._log(), self.root.absolute().name)
 
-    def _log(self) -> FileChangeLog | None:
+    def _log(self) -> CatalogueReader | None:
         catalogue = self._catalogue()
-        return None if catalogue is None else FileChangeLog(catalogue)
+        return None if catalogue is None else CatalogueReader(catalogue)
 
     def _catalogue(self) -> Path | None:
         paths = (self.root / CATALOGUE, self.out / CATALOGUE)

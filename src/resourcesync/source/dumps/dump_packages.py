@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.catalogue.snapshot import CatalogueSnapshot
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
 from resourcesync.documents.writer import closing, opening
 from resourcesync.model.capabilities import Header
@@ -28,7 +29,6 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter, checking_entries, renderer

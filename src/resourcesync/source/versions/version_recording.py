@@ -16,6 +16,8 @@ from typing import IO, BinaryIO, Final, cast
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.catalogue.version_files import FolderVersions
+from resourcesync.catalogue.versions import ResourceVersion, VersionIndex, VersionPatch
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import ConfigurationError, OriginalChangedError, PatchError
 from resourcesync.model.digests import Digest, format_digests, parse_digests
@@ -27,7 +29,6 @@ from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Original
 from resourcesync.ports.originals import BatchedOriginals, OriginalReader
 from resourcesync.ports.patches import PatchComputer, Patcher, PatchFormat, PatchMaker
-from resourcesync.ports.versions import ResourceVersion, VersionIndex, VersionPatch, VersionStore
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import FOLDER, SourceNaming
@@ -206,7 +207,7 @@ class VersionRecorder:
     def __init__(
         self,
         index: VersionIndex,
-        store: VersionStore,
+        store: FolderVersions,
         names: VersionNames,
         clock: Clock,
         *,
@@ -389,7 +390,7 @@ class VersionedContents(PresentContents):
     """The bytes of the originals as they are now, and of stored versions (``Contents``)."""
 
     def __init__(
-        self, originals: OriginalReader, opening: OpenOriginal, store: VersionStore
+        self, originals: OriginalReader, opening: OpenOriginal, store: FolderVersions
     ) -> None:
         super().__init__(originals, opening)
         self._store = store

@@ -6,12 +6,13 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.version_files import FolderVersions
+from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import CatalogueStore
 from resourcesync.ports.originals import OriginalReader, ResourceContents
-from resourcesync.ports.versions import VersionIndex, VersionStore
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
@@ -111,9 +112,7 @@ class TreeVersions:
         """Remove versions without references, after the lists are written."""
 
 
-def is_retention_enabled(
-    asked: VersionOptions, names: SourceNaming, catalogue: CatalogueStore
-) -> bool:
+def is_retention_enabled(asked: VersionOptions, names: SourceNaming, catalogue: Catalogue) -> bool:
     """True if former versions are stored: on request, and where a Change Dump is offered.
 
     There, changed files are stored until they are packed: a file that changes twice before that
@@ -136,9 +135,9 @@ class StoredTreeVersions(TreeVersions):
     def __init__(
         self,
         asked: VersionOptions,
-        catalogue: CatalogueStore,
+        catalogue: Catalogue,
         index: VersionIndex,
-        store: VersionStore,
+        store: FolderVersions,
         recorder: VersionRecorder,
         clock: Clock,
     ) -> None:

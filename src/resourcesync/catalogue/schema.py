@@ -1,4 +1,4 @@
-"""The catalogue's file: schema, opening, publish lock, and errors.
+"""The schema of a catalogue's file.
 
 Tables, for those who read it with other tools (open it read-only):
 
@@ -13,23 +13,12 @@ Tables, for those who read it with other tools (open it read-only):
 - ``content``: the contents of the version store, and how many rows of ``version`` need each.
 
 Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@hash``.
-
-The publish lock is advisory: one publisher at a time; the system releases it after a crash.
 """
 
-import fcntl
-import json
-import os
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
-from resourcesync.errors import LockedError, StateError, StorageError
-from resourcesync.model.timestamps import format_w3c
-from resourcesync.own_files import LOCK, open_path
-from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW
-from resourcesync.sqlite_file import NOTE_TABLE, Durability, SqliteFormat, note_of, open_snapshot
+from resourcesync.sqlite_file import NOTE_TABLE, Durability, SqliteFormat
 
 _APPLICATION_ID: Final = 0x52534331  # "RSC1"
 _COLUMNS: Final = """
@@ -124,68 +113,3 @@ CATALOGUE_FORMAT: Final = SqliteFormat(
     repair="move {path} away, then begin anew with the address (step initialise)",
     bad_row=BAD_ROW,
 )
-
-
-_MOST: Final = 1_024
-
-
-class PublishLock:
-    """A lock from construction to ``close``, or to the end of the process in any way."""
-
-    def __init__(self, path: Path, clock: Clock) -> None:
-        try:
-            self._descriptor = open_path(path, LOCK)
-        except OSError as error:
-            raise StorageError(f"cannot make the lock {path}: {error.strerror}") from error
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            content = os.pread(self._descriptor, _MOST, 0)
-            os.close(self._descriptor)
-            raise LockedError(
-                f"another run is publishing this tree: {_describe(content)}",
-                evidence=(("lock", str(path)), ("kept", "nothing was changed")),
-                hint="wait for it to end",
-            ) from error
-        holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": format_w3c(clock.now())}
-        with suppress(OSError):  # on a full disk the lock holds without its note
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
-
-    def close(self) -> None:
-        """Release the lock, also when a signal arrives just now."""
-        try:
-            with suppress(OSError):
-                os.ftruncate(self._descriptor, 0)
-        finally:
-            os.close(self._descriptor)
-
-
-def _describe(content: bytes) -> str:
-    try:
-        known = json.loads(content)
-        return f"process {known['pid']} on {known['host']} since {known['since']}"
-    except (ValueError, KeyError, TypeError):
-        return "it did not say which"
-
-
-def read_note(path: Path, key: str) -> str | None:
-    """Return a note of the catalogue in a file; ``None`` when there is no such note, or no file."""
-    if not path.exists():
-        return None
-    if not os.access(path, os.R_OK):
-        raise StorageError(f"cannot read {path}", hint="run as the user who publishes")
-    try:
-        return _read_note(path, key)
-    except StateError:
-        raise
-    except StorageError:
-        if path.with_name(path.name + "-wal").exists():
-            raise
-    # A place that is not writable: no process changes the file either.
-    return _read_note(path, key, immutable=True)
-
-
-def _read_note(path: Path, key: str, *, immutable: bool = False) -> str | None:
-    with open_snapshot(path, CATALOGUE_FORMAT, immutable=immutable) as connection:
-        return note_of(connection, key)

@@ -1,4 +1,4 @@
-"""Versions and patches as files, named by their sha-256: the ``VersionStore`` port.
+"""Versions and patches as files, named by their sha-256: the ``FolderVersions`` port.
 
 ``ab/abcdef…`` holds the content whose sha-256 begins with ``ab``. A file is written under a
 temporary name, verified, synced and only then renamed: a file with its name is complete. Some
@@ -16,10 +16,10 @@ from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from resourcesync.catalogue.versions import ContentKey
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StateError, StorageError, storage_error
 from resourcesync.own_files import is_regular, open_file, open_folder
-from resourcesync.ports.versions import ContentKey
 
 _CLONE: Final = 0x40049409
 """FICLONE of Linux: the same blocks for two files, until one of them is written."""

@@ -1,15 +1,17 @@
 """Conversion of resources and changes to catalogue rows, and back."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import product, repeat
 from typing import Any, Final
 
+import msgspec
+from msgspec import structs
+
 from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest, format_digests
-from resourcesync.model.links import Link
+from resourcesync.model.links import Extra, Foreign, Link
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -23,7 +25,14 @@ _TEXT: Final = frozenset({str})
 _NUMBER: Final = frozenset({int, type(None)})
 _TYPES: Final = (_TEXT, _NUMBER, _NUMBER, _TEXT, _TEXT, _TEXT)
 _SHAPES: Final = frozenset(product(*_TYPES))
-_BAD: Final = (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_BAD: Final = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    msgspec.MsgspecError,
+)
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
 
 
@@ -160,74 +169,32 @@ def _from_hash(text: str) -> tuple[Digest, ...]:
     return (Digest(algorithm, value),) if text else ()
 
 
+class _More(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rare fields of a resource, which are stored as JSON."""
+
+    encoding: str = ""
+    changefreq: str = ""
+    path: str = ""
+    links: tuple[Link, ...] = ()
+    extra: Extra = ()
+    foreign: Foreign = ()
+
+
+_read_more: Final = msgspec.json.Decoder(_More).decode
+
+
 def _to_more(resource: Resource) -> str:
     """Return the rare fields of a resource as JSON; empty if there are none."""
-    if not (
-        resource.encoding
-        or resource.changefreq
-        or resource.links
-        or resource.extra
-        or resource.path
-        or resource.foreign
-    ):
-        return ""
-    more = {
-        "encoding": resource.encoding,
-        "changefreq": resource.changefreq,
-        "path": resource.path,
-        "links": [_to_link(link) for link in resource.links],
-        "extra": resource.extra,
-        "foreign": resource.foreign,
-    }
-    return json.dumps(
-        {name: value for name, value in more.items() if value},
-        ensure_ascii=False,
-        separators=(",", ":"),
+    fields = (
+        resource.encoding,
+        resource.changefreq,
+        resource.path,
+        resource.links,
+        resource.extra,
+        resource.foreign,
     )
+    return msgspec.json.encode(_More(*fields)).decode() if any(fields) else ""
 
 
 def _from_more(text: str) -> dict[str, Any]:
-    more = json.loads(text)
-    return {
-        "encoding": more.get("encoding", ""),
-        "changefreq": more.get("changefreq", ""),
-        "path": more.get("path", ""),
-        "links": tuple(_from_link(link) for link in more.get("links", ())),
-        "extra": _from_pairs(more.get("extra", ())),
-        "foreign": tuple(more.get("foreign", ())),
-    }
-
-
-def _to_link(link: Link) -> list[object]:
-    return [
-        link.rel,
-        link.href,
-        link.media_type,
-        link.length,
-        format_digests(link.digests),
-        link.encoding,
-        _to_time(link.modified),
-        link.path,
-        link.priority,
-        link.extra,
-    ]
-
-
-def _from_link(fields: list[Any]) -> Link:
-    rel, href, media_type, length, digests, encoding, modified, path, priority, extra = fields
-    return Link(
-        rel=rel,
-        href=href,
-        media_type=media_type,
-        length=length,
-        digests=_from_hash(digests),
-        encoding=encoding,
-        modified=_from_time(modified),
-        path=path,
-        priority=priority,
-        extra=_from_pairs(extra),
-    )
-
-
-def _from_pairs(pairs: Iterable[list[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in pairs)
+    return structs.asdict(_read_more(text))

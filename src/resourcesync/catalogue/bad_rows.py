@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from resourcesync.adapters.catalogue.database import CATALOGUE_FORMAT
-from resourcesync.adapters.catalogue.rows import Row, changes_from_rows, from_row
-from resourcesync.adapters.catalogue.sqlite_catalogue import FileRecording
+from resourcesync.catalogue.recording import CatalogueRecording
+from resourcesync.catalogue.rows import Row, changes_from_rows, from_row
+from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -114,7 +114,7 @@ def _key(uri: str | bytes) -> tuple[bool, bytes, bytes]:
 
 
 def _record_again(connection: Connection, uris: Iterable[str], moment: int, fault: Fault) -> None:
-    recording = FileRecording(connection, moment)
+    recording = CatalogueRecording(connection, moment)
     for uri in uris:
         row = connection.execute(f"{_RESOURCES} {_HERE}", _key(uri)).fetchone()
         if row is None:

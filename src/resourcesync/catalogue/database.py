@@ -1,0 +1,260 @@
+"""The Source's catalogue in one SQLite file.
+
+WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writes; each reader has
+its own connection and sees one snapshot.
+"""
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Self
+
+from resourcesync.catalogue.filling import LossLimit, fill, post
+from resourcesync.catalogue.lock import PublishLock
+from resourcesync.catalogue.recording import (
+    CatalogueRecording,
+    count_resources,
+    find_resource,
+    latest_moment,
+)
+from resourcesync.catalogue.schema import CATALOGUE_FORMAT
+from resourcesync.catalogue.snapshot import CatalogueSnapshot
+from resourcesync.catalogue.versions import VersionIndex
+from resourcesync.errors import ChangesLostError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports import Clock
+from resourcesync.ports.catalogue import Posted
+from resourcesync.sqlite_file import Connection, SqliteFile, make_private_folder, write_notes
+
+_LOCK_NAME: Final = "publish.lock"
+_USUAL_NAME: Final = "catalogue.db"
+_BATCH: Final = 2_000
+_FINGERPRINTS: Final = "SELECT uri, fingerprint FROM resource ORDER BY uri"
+_OLDEST: Final = "SELECT seq FROM change WHERE seq <= ? ORDER BY seq LIMIT ?"
+_FORGOTTEN_NOTE: Final = "changes-forgotten"
+"""The note with the number up to which changes were deleted."""
+MAX_FORGOTTEN: Final = 10_000
+"""The most changes that are forgotten in one transaction, so that others may write."""
+
+
+class Catalogue:
+    """The Source's catalogue: a snapshot of the resources and the log of their changes.
+
+    Without a path it is in memory. With a clock it is locked for one publisher; without, several
+    programs may post at a time, also during a publish: each transaction waits for the one before.
+    In a dry run each transaction is rolled back.
+
+    The file and its folder are for their owner alone: they may lie in a tree that a web server
+    serves. Times that are recorded rise strictly whatever the clock does: a clock that steps back
+    gives times a microsecond apart until it has caught up.
+    """
+
+    def __init__(
+        self, path: Path | None = None, clock: Clock | None = None, *, dry_run: bool = False
+    ) -> None:
+        self._path = path
+        self.dry_run = dry_run
+        self._lock = None
+        if path is not None and clock is not None:
+            make_private_folder(path.parent)
+            self._lock = PublishLock(_lock_file(path), clock)
+        try:
+            self._file = SqliteFile(path or "", CATALOGUE_FORMAT)
+        except BaseException:
+            self._unlock()
+            raise
+        if path is None:
+            weakref.finalize(self, self._file.close)
+
+    def close(self) -> None:
+        """Close the file and release the lock, also when a signal arrives just now."""
+        try:
+            self._file.close()
+        finally:
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    def remove(self) -> None:
+        """Remove the file, and its folder if nothing else is in it; then only close."""
+        self._file.close()
+        if self._path is None:
+            return
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+        _lock_file(self._path).unlink(missing_ok=True)
+        with suppress(OSError):
+            self._path.parent.rmdir()
+
+    def clone(self) -> "Catalogue":
+        """Return a copy in memory."""
+        other = Catalogue()
+        other._file.close()
+        other._file = self._file.clone()
+        weakref.finalize(other, other._file.close)
+        return other
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def fingerprints(self) -> Iterator[tuple[str, str]]:
+        """Yield the URI of each resource with the fingerprint of its original, in URI order.
+
+        Both are as they were when the reading began. A fingerprint is empty where there is none.
+        """
+        with self._file.snapshot() as connection:
+            rows = connection.execute(_FINGERPRINTS)
+            while some := rows.fetchmany(_BATCH):
+                yield from self._file.errors.decode(some, list[tuple[str, str]])
+
+    def find(self, uri: str) -> Resource | None:
+        """Return a resource as it was last recorded; ``None`` if it is not known."""
+        with self._file.errors:
+            return find_resource(self._file.connection, uri)
+
+    def count(self) -> int:
+        """Return the number of resources."""
+        with self._file.errors:
+            return count_resources(self._file.connection)
+
+    def resources(self) -> Iterator[Resource]:
+        """Yield the resources in rising URI order; none if nothing was recorded yet."""
+        if self.latest() is not None:
+            with self.snapshot() as snapshot:
+                yield from snapshot.resources()
+
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+        """Yield ``(number, change)`` in order of time, those after number ``after``."""
+        forgotten = self._file.read_note(_FORGOTTEN_NOTE, int) or 0
+        if 0 < after < forgotten:
+            raise ChangesLostError(
+                f"the changes up to number {forgotten} are deleted from the log",
+                evidence=(("asked", f"after number {after}"),),
+                hint="read all resources again, then go on from the last change there is",
+            )
+        if self.latest() is not None:
+            with self.snapshot() as snapshot:
+                yield from snapshot.changes(after)
+
+    def latest(self) -> datetime | None:
+        """Return the latest time that was assigned, ``None`` before the first."""
+        with self._file.errors:
+            latest = latest_moment(self._file.connection)
+        return None if latest is None else from_microseconds(latest)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[CatalogueSnapshot]:
+        """Open a consistent view: later recordings are not in it."""
+        with self._file.snapshot() as connection:
+            yield CatalogueSnapshot(connection)
+
+    def versions(self) -> VersionIndex:
+        """Return the versions of each resource; writes there join the open recording."""
+        return VersionIndex(self._file)
+
+    @contextmanager
+    def record(
+        self, now: datetime, notes: Mapping[str, str] | None = None
+    ) -> Iterator[CatalogueRecording]:
+        """Open the one writing transaction; it commits when the block ends without an error.
+
+        Every change gets a time of its own, strictly later than all before it, at least ``now``.
+        The first recording logs no changes: the Resource List will have all resources.
+        """
+        with self._writing() as connection:
+            recording = CatalogueRecording(connection, to_microseconds(now))
+            yield recording
+            recording.finish()
+            if notes:
+                write_notes(connection, notes)
+
+    def post(
+        self,
+        changes: Iterable[Change],
+        now: datetime,
+        *,
+        notes: Mapping[str, str] | None = None,
+        keeps_times: bool = False,
+        loss: LossLimit | None = None,
+    ) -> Posted:
+        """Record changes of some resources: the rows, the changes and the notes, all or nothing.
+
+        A repeated report is recorded again, but never wrongly: a creation of a known resource is an
+        update, an update of an unknown one a creation, and an unknown one cannot be deleted. The
+        catalogue gives each change its time.
+        """
+        with self.record(now, notes) as recording:
+            return post(recording, changes, keeps_times=keeps_times, loss=loss)
+
+    def fill(
+        self,
+        resources: Iterable[Resource],
+        now: datetime,
+        *,
+        is_all: bool = True,
+        notes: Mapping[str, str] | None = None,
+        most_gone: float = 1.0,
+        allow_empty: bool = False,
+    ) -> Posted:
+        """Record the resources as they are, all or nothing; order does not matter.
+
+        It is refused that a larger part than ``most_gone`` would be deleted; and that all would,
+        because there is no resource, without ``allow_empty``.
+        """
+        with self.record(now, notes) as recording:
+            return fill(
+                recording, resources, is_all=is_all, most_gone=most_gone, allow_empty=allow_empty
+            )
+
+    def forget_edits(self, last: int) -> None:
+        """Forget the edits up to a number: the published Resource List has them."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
+
+    def forget_changes(self, last: int) -> bool:
+        """Forget some thousand of the oldest changes; return whether more are left.
+
+        Numbers are not used again.
+        """
+        with self._file.errors:
+            numbers = self._file.connection.execute(_OLDEST, (last, MAX_FORGOTTEN + 1)).fetchall()
+        if not numbers:
+            return False
+        until = numbers[:MAX_FORGOTTEN][-1][0]
+        with self._writing() as connection:
+            connection.execute("DELETE FROM change WHERE seq <= ?", (until,))
+            write_notes(connection, {_FORGOTTEN_NOTE: str(until)})
+        return len(numbers) > MAX_FORGOTTEN
+
+    def rewind(self, moment: datetime) -> None:
+        """Forget the changes dated later than a moment; later ones are dated from there again."""
+        with self._writing() as connection:
+            until = (to_microseconds(moment),)
+            connection.execute("DELETE FROM change WHERE datetime_us > ?", until)
+            connection.execute("UPDATE moment SET latest_us = ?", until)
+
+    def note(self, key: str) -> str | None:
+        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        return self._file.note(key)
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store values of the publisher's own bookkeeping, all or none, durably."""
+        with self._writing() as connection:
+            write_notes(connection, notes)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._file.writing(commits=not self.dry_run) as connection:
+            yield connection
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_name(_LOCK_NAME if path.name == _USUAL_NAME else f"{path.name}.lock")
